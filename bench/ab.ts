@@ -8,24 +8,20 @@
  */
 
 import { origin } from "../src/measure/origin.ts";
-import { type ProcessorTime, processorTime, since } from "../src/measure/process.ts";
 import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
 import { percentile } from "../src/measure/stats.ts";
+import { present } from "../src/std/assert.ts";
 import { Problem } from "../src/std/problem.ts";
 import { RandomStream } from "../src/std/random.ts";
 import { table } from "../src/std/text-table.ts";
-import { type Pair, type Ratio, type Rounds, ratioOf } from "./ab/interval.ts";
-import { QUESTIONS, type Question, type Robot } from "./ab/questions.ts";
+import { type Ratio, type Rounds, ratioOf } from "./ab/interval.ts";
+import { QUESTIONS, type Question } from "./ab/questions.ts";
 import { ownTree, type Tree, treeOf } from "./ab/tree.ts";
+import { type ProcessorTime, processorTime, since } from "./process.ts";
 import type { Figure, Outcome, Proof, Size } from "./proof.ts";
+import { type Contender, inTurns, type Runner, type Plan as TurnsPlan } from "./turns.ts";
 
-interface Plan {
-  /** Each with fresh processes. */
-  readonly rounds: number;
-  /** Of each side. */
-  readonly turns: number;
-  /** Turns before those that are measured; they warm up connections, caches and compilers of both sides. */
-  readonly warmup: number;
+interface Plan extends TurnsPlan {
   /** Chunks of a turn, as the question has them. */
   readonly chunks: Size;
 }
@@ -86,72 +82,49 @@ export async function compare(base: Tree, changed: Tree, plan: Plan): Promise<Co
   if (scenes instanceof Problem) return scenes;
   const compared: Compared[] = [];
   for (const question of QUESTIONS) {
-    const rounds: Pair<Turn>[][] = [];
-    for (let round = 0; round < plan.rounds; round += 1) {
-      const turns = await measuredRound({ base, changed }, question, scenes, plan);
-      if (turns instanceof Problem) return turns;
-      rounds.push(turns);
-    }
+    const sides = { base, changed };
+    const contenders = Object.entries(sides).map(
+      ([side, tree]): Contender<Turn> => ({
+        ...{ name: side, own: true },
+        start: () => started(tree, question, scenes, question.chunks[plan.chunks]),
+      }),
+    );
+    const done = await inTurns(async () => contenders, plan);
+    if (done instanceof Problem) return done;
+    const rounds = done.rounds.map((round) => {
+      const [before = [], after = []] = [round.get("base"), round.get("changed")];
+      return before.map((turn, at) => ({ base: turn, changed: present(after[at], "a turn") }));
+    });
     compared.push(...figuresOf(question, rounds));
   }
   return compared;
 }
 
-type Side = keyof Pair<unknown>;
-
-async function measuredRound(
-  trees: Pair<Tree>,
-  question: Question,
+/** A service of the tree with one robot. */
+async function started(
+  tree: Tree,
+  { device, connect }: Question,
   scenes: Scenes,
-  plan: Plan,
-): Promise<Pair<Turn>[] | Problem> {
-  const ends: (() => Promise<unknown>)[] = [];
-  try {
-    const connected = async (side: Side) => {
-      const child = await trees[side].start({ device: question.device });
-      if (child instanceof Problem) return child;
-      ends.push(() => child.stop());
-      const robot = await question.connect(child.service, scenes);
-      if (robot instanceof Problem) return robot;
-      ends.push(() => robot.leave());
-      return { pid: child.pid, robot };
-    };
-    const [base, changed] = [await connected("base"), await connected("changed")];
-    if (base instanceof Problem) return base;
-    if (changed instanceof Problem) return changed;
-    return await inTurns({ base, changed }, question, plan);
-  } finally {
-    for (const end of ends.reverse()) await end();
+  chunks: number,
+): Promise<Runner<Turn> | Problem> {
+  const child = await tree.start({ device });
+  if (child instanceof Problem) return child;
+  const robot = await connect(child.service, scenes);
+  if (robot instanceof Problem) {
+    await child.stop();
+    return robot;
   }
-}
-
-interface Connected {
-  readonly pid: number;
-  readonly robot: Robot;
-}
-
-async function inTurns(sides: Pair<Connected>, question: Question, plan: Plan): Promise<Pair<Turn>[] | Problem> {
-  const { turns, warmup } = plan;
-  const chunks = question.chunks[plan.chunks];
-  const done: Pair<Turn>[] = [];
-  for (let turn = -warmup; turn < turns; turn += 1) {
-    const order: Side[] = turn % 2 === 0 ? ["base", "changed"] : ["changed", "base"];
-    const shown: Partial<Record<Side, Turn>> = {};
-    for (const side of order) {
-      const one = await measuredTurn(sides[side], chunks);
-      if (one instanceof Problem) return one;
-      shown[side] = one;
-    }
-    if (turn >= 0) done.push(shown as Pair<Turn>);
-  }
-  return done;
-}
-
-async function measuredTurn({ pid, robot }: Connected, chunks: number): Promise<Turn | Problem> {
-  const before = await processorTime(pid);
-  const ms = await robot.drive(chunks);
-  if (ms instanceof Problem) return ms;
-  return { ms, processor: since(before, await processorTime(pid)) };
+  return {
+    async turn() {
+      const before = await processorTime(child.pid);
+      const ms = await robot.drive(chunks);
+      return ms instanceof Problem ? ms : { ms, processor: since(before, await processorTime(child.pid)) };
+    },
+    async stop() {
+      await robot.leave();
+      await child.stop();
+    },
+  };
 }
 
 function figuresOf(question: Question, rounds: Rounds<Turn>): Compared[] {

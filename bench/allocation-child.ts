@@ -2,14 +2,15 @@
  * The measured process of bench/memory.ts: `LD_PRELOAD=… bun bench/allocation-child.ts DEVICE CHUNKS`.
  * Prints one JSON object: heap allocations of our library and of ONNX Runtime, one number per chunk after warm-up.
  */
-import { print } from "../src/cli/frame/print.ts";
+
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { Problem } from "../src/std/problem.ts";
+import { report } from "./child.ts";
 import { oneChunk, openModel } from "./engine.ts";
 
 const WARMUP_CHUNKS = 20;
 
-async function main(device: string, chunks: number): Promise<Problem | undefined> {
+async function main(device: string, chunks: number): Promise<object | Problem> {
   const frames = await sampleFrames(0);
   if (frames instanceof Problem) return frames;
   const open = await openModel({ decodeThreads: 2, device });
@@ -25,10 +26,7 @@ async function main(device: string, chunks: number): Promise<Problem | undefined
     before = stats.allocations;
   }
   await open.close();
-  await print(JSON.stringify({ library, runtime }));
-  return undefined;
+  return { library, runtime };
 }
 
-const problem = await main(process.argv[2] ?? "echo", Number(process.argv[3] ?? "100"));
-if (problem !== undefined) process.stderr.write(`${problem.message}\n`);
-process.exit(problem === undefined ? 0 : 1);
+await report(() => main(process.argv[2] ?? "echo", Number(process.argv[3] ?? "100")));

@@ -14,7 +14,7 @@ import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { median, type Summary, summary } from "../src/measure/stats.ts";
 import { Problem } from "../src/std/problem.ts";
-import { startServer } from "./measured-server.ts";
+import { onServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 import { FRAMES_SENT, type FramesSent, SocketTurns } from "./socket-turns.ts";
 
@@ -63,50 +63,32 @@ export const arrival: Proof = {
   },
 };
 
-function figures(arm: Arm, told: readonly Told[], judged: boolean): Figure[] {
-  const of = (read: (one: Told) => number) => median(told.map(read));
-  const row = (measure: string, value: number, limit?: number): Figure => ({
-    measure: `${ARMS[arm]}: ${measure}`,
-    value,
-    unit: "ms",
-    ...(judged && limit !== undefined ? { limit } : {}),
+function figures(arm: Arm, told: readonly Told[], isJudged: boolean): Figure[] {
+  const row = (measure: string, values: readonly number[], limit?: number): Figure => ({
+    ...{ measure: `${ARMS[arm]}: observation to ${measure}`, value: median(values), unit: "ms" },
+    ...(isJudged && limit !== undefined ? { limit } : {}),
   });
+  const [start, client] = [told.map((one) => one.start), told.map((one) => one.client)];
+  const [starts, chunks] = ["model's start, service's clock,", "chunk, client's clock,"];
+  const p50 = ({ p50 }: Summary) => p50;
+  const p99 = ({ p99 }: Summary) => p99;
   return [
-    row(
-      "observation to model's start, service's clock, p50",
-      of(({ start }) => start.p50),
-      START_P50_MS,
-    ),
-    row(
-      "observation to model's start, service's clock, p99",
-      of(({ start }) => start.p99),
-      START_P99_MS,
-    ),
-    row("observation to model's start, service's clock, greatest", Math.max(...told.map(({ start }) => start.max))),
-    row(
-      "observation to chunk, client's clock, p50",
-      of(({ client }) => client.p50),
-    ),
-    row(
-      "observation to chunk, client's clock, p99",
-      of(({ client }) => client.p99),
-    ),
+    row(`${starts} p50`, start.map(p50), START_P50_MS),
+    row(`${starts} p99`, start.map(p99), START_P99_MS),
+    row(`${starts} greatest`, [Math.max(...start.map(({ max }) => max))]),
+    row(`${chunks} p50`, client.map(p50)),
+    row(`${chunks} p99`, client.map(p99)),
   ];
 }
 
 async function measured(arm: Arm, plan: Plan, frames: Uint8Array[]): Promise<Told | Problem> {
-  const server = await startServer("echo");
-  if (server instanceof Problem) return server;
-  const { child } = server;
-  try {
-    const client =
-      arm === "http" ? await overHttp(child.service, plan, frames) : await onSocket(child.service, plan, frames, arm);
-    if (client instanceof Problem) return await child.explain(client);
+  return await onServer("echo", async (server) => {
+    const { service } = server.child;
+    const client = arm === "http" ? await overHttp(service, plan, frames) : await onSocket(service, plan, frames, arm);
+    if (client instanceof Problem) return client;
     const start = await server.modelStart(arm === "http" ? "chat" : "episode");
     return start instanceof Problem ? start : { start, client: summary(client) };
-  } finally {
-    await child.stop();
-  }
+  });
 }
 
 async function overHttp(service: Service, plan: Plan, frames: Uint8Array[]): Promise<readonly number[] | Problem> {

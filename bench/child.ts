@@ -1,4 +1,4 @@
-/** Runs a process to its end and reads the JSON that it prints, checked against a schema. */
+/** Processes of a proof: those that run to their end and print JSON, and those that run beside it and answer messages. */
 import { join } from "node:path";
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
@@ -50,4 +50,55 @@ export async function reportOf<S extends TSchema>(
   const words = [process.execPath, join(import.meta.dir, file), ...args];
   const reports = await reportsOf({ name: file, words, environment }, schema);
   return reports instanceof Problem ? reports : (reports[0] ?? new Problem(`${file} printed no figures`));
+}
+
+/** A program of this folder beside the proof. */
+export interface Helper extends AsyncDisposable {
+  readonly pid: number;
+  /** Sends a message and waits for its answer. A process that has ended is a problem. */
+  ask<S extends TSchema>(message: unknown, schema: S): Promise<Static<S> | Problem>;
+}
+
+/** Starts a program that answers each message with one. It ends with this process. */
+export function startHelper(
+  file: string,
+  words: readonly string[] = [],
+  environment: Readonly<Record<string, string>> = {},
+): Helper {
+  let heard = Promise.withResolvers<unknown>();
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, file), ...words], {
+    env: childEnvironment(environment),
+    stdio: ["ignore", "ignore", "inherit"],
+    ipc: (message) => heard.resolve(message),
+    onExit: (_child, code, signal) => heard.resolve(new Problem(`${file} ended with ${code ?? signal}`)),
+  });
+  return {
+    pid: child.pid,
+    async ask(message, schema) {
+      if (child.exitCode !== null) return new Problem(`${file} ended with ${child.exitCode}`);
+      heard = Promise.withResolvers();
+      child.send(message);
+      const answer = await heard.promise;
+      if (answer instanceof Problem || Value.Check(schema, answer)) return answer;
+      return new Problem(`${file} answered '${JSON.stringify(answer).slice(0, 200)}'`);
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill();
+      await child.exited;
+    },
+  };
+}
+
+/** In a program of `startHelper`: answers each message. The process ends with its parent. */
+export function answerMessages(answer: (message: unknown) => unknown): void {
+  process.on("message", async (message) => process.send?.(await answer(message)));
+  process.on("disconnect", () => process.exit(0));
+}
+
+/** In a program of `reportOf`: prints what `main` returns, and ends the process. */
+export async function report(main: () => Promise<object | Problem>): Promise<never> {
+  const figures = await main();
+  if (figures instanceof Problem) process.stderr.write(`${figures.message}\n`);
+  else process.stdout.write(`${JSON.stringify(figures)}\n`);
+  process.exit(figures instanceof Problem ? 1 : 0);
 }

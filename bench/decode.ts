@@ -5,7 +5,7 @@
  * the whole way to the tensor alternating. Three frames are measured through the engine's own interface with one and with two
  * decode threads, alternating. HTTP, base64 and the reading of files are outside.
  */
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
@@ -32,8 +32,9 @@ export const decode: Proof = {
   name: "decode",
   question: "What does a 640x360 frame cost above the bare libjpeg-turbo decode, and do three decode side by side?",
   async run(size) {
-    const frames = await framesToMeasure();
-    if (frames instanceof Problem) return frames;
+    const drawn = await sampleFrames(0);
+    if (drawn instanceof Problem) return drawn;
+    const frames = new Map(drawn.map((jpeg, index) => [`drawn-${index}.jpg`, jpeg]));
     const lines = await runDecodeBench(frames);
     if (lines instanceof Problem) return lines;
     const rows: Figure[] = [];
@@ -42,7 +43,7 @@ export const decode: Proof = {
       rows.push({ measure: `${line.file} bare decode`, value: line.decode_us, unit: "us" });
       rows.push({ measure: `${line.file} decode + resize + normalise`, value: line.tensor_us, unit: "us", limit });
     }
-    const together = await sideBySide([...frames.values()].slice(0, 3), size === "small" ? 10 : 500);
+    const together = await sideBySide(drawn, size === "small" ? 10 : 500);
     if (together instanceof Problem) return together;
     const [one, two] = together;
     rows.push({ measure: "three frames, one decode thread", value: one, unit: "us" });
@@ -51,20 +52,6 @@ export const decode: Proof = {
     return judged(rows);
   },
 };
-
-/** The robot's real frames where they are at hand, drawn ones otherwise, by file name. */
-async function framesToMeasure(): Promise<Map<string, Uint8Array> | Problem> {
-  const folder = join(import.meta.dir, "../../shared/fixtures");
-  const names = await readdir(folder).catch((): string[] => []);
-  const frames = new Map<string, Uint8Array>();
-  for (const name of names.filter((file) => file.endsWith(".jpg")).sort()) {
-    frames.set(name, await Bun.file(join(folder, name)).bytes());
-  }
-  if (frames.size >= 3) return frames;
-  const drawn = await sampleFrames(0);
-  if (drawn instanceof Problem) return drawn;
-  return new Map(drawn.map((jpeg, index) => [`drawn-${index}.jpg`, jpeg]));
-}
 
 async function runDecodeBench(frames: ReadonlyMap<string, Uint8Array>): Promise<Static<typeof Line>[] | Problem> {
   const installed = await locateLibraries();

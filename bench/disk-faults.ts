@@ -5,7 +5,7 @@ import { DISK_ABSENT } from "../test/program/disk/disk.ts";
 import { failingRounds, MODES } from "../test/program/disk/failing.ts";
 import { startingRounds } from "../test/program/disk/starting.ts";
 import { smallFrames } from "../test/program/payers.ts";
-import { judged, type Proof } from "./proof.ts";
+import { counts, judged, type Proof } from "./proof.ts";
 
 /** Every so many operations: of the history, of a request, of an upload, of a start; and of the crashes those that start the service. */
 const STEPS = {
@@ -25,7 +25,7 @@ export const diskFaults: Proof = {
     const crashed = await crashRounds(frames, { step: steps.crash, startStep: steps.startStep }, size);
     const failing = await failingRounds(frames, { modes, step: steps.request, uploadStep: steps.upload });
     const starting = await startingRounds(frames, { modes, step: steps.start });
-    const counts: [string, number][] = [
+    const figures = counts([
       ["operations of the history", crashed.operations],
       ["losses of power, each with every promise kept", crashed.crashes],
       ["of them with the service started and every answer asked for again", crashed.starts],
@@ -35,7 +35,7 @@ export const diskFaults: Proof = {
       ["failed syncs, after which the service says that it is down and is started again", failing.restarts],
       ["starts whose n-th operation failed, each followed by one that works", starting.faults],
       ["of them ended with a message that names file and remedy", starting.ended],
-    ];
-    return judged(counts.map(([measure, value]) => ({ measure, value, unit: "1" })));
+    ]);
+    return judged(figures);
   },
 };

@@ -12,15 +12,15 @@
 # the executable, and libraries that Python packages of that host have are found by LD_LIBRARY_PATH.
 #
 # Options: --device NAME (cuda:0), --out DIR (bench/results/gpu), --work DIR (dist/gpu-work; 30 GB for all), --chunks N (200),
-# --torch PYTHON, --tensorrt (fetch TensorRT too), --frames DIR (JPEG files of real cameras), --small, --dry-run. TENDON: the program, TENDON_ORT_DIR as always.
+# --python PYTHON (one that has CUDA's libraries), --tensorrt (fetch TensorRT too), --small, --dry-run. TENDON: the program, TENDON_ORT_DIR as always.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 ASKED_P50_MS=20 ASKED_P99_MS=22 ASKED_BATCH8_MS=80 ASKED_HOST_MS=0.3 ASKED_HALF=0.01
 MEASURED_BF16=0.2
-STEPS=(setup libraries doctor kernels times sanitizer nvjpeg parity own tensorrt half fused fp8 build-bf16 build-f16 bench-bf16 bench-f16
-  bench-own bench-jpeg bench-fused bench-fp8 graph small gr00t molmoact2 dreamzero)
-device=cuda:0 out=bench/results/gpu work=dist/gpu-work chunks=200 torch="" tensorrt="" frames="" small="" dry=""
+STEPS=(setup libraries doctor kernels sanitizer parity own tensorrt half fused build-bf16 build-f16 bench-bf16 bench-f16
+  bench-own bench-fused graph small gr00t molmoact2 dreamzero)
+device=cuda:0 out=bench/results/gpu work=dist/gpu-work chunks=200 python=python3 tensorrt="" small="" dry=""
 passed=0 failed=0 skipped=0
 
 usage() {
@@ -35,9 +35,8 @@ while [ $# -gt 0 ]; do
   --out) out=${2:?a folder} && shift ;;
   --work) work=${2:?a folder} && shift ;;
   --chunks) chunks=${2:?a number} && shift ;;
-  --torch) torch=${2:?a Python} && shift ;;
+  --python) python=${2:?a Python} && shift ;;
   --tensorrt) tensorrt=--tensorrt ;;
-  --frames) frames=${2:?a folder} && shift ;;
   --small) small=yes ;;
   --dry-run) dry=yes ;;
   -h | --help) usage && exit 0 ;;
@@ -64,8 +63,8 @@ elif [ -x node_modules/.bin/bun ] || [ ! -x dist/tendon ]; then
 else
   program=(dist/tendon)
 fi
-# CUDA and cuDNN of a Python that has PyTorch: the loader does not look there by itself.
-if [ -n "$nvidia" ] && site=$("${torch:-python3}" -c 'import nvidia; print(list(nvidia.__path__)[0])' 2>/dev/null); then
+# CUDA and cuDNN of a Python that has them: the loader does not look there by itself.
+if [ -n "$nvidia" ] && site=$("$python" -c 'import nvidia; print(list(nvidia.__path__)[0])' 2>/dev/null); then
   for folder in "$site"/*/lib; do LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder; done
   export LD_LIBRARY_PATH
 fi
@@ -217,14 +216,13 @@ build() {
 # measure STEP BUNDLE NAME KEYS word…: bench gpu, its report in --out.
 measure() {
   local words=("${@:5}") file="$out/$3-${device//:/-}"
-  [ -z "$torch" ] || words+=(--torch "$torch")
   [ -z "$4" ] || words+=(--gpu "$4")
-  step "$1" "$3: $file.html" "${program[@]}" bench gpu --device "$device" --models "$2" --chunks "$chunks" "${words[@]}" \
-    --csv "$file.csv" --json "$file.json" --html "$file.html"
+  step "$1" "$3: $file.json" "${program[@]}" bench gpu --device "$device" --models "$2" --chunks "$chunks" "${words[@]}" \
+    --json "$file.json"
 }
 
 bench() {
-  local name=bench-$1 file="$out/$tag-$1-${device//:/-}.csv" keys="" frames_when bundle="$work/$tag-$1" bound=()
+  local name=bench-$1 file="$out/$tag-$1-${device//:/-}.json" keys="" frames_when bundle="$work/$tag-$1" bound=()
   [ "$1" != bf16 ] || bound=("${bound_bf16[@]}")
   built "$1" "$full" "$bundle" "$name" || return
   choose_keys "$bundle" "${bound[@]}"
@@ -241,22 +239,17 @@ bench() {
   judge "$name" "host work a chunk in ms" "$file" host 1 p50_ms $ASKED_HOST_MS
 }
 
-# choose_keys BUNDLE word…: keys of [gpu] to measure it with, in $keys. Without a captured graph, or a stream of ours for the device's
-# times, the other figures are still worth their time.
+# choose_keys BUNDLE word…: keys of [gpu] to measure it with, in $keys.
 choose_keys() {
   keys=""
   [ -n "$nvidia" ] || return 0
   if captured "$@"; then keys=cuda_graph=true; fi
-  if timed "$1" "$keys" "${@:2}"; then keys=${keys:+$keys,}user_stream=true; fi
 }
 
 # captured BUNDLE word…: whether it runs there with its kernels captured as one graph, and its rows are right.
 captured() {
   run "${program[@]}" bundle verify "$1" --device "$device" --gpu cuda_graph=true "${@:2}" && { [ -n "$dry" ] || grep -q 'as one graph, captured' "$last"; }
 }
-
-# timed BUNDLE KEYS word…: whether its rows are right where its runs are in a stream of ours, with these keys beside.
-timed() { run "${program[@]}" bundle verify "$1" --device "$device" --gpu "${2:+$2,}user_stream=true" "${@:3}"; }
 
 graph() {
   needs_nvidia graph || return
@@ -269,7 +262,7 @@ graph() {
 }
 
 # The six reference bundles, a report.
-small() { measure small dist/models small "" --slots 16; }
+small() { measure small dist/models small ""; }
 
 # another STEP MODEL: a bundle of full size, built, measured and removed again, since each has 4 to 10 GB.
 another() {
@@ -285,10 +278,8 @@ for one in "${chosen[@]}"; do
   case $one in
   build-*) build "${one#build-}" ;;
   bench-bf16 | bench-f16) bench "${one#bench-}" ;;
-  bench-own) beside own own_kernels=true ;;
-  bench-jpeg) beside jpeg jpeg=nvjpeg ;;
+  bench-own) bench_own ;;
   bench-fused) bench_fused ;;
-  bench-fp8) bench_fp8 ;;
   gr00t) another gr00t gr00t-n1.7 ;;
   molmoact2) another molmoact2 molmoact2 ;;
   dreamzero) another dreamzero dreamzero-5b ;;

@@ -1,14 +1,13 @@
 /**
- * How long do hostile bodies hold the event loop? A 1 ms timer in the server's process says how late it came. And does a robot feel a
- * crowd that pays nothing (hostile-crowd.ts)?
+ * How long do hostile bodies hold the event loop? A 1 ms timer in the server's process says how late it came. A crowd that
+ * pays nothing is a part of the proof `interference`.
  */
 
 import { LIMITS } from "../src/limits.ts";
 import type { Child } from "../src/measure/child.ts";
 import { SAMPLE_MODEL, SAMPLE_STATE } from "../src/measure/sample/observation.ts";
 import { Problem } from "../src/std/problem.ts";
-import { crowd } from "./hostile-crowd.ts";
-import { type Late, type MeasuredServer, startServer } from "./measured-server.ts";
+import { type Late, type MeasuredServer, onServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
 const LLM_MODEL = "llm-a-5.3:superfast";
@@ -171,18 +170,10 @@ function shown(place: string): string {
 
 export const hostile: Proof = {
   name: "hostile",
-  question: "How long do hostile bodies hold the event loop, and does a robot feel a crowd that pays nothing?",
+  question: "How long do hostile bodies hold the event loop?",
   async run(size) {
-    const server = await startServer("echo");
-    if (server instanceof Problem) return server;
-    try {
-      const rows = await lateness(server, ROUNDS[size]);
-      if (rows instanceof Problem) return rows;
-      const beside = await crowd(size);
-      return beside instanceof Problem ? beside : judged([...rows, ...beside.rows], { above: beside.text });
-    } finally {
-      await server.child.stop();
-    }
+    const rows = await onServer("echo", (server) => lateness(server, ROUNDS[size]));
+    return rows instanceof Problem ? rows : judged(rows);
   },
 };
 

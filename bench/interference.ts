@@ -1,167 +1,228 @@
 /**
- * Does a robot feel 500 paid requests a second of another account?
+ * Does a robot feel the other work of its node?
  *
- * Models answer zeros at once (echo), for the robot and for the other account: the question is the ledger, not the model. In each
- * round, each time with a fresh process and an empty ledger: the robot alone (A), alone again (A'), beside the other account's
- * requests (B). As a control the same without a ledger, that is with one that answers at once from memory: alone (C) and beside the
- * requests (D). D / C is the effect of HTTP, JSON, decoding and the cores that service, robot and requests share; what B / A is
- * above that is the effect of the ledger.
+ * Each round has one fresh service with an empty ledger, models that answer zeros at once (echo), and a provider of language models in a
+ * process of its own. The robot is alone, alone again, and beside each kind of work (interference/kinds.ts); every second round goes
+ * backwards. Robot, service and load share the machine's cores and its disk. So a control sends the same load past the service: what
+ * the robot feels beside the load above that is the service's own doing. On PostgreSQL only the other account's requests are measured.
  */
+import { readFile, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
+import { Type } from "@sinclair/typebox";
 import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { median, type Summary, summary } from "../src/measure/stats.ts";
 import { present } from "../src/std/assert.ts";
 import { Problem } from "../src/std/problem.ts";
 import { table } from "../src/std/text-table.ts";
-import { absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
-import { type Neighbor, startNeighbor } from "./neighbor.ts";
+import { addAccount } from "./accounts.ts";
+import { startHelper } from "./child.ts";
+import { KIND_NAMES, KINDS, type KindName, type Order, Sent } from "./interference/kinds.ts";
+import { absentText, type Ledger, type LedgerRounds, type Measured, measuredLedgers } from "./ledger.ts";
+import { startProvider } from "./llm/setup.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
 const SIZES = {
-  small: { rounds: 1, chunks: 20, warmup: 5, perSecond: 50, settleMs: 100 },
-  full: { rounds: 5, chunks: 2000, warmup: 200, perSecond: 500, settleMs: 2000 },
+  small: { rounds: 1, chunks: 20, warmup: 5, settleMs: 100, share: 0.05 },
+  full: { rounds: 5, chunks: 2000, warmup: 300, settleMs: 1000, share: 1 },
 } as const;
 type Plan = (typeof SIZES)[keyof typeof SIZES];
 
-/** Asked for: the robot's p99 beside the requests, of that alone; more where two runs alone differ by more. */
-const RATIO_MAX = 1.1;
-/** Of the requests that were due. */
-const UNSENT_MAX = 0.01;
+/** Memory of the service beside the crowd above that of the robot alone: all of its budgets for bodies and messages (LIMITS). */
+const GROWTH_MIB_MAX = 384 + 224;
 
-const ARMS = {
-  A: { about: "alone", kind: "real", beside: false },
-  "A'": { about: "alone again", kind: "real", beside: false },
-  B: { about: "beside the requests", kind: "real", beside: true },
-  C: { about: "alone, without ledger", kind: "at once", beside: false },
-  D: { about: "beside the requests, without ledger", kind: "at once", beside: true },
-} as const;
-type ArmName = keyof typeof ARMS;
-const ARM_NAMES = ["A", "A'", "B", "C", "D"] as const;
+/** Of 500 a second that are due. */
+const REQUESTS_LEAST = 495;
 
-type Requests = Exclude<Awaited<ReturnType<Neighbor["stop"]>>, Problem>;
+interface Arm {
+  readonly name: string;
+  /** Undefined: the robot is alone. */
+  readonly kind?: KindName;
+  readonly isControl?: boolean;
+}
+
+const ALONE: readonly Arm[] = [{ name: "alone" }, { name: "alone again" }];
+
+function armsOf(kinds: readonly KindName[]): Arm[] {
+  const arms = kinds.flatMap((kind): Arm[] => {
+    const beside = { name: `beside ${kind}`, kind };
+    return KINDS[kind].hasControl ? [beside, { name: `control, ${kind}`, kind, isControl: true }] : [beside];
+  });
+  return [...ALONE, ...arms];
+}
 
 interface Driven {
   readonly chunk: Summary;
-  readonly requests: Requests | undefined;
+  readonly sent: Sent | undefined;
+  /** Of the service, the greatest of this arm. */
+  readonly residentMib: number;
 }
-type Round = Readonly<Record<ArmName, Driven>>;
+/** By the name of the arm. */
+type Round = ReadonlyMap<string, Driven>;
 
 export const interference: Proof = {
   name: "interference",
-  question: "Does a robot feel 500 paid requests a second of another account?",
+  question:
+    "Does a robot feel the other work of its node: other accounts, uploads, streams, people, a crowd that pays nothing?",
   async run(size) {
     const plan = SIZES[size];
     const frames = await sampleFrames(0);
     if (frames instanceof Problem) return frames;
-    const found = await measuredLedgers(plan.rounds, (ledger) => measuredRound(ledger, plan, frames));
+    let backwards = false;
+    const found = await measuredLedgers(plan.rounds, async (ledger) => {
+      const arms = armsOf(kindsOf(ledger));
+      backwards = !backwards;
+      return await measuredRound(ledger, backwards ? arms : arms.toReversed(), plan, frames);
+    });
     if (found instanceof Problem) return found;
-    const rows = found.flatMap(({ name, rounds }) => figures(name, rounds, plan));
-    const texts = [...found.map(({ name, rounds }) => roundsText(name, rounds)), ...absentText(found)];
-    const about = `service, robot and requests share ${availableParallelism()} cores; models answer at once (echo)\n`;
-    return judged(rows, { above: [about, ...texts, ""].join("\n") });
+    const about = `Service, robot and load share ${availableParallelism()} cores. ${kindTexts().join(" ")}\n`;
+    const above = [about, ...found.map(roundsText), ...absentText(found), ""].join("\n");
+    return judged(found.flatMap(figures), { above });
   },
 };
 
-/** The arms one after the other. */
-async function measuredRound(ledger: Ledger, plan: Plan, frames: Uint8Array[]): Promise<Round | Problem> {
-  const round = new Map<ArmName, Driven>();
-  for (const name of ARM_NAMES) {
-    const measured = await ledger.start(ARMS[name].kind);
-    if (measured instanceof Problem) return measured;
-    try {
-      const driven = await driveArm(measured, ARMS[name].beside, plan, frames);
-      if (driven instanceof Problem) return await measured.child.explain(driven);
-      round.set(name, driven);
-    } finally {
-      await measured.child.stop();
-    }
-  }
-  const of = (name: ArmName) => present(round.get(name), `arm ${name}`);
-  return { A: of("A"), "A'": of("A'"), B: of("B"), C: of("C"), D: of("D") };
+function kindsOf({ name }: Pick<Ledger, "name">): readonly KindName[] {
+  return name === "SQLite" ? KIND_NAMES : ["requests"];
 }
 
-async function driveArm(
+function kindTexts(): string[] {
+  return KIND_NAMES.map((kind) => `${kind}: ${KINDS[kind].about}.`);
+}
+
+async function measuredRound(
+  ledger: Ledger,
+  arms: readonly Arm[],
+  plan: Plan,
+  frames: Uint8Array[],
+): Promise<Round | Problem> {
+  const provider = await startProvider();
+  if (provider instanceof Problem) return provider;
+  await using _helper = provider.helper;
+  const measured = await ledger.start("real", provider.configuration);
+  if (measured instanceof Problem) return measured;
+  const { child } = measured;
+  try {
+    const otherKey = await addAccount(measured.beside, "other");
+    if (otherKey instanceof Problem) return otherKey;
+    const spentKey = await addAccount(measured.beside, "spent", { isSpent: true });
+    if (spentKey instanceof Problem) return spentKey;
+    const order = { ...child.service, providerUrl: provider.url, otherKey, spentKey, share: plan.share };
+    const cold = await drive(measured, plan.warmup, "warm", frames);
+    if (cold instanceof Problem) return await child.explain(cold);
+    const round = new Map<string, Driven>();
+    for (const arm of arms) {
+      const driven = await measuredArm(measured, arm, order, plan, frames);
+      if (driven instanceof Problem) return await child.explain(new Problem(`${arm.name}: ${driven.message}`));
+      round.set(arm.name, driven);
+    }
+    return round;
+  } finally {
+    await child.stop();
+  }
+}
+
+async function measuredArm(
   measured: Measured,
-  beside: boolean,
+  { name, kind, isControl = false }: Arm,
+  order: Omit<Order, "kind" | "isControl">,
   plan: Plan,
   frames: Uint8Array[],
 ): Promise<Driven | Problem> {
-  const neighbor = beside ? await startNeighbor(measured, plan.perSecond) : undefined;
-  if (neighbor instanceof Problem) return neighbor;
-  // Also without requests, so that both arms have the same pause: a new service does its first upkeep then.
+  const { pid } = measured.child;
+  await using sink = isControl ? startHelper("interference/sink-child.ts") : undefined;
+  const url = (await sink?.ask("address", Type.String())) ?? order.url;
+  if (url instanceof Problem) return url;
+  await using load = kind && startHelper("interference/load-child.ts");
+  const opened = kind && (await load?.ask({ ...order, kind, isControl, url }, Type.Literal("open")));
+  if (opened instanceof Problem) return opened;
+  // Also without a load, so that all arms have the same pause.
   await Bun.sleep(plan.settleMs);
-  const warm = await drive(measured, plan.warmup, "warm", frames);
-  neighbor?.count();
-  const driven = warm instanceof Problem ? warm : await drive(measured, plan.chunks, "robot", frames);
-  const requests = await neighbor?.stop();
-  if (driven instanceof Problem) return driven;
-  return requests instanceof Problem ? requests : { chunk: driven, requests };
+  // The kernel's greatest value begins anew.
+  await writeFile(`/proc/${pid}/clear_refs`, "5");
+  const counting = await load?.ask("count", Type.Literal("counting"));
+  if (counting instanceof Problem) return counting;
+  const chunk = await drive(measured, plan.chunks, name.replaceAll(/[^a-z]+/g, "-"), frames);
+  const residentMib = Number(/^VmHWM:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+  if (chunk instanceof Problem) return chunk;
+  const sent = await load?.ask("stop", Sent);
+  return sent instanceof Problem ? sent : { chunk, sent, residentMib };
 }
 
-async function drive(
-  { child }: Measured,
-  chunks: number,
-  sessionPrefix: string,
-  frames: Uint8Array[],
-): Promise<Summary | Problem> {
-  const driven = await driveChunks({
-    service: child.service,
-    robots: 1,
-    chunks,
-    warmup: 0,
-    scenes: [frames],
-    sessionPrefix,
-  });
+/** One refused chunk is a problem. */
+async function drive({ child }: Measured, chunks: number, sessionPrefix: string, frames: Uint8Array[]) {
+  const load = { service: child.service, robots: 1, chunks, warmup: 0, scenes: [frames], sessionPrefix };
+  const driven = await driveChunks(load);
   return driven instanceof Problem ? driven : summary(driven.ms.client);
 }
 
-function roundsText(name: string, rounds: readonly Round[]): string {
-  const lines = rounds.flatMap((round, index) =>
-    ARM_NAMES.map((arm) => {
-      const { chunk, requests } = round[arm];
-      const of = requests ? [requests.per_second, requests.failed, requests.p50_ms, requests.p99_ms] : [];
-      const shown = of.map((value) => (Number.isInteger(value) ? String(value) : value.toFixed(1)));
-      const failure = requests?.first_failure ?? "";
-      const times = [chunk.p50, chunk.p90, chunk.p99].map((ms) => ms.toFixed(3));
-      return [String(index + 1), `${arm} ${ARMS[arm].about}`, ...times, ...shown, failure];
-    }),
-  );
-  const head = [`${name}, round`, "robot", "p50 ms", "p90 ms", "p99 ms", "requests/s", "failed", "p50 ms", "p99 ms"];
-  return table([head, ...lines], ["left", "left", ...Array.from({ length: 7 }, () => "right" as const)]);
-}
-
-function figures(name: string, rounds: readonly Round[], { perSecond }: Plan): Figure[] {
-  const figure = (measure: string, value: number, unit: string, limit?: number): Figure => ({
-    ...{ measure: `${name}: ${measure}`, value, unit },
-    ...(limit === undefined ? {} : { limit }),
+function figures({ name: ledger, rounds }: LedgerRounds<Round>): Figure[] {
+  const of = (round: Round, arm: string): Driven => present(round.get(arm), arm);
+  const middle = (value: (round: Round) => number): number => median(rounds.map(value));
+  const p99 = (round: Round, arm: string): number => of(round, arm).chunk.p99;
+  const figure = (measure: string, value: number, unit: string, limits: Partial<Figure> = {}): Figure => ({
+    ...{ measure: `${ledger}: ${measure}`, value, unit },
+    ...limits,
   });
-  const times = ARM_NAMES.flatMap((arm) =>
-    (["p50", "p90", "p99"] as const).map((order) => {
-      const value = median(rounds.map((round) => round[arm].chunk[order]));
-      return figure(`${arm}, ${ARMS[arm].about}, ${order}`, value, "ms");
-    }),
-  );
-  // B is compared with the mean of both runs alone.
-  const alone = (round: Round): number => (round.A.chunk.p99 + round["A'"].chunk.p99) / 2;
-  const ratios = (of: (round: Round) => number): number[] => rounds.map(of);
-  const apart = ratios((round) => {
-    const ratio = round["A'"].chunk.p99 / round.A.chunk.p99;
+  const kinds = kindsOf({ name: ledger });
+  const arms = armsOf(kinds);
+  const spread = middle((round) => {
+    const ratio = p99(round, "alone again") / p99(round, "alone");
     return Math.max(ratio, 1 / ratio);
   });
-  const spread = median(apart);
-  const limit = Math.max(RATIO_MAX, Math.round(spread * 1000) / 1000);
-  const sent = rounds.flatMap((round) => ARM_NAMES.flatMap((arm) => round[arm].requests ?? []));
-  const slowest = Math.min(...sent.map((requests) => requests.per_second));
-  const failed = sent.reduce((total, requests) => total + requests.failed, 0);
+  const ratio = (arm: string) =>
+    middle((round) => (2 * p99(round, arm)) / (p99(round, "alone") + p99(round, "alone again")));
   return [
-    ...times,
-    figure("p99, A and A' apart, median of rounds", spread, "1"),
-    figure("p99, A and A' apart, greatest", Math.max(...apart), "1"),
-    figure("p99, B / A, median of rounds", median(ratios((round) => round.B.chunk.p99 / alone(round))), "1", limit),
-    figure("p99, control D / C, median of rounds", median(ratios(({ C, D }) => D.chunk.p99 / C.chunk.p99)), "1"),
-    figure("requests a second, slowest run", slowest, "1"),
-    figure("share of the requests that were due but not sent", Math.max(0, 1 - slowest / perSecond), "1", UNSENT_MAX),
-    figure("requests that were not answered with 200", failed, "1", 0),
+    ...arms.flatMap(({ name }) =>
+      (["p50", "p99"] as const).map((rank) =>
+        figure(
+          `${name}, ${rank}`,
+          middle((round) => of(round, name).chunk[rank]),
+          "ms",
+        ),
+      ),
+    ),
+    figure("p99, alone and alone again apart", spread, "1"),
+    ...kinds.flatMap((kind) => {
+      const { hasControl, ...about } = KINDS[kind];
+      const limit = "limit" in about ? { limit: Math.max(about.limit, Math.round(spread * 1000) / 1000) } : {};
+      const least = kind === "requests" ? { least: REQUESTS_LEAST } : {};
+      const sent = rounds.map((round) => present(of(round, `beside ${kind}`).sent, "a load"));
+      return [
+        figure(`p99, beside ${kind} / alone`, ratio(`beside ${kind}`), "1", limit),
+        ...(hasControl ? [figure(`p99, control, ${kind} / alone`, ratio(`control, ${kind}`), "1")] : []),
+        ...("unit" in about
+          ? [figure(`${kind}, sent`, median(sent.map((one) => one.perSecond)), about.unit, least)]
+          : []),
+        figure(
+          `${kind}, failed`,
+          sent.reduce((sum, { failed }) => sum + failed, 0),
+          "1",
+          { limit: 0 },
+        ),
+      ];
+    }),
+    ...(kinds.includes("crowd")
+      ? [
+          figure(
+            "greatest memory beside the crowd, above that alone",
+            middle((round) => of(round, "beside crowd").residentMib - of(round, "alone").residentMib),
+            "MiB",
+            { limit: GROWTH_MIB_MAX },
+          ),
+        ]
+      : []),
   ];
+}
+
+function roundsText({ name, rounds }: LedgerRounds<Round>): string {
+  const lines = rounds.flatMap((round, index) =>
+    [...round].map(([arm, { chunk, sent }]) => {
+      const times = [chunk.p50, chunk.p90, chunk.p99].map((ms) => ms.toFixed(3));
+      const answers = Object.entries(sent?.answers ?? {}).map(([what, count]) => `${what} ×${count}`);
+      const load = sent === undefined ? ["", ""] : [sent.perSecond.toFixed(1), String(sent.failed)];
+      return [String(index + 1), arm, ...times, ...load, sent?.firstFailure || answers.sort().join(", ")];
+    }),
+  );
+  const head = [`${name}, round`, "robot", "p50 ms", "p90 ms", "p99 ms", "load a second", "failed", ""];
+  return table([head, ...lines], ["left", "left", "right", "right", "right", "right", "right", "left"]);
 }

@@ -12,7 +12,7 @@ import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
 const LEDGERS = ["SQLite", "PostgreSQL"] as const;
 type LedgerName = (typeof LEDGERS)[number];
 
-const OTHER_PROGRAM = [process.execPath, join(import.meta.dir, "at-once-child.ts")];
+const OTHER_PROGRAM = [process.execPath, join(import.meta.dir, "server-child.ts")];
 
 /** What answers on the robot's path: the ledger, or a store to compare it with (at-once-store.ts). */
 export type Answers = "real" | "bare" | "at once";
@@ -25,10 +25,11 @@ export interface Measured {
 }
 
 export interface Ledger extends AsyncDisposable {
+  readonly name: LedgerName;
   /** What a bare durable write is here. */
   readonly bare: string;
   /** Models answer zeros at once (echo). */
-  start(answers: Answers): Promise<Measured | Problem>;
+  start(answers: Answers, configuration?: string): Promise<Measured | Problem>;
 }
 
 /** The rounds that a proof measures with one ledger. */
@@ -67,37 +68,29 @@ export function absentText(found: readonly LedgerRounds<unknown>[]): string[] {
 
 /** Undefined where the engine is not installed. */
 async function openLedger(name: LedgerName): Promise<Ledger | undefined> {
-  if (name === "SQLite") return { bare: "one bare fdatasync", start: onSqlite, [Symbol.asyncDispose]: async () => {} };
+  if (name === "SQLite") {
+    const start: Ledger["start"] = (answers, configuration) => startService(answers, undefined, configuration);
+    return { name, bare: "one bare fdatasync", start, [Symbol.asyncDispose]: async () => {} };
+  }
   if (POSTGRES === undefined) return undefined;
   const server = await PostgresServer.start();
   return {
-    bare: "one bare round trip with commit",
-    start: async (answers) => onPostgres(await server.database(), answers),
+    ...{ name, bare: "one bare round trip with commit" },
+    start: async (answers, configuration) => startService(answers, await server.database(), configuration),
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }
 
-async function onSqlite(answers: Answers): Promise<Measured | Problem> {
-  const child = await startService(answers, {});
-  if (!("dataDir" in child)) return child;
-  const { dataDir } = child;
-  return {
-    child,
-    beside: () => openStore({ dataDir, databaseUrl: undefined }, "beside"),
-  };
-}
-
-async function onPostgres(databaseUrl: string, answers: Answers): Promise<Measured | Problem> {
-  const child = await startService(answers, { DATABASE_URL: databaseUrl });
-  if (!("dataDir" in child)) return child;
-  const { dataDir } = child;
-  return {
-    child,
-    beside: () => openStore({ dataDir, databaseUrl }, "beside"),
-  };
-}
-
-function startService(answers: Answers, environment: Record<string, string>): Promise<Child | Problem> {
-  const program = answers === "real" ? {} : { program: [...OTHER_PROGRAM, answers] };
-  return startChild({ ...program, device: "echo", environment });
+async function startService(
+  answers: Answers,
+  databaseUrl: string | undefined,
+  configuration = "",
+): Promise<Measured | Problem> {
+  const child = await startChild({
+    ...(answers === "real" ? {} : { program: [...OTHER_PROGRAM, answers] }),
+    ...{ device: "echo", configuration },
+    environment: databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl },
+  });
+  if (child instanceof Problem) return child;
+  return { child, beside: () => openStore({ dataDir: child.dataDir, databaseUrl }, "beside") };
 }

@@ -9,13 +9,11 @@
  */
 import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { residentBytes } from "../src/measure/process.ts";
 import { median, summary } from "../src/measure/stats.ts";
 import { Problem } from "../src/std/problem.ts";
-import { table } from "../src/std/text-table.ts";
-import { processorSeconds } from "./llm/process.ts";
 import { type Setup, setUp } from "./llm/setup.ts";
 import { callsPerSecond, openStreams, plainCalls, type Target, timedStream, wholeStreams } from "./llm/target.ts";
+import { processorTime, residentBytes, since } from "./process.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
 const SIZES = {
@@ -69,7 +67,7 @@ export const llm: Proof = {
       if (setup instanceof Problem) return setup;
       rounds.push(await measured(setup, plan));
     }
-    return judged(figures(rounds), { above: `${roundsText(rounds)}\n` });
+    return judged(figures(rounds));
   },
 };
 
@@ -136,9 +134,10 @@ async function timed(target: Target, { streams, tokens }: Plan): Promise<{ first
 async function streamedCpu({ child, stream }: Setup, { cpu: streams }: Plan): Promise<number> {
   const tokens = 100;
   await wholeStreams(stream, CPU_CONNECTIONS, Math.ceil(streams / 10), tokens);
-  const before = await processorSeconds(child.pid);
+  const before = await processorTime(child.pid);
   await wholeStreams(stream, CPU_CONNECTIONS, streams, tokens);
-  return ((await processorSeconds(child.pid)) - before) * (100_000 / (streams * tokens));
+  const { allMs } = since(before, await processorTime(child.pid));
+  return (allMs / 1000) * (100_000 / (streams * tokens));
 }
 
 /** A second batch beside the first: what the first calls of a process need for good is not counted. */
@@ -161,42 +160,29 @@ function figures(rounds: readonly Round[]): Figure[] {
       return { measure: `${NAMES[which]}, ${order}`, value, unit: "ms" };
     }),
   );
+  const figure = (
+    measure: string,
+    unit: string,
+    of: (round: Round) => number,
+    limits: Partial<Figure> = {},
+  ): Figure => ({
+    ...{ measure, unit, value: middle(of) },
+    ...limits,
+  });
+  const each = `${CONNECTIONS} connections`;
   return [
     ...times,
     { measure: "added to a plain call, p50", value: added("plain", "p50"), unit: "ms", limit: MAX.addedP50Ms },
     { measure: "added to a plain call, p99", value: added("plain", "p99"), unit: "ms", limit: MAX.addedP99Ms },
     { measure: "added to one that the provider streams, p50", value: added("streamed", "p50"), unit: "ms" },
     { measure: "added to one that the provider streams, p99", value: added("streamed", "p99"), unit: "ms" },
-    {
-      measure: "added to the first token",
-      value: middle(({ first }) => first.through - first.direct),
-      unit: "ms",
-      limit: MAX.firstTokenMs,
-    },
-    {
-      measure: "added to each token",
-      value: middle(({ way }) => way.through - way.direct),
-      unit: "ms",
-      limit: MAX.tokenMs,
-    },
-    {
-      measure: `plain calls a second, ${CONNECTIONS} connections`,
-      value: middle(({ perSecond }) => perSecond),
-      unit: "1",
-      least: CALLS_PER_SECOND_LEAST,
-    },
-    {
-      measure: "processor time for 100,000 tokens, streams of 100",
-      value: middle(({ cpuSeconds }) => cpuSeconds),
-      unit: "s",
+    figure("added to the first token", "ms", ({ first }) => first.through - first.direct, { limit: MAX.firstTokenMs }),
+    figure("added to each token", "ms", ({ way }) => way.through - way.direct, { limit: MAX.tokenMs }),
+    figure(`plain calls a second, ${each}`, "1", ({ perSecond }) => perSecond, { least: CALLS_PER_SECOND_LEAST }),
+    figure("processor time for 100,000 tokens, streams of 100", "s", ({ cpuSeconds }) => cpuSeconds, {
       limit: MAX.cpuSeconds,
-    },
-    {
-      measure: "memory of an open stream",
-      value: middle(({ streamKb }) => streamKb),
-      unit: "kB",
-      limit: MAX.streamKb,
-    },
+    }),
+    figure("memory of an open stream", "kB", ({ streamKb }) => streamKb, { limit: MAX.streamKb }),
   ];
 }
 
@@ -206,26 +192,3 @@ const NAMES = {
   streamed: "plain call, streamed by the provider",
   sync: "bare fdatasync",
 } as const;
-
-function roundsText(rounds: readonly Round[]): string {
-  const lines = rounds.map((round, index) => [
-    String(index + 1),
-    ...(["direct", "plain", "streamed", "sync"] as const).flatMap((which) => {
-      const { p50, p99 } = summary(round[which]);
-      return [p50.toFixed(3), p99.toFixed(3)];
-    }),
-    round.first.direct.toFixed(3),
-    round.first.through.toFixed(3),
-    round.way.direct.toFixed(3),
-    round.way.through.toFixed(3),
-    round.perSecond.toFixed(0),
-    round.cpuSeconds.toFixed(2),
-    round.streamKb.toFixed(1),
-  ]);
-  const head = ["round", "direct p50", "p99", "plain p50", "p99", "streamed p50", "p99", "fdatasync p50", "p99"];
-  const more = ["first direct", "through", "token direct", "through", "calls/s", "cpu s", "kB"];
-  return table(
-    [[...head, ...more], ...lines],
-    [...head, ...more].map(() => "right" as const),
-  );
-}

@@ -1,8 +1,8 @@
 /** The measured process of bench/loop.ts: `bun bench/loop-child.ts DEVICE CHUNKS`, one JSON object to standard output. */
 import { readFile } from "node:fs/promises";
-import { print } from "../src/cli/frame/print.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { Problem } from "../src/std/problem.ts";
+import { report } from "./child.ts";
 import { type Timed, timeForeignCalls, timeOne } from "./timed-ffi.ts";
 
 const WARMUP_CHUNKS = 20;
@@ -55,7 +55,7 @@ async function control(rounds: number): Promise<number[]> {
   return longest;
 }
 
-async function main(device: string, chunks: number): Promise<Problem | undefined> {
+async function main(device: string, chunks: number): Promise<object | Problem> {
   const frames = await sampleFrames(0);
   if (frames instanceof Problem) return frames;
   const open = await openModel({ decodeThreads: 2, device });
@@ -84,20 +84,15 @@ async function main(device: string, chunks: number): Promise<Problem | undefined
   const byName = Object.groupBy(calls, (call) => call.name);
   const names = Object.entries(byName).map(([name, list]) => [name, (list ?? []).map((call) => call.us)] as const);
   const calls_us = Object.fromEntries(names);
-  await print(
-    JSON.stringify({
-      longest_us: longest,
-      longest_cpu_us: longestCpu,
-      control_us: controlled,
-      calls_us,
-      idle_ms: idle,
-      busy_ms: busy,
-      waited,
-    }),
-  );
-  return undefined;
+  return {
+    longest_us: longest,
+    longest_cpu_us: longestCpu,
+    control_us: controlled,
+    calls_us,
+    idle_ms: idle,
+    busy_ms: busy,
+    waited,
+  };
 }
 
-const problem = await main(process.argv[2] ?? "echo", Number(process.argv[3] ?? "100"));
-if (problem !== undefined) process.stderr.write(`${problem.message}\n`);
-process.exit(problem === undefined ? 0 : 1);
+await report(() => main(process.argv[2] ?? "echo", Number(process.argv[3] ?? "100")));

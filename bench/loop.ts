@@ -49,46 +49,35 @@ export const loop: Proof = {
 async function onDevice(device: string, chunks: number): Promise<Figure[] | Problem> {
   const report = await reportOf("loop-child.ts", [device, String(chunks)], Report);
   if (report instanceof Problem) return report;
-  const rows: Figure[] = [
-    {
-      measure: `${device}: longest call or callback of a chunk, p99.9 of ${chunks}`,
-      ...at(report.longest_us, 99.9, "us"),
-      limit: LONGEST_US_MAX,
-    },
-    {
-      measure: `${device}: the same of all ${Object.values(report.calls_us).flat().length} calls and callbacks, p99.9`,
-      ...at(Object.values(report.calls_us).flat(), 99.9, "us"),
-      limit: LONGEST_US_MAX,
-    },
-    {
-      measure: `${device}: longest of a chunk by the thread's CPU time, p99.9`,
-      ...at(report.longest_cpu_us, 99.9, "us"),
-      limit: LONGEST_US_MAX,
-    },
-    {
-      measure: `${device}: control without the engine, longest of ten 20 us windows, p99.9 of ${chunks}`,
-      ...at(report.control_us, 99.9, "us"),
-    },
-    { measure: `${device}: longest call or callback of all`, ...at(report.longest_us, 100, "us") },
+  const all = Object.values(report.calls_us).flat();
+  const limit = { limit: LONGEST_US_MAX };
+  const us = (measure: string, values: readonly number[], percent: number, limits: Partial<Figure> = {}): Figure => {
+    return { measure: `${device}: ${measure}`, value: at(values, percent), unit: "us", ...limits };
+  };
+  const timers = { "1 ms timer alone": report.idle_ms, "1 ms timer beside the chunks": report.busy_ms };
+  return [
+    us(`longest call or callback of a chunk, p99.9 of ${chunks}`, report.longest_us, 99.9, limit),
+    us(`the same of all ${all.length} calls and callbacks, p99.9`, all, 99.9, limit),
+    us("longest of a chunk by the thread's CPU time, p99.9", report.longest_cpu_us, 99.9, limit),
+    us("control without the engine, longest of ten 20 us windows, p99.9", report.control_us, 99.9),
+    us("longest call or callback of all", report.longest_us, 100),
+    ...Object.entries(report.calls_us).flatMap(([name, times]) => [
+      us(`${name}, p50 of ${times.length}`, times, 50),
+      us(`${name}, max`, times, 100),
+    ]),
+    ...Object.entries(timers).flatMap(([name, times]) =>
+      [50, 99, 100].map((percent) => {
+        const measure = `${device}: ${name}, lateness ${percent === 100 ? "max" : `p${percent}`}`;
+        return { measure, value: at(times, percent), unit: "ms" };
+      }),
+    ),
+    { measure: `${device}: event loop waiting for a core, part of the time`, value: report.waited, unit: "1" },
   ];
-  for (const [name, times] of Object.entries(report.calls_us)) {
-    rows.push({ measure: `${device}: ${name}, p50 of ${times.length}`, ...at(times, 50, "us") });
-    rows.push({ measure: `${device}: ${name}, max`, ...at(times, 100, "us") });
-  }
-  for (const [name, times] of [
-    ["1 ms timer alone", report.idle_ms],
-    ["1 ms timer beside the chunks", report.busy_ms],
-  ] as const) {
-    for (const percent of [50, 99, 100]) {
-      const label = percent === 100 ? "max" : `p${percent}`;
-      rows.push({ measure: `${device}: ${name}, lateness ${label}`, ...at(times, percent, "ms") });
-    }
-  }
-  rows.push({ measure: `${device}: event loop waiting for a core, part of the time`, value: report.waited, unit: "1" });
-  return rows;
 }
 
-function at(values: readonly number[], percent: number, unit: string): { value: number; unit: string } {
-  const sorted = values.toSorted((a, b) => a - b);
-  return { value: percentile(sorted, percent), unit };
+function at(values: readonly number[], percent: number): number {
+  return percentile(
+    values.toSorted((a, b) => a - b),
+    percent,
+  );
 }

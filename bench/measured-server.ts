@@ -27,10 +27,10 @@ export interface MeasuredServer {
   modelStart(route: "chat" | "episode"): Promise<Summary | Problem>;
 }
 
-export async function startServer(device: string): Promise<MeasuredServer | Problem> {
+async function startServer(device: string): Promise<MeasuredServer | Problem> {
   let heard: (message: unknown) => void = () => undefined;
   const child = await startChild({
-    program: [process.execPath, join(import.meta.dir, "server-child.ts")],
+    program: [process.execPath, join(import.meta.dir, "server-child.ts"), "real"],
     device,
     onMessage: (message) => heard(message),
   });
@@ -58,4 +58,19 @@ export async function startServer(device: string): Promise<MeasuredServer | Prob
       return answer instanceof Problem ? answer : summary(answer.starts_ms);
     },
   };
+}
+
+/** Runs the work against a fresh service. */
+export async function onServer<T>(
+  device: string,
+  work: (server: MeasuredServer) => Promise<T | Problem>,
+): Promise<T | Problem> {
+  const server = await startServer(device);
+  if (server instanceof Problem) return server;
+  try {
+    const done = await work(server);
+    return done instanceof Problem ? await server.child.explain(done) : done;
+  } finally {
+    await server.child.stop();
+  }
 }

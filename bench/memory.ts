@@ -1,8 +1,8 @@
 /**
- * Does the service's memory grow, and does a chunk allocate?
+ * Does the service's memory grow, what does an idle session keep, and does a chunk allocate?
  *
- * Growth: the service runs in a child process (server-child.ts), because resident memory after a full collection can only be
- * read there. Robots send over HTTP from this process. Readings: growth.ts.
+ * The service runs in a child process (server-child.ts), because resident memory after a full collection can only be read there. Robots
+ * send from this process, over HTTP and on sockets that stay open. Readings: resident.ts.
  *
  * Allocations: counted by the native library itself, and for ONNX Runtime by a library that is loaded before it
  * (native/malloc-count); in a process of their own (allocation-child.ts), chunk by chunk, without HTTP.
@@ -10,15 +10,21 @@
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { driveChunks } from "../src/measure/chunk/load.ts";
-import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import type { Connection } from "../src/measure/episode/loop-robot.ts";
+import { withRobots } from "../src/measure/episode/robot-sockets.ts";
+import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
 import { median } from "../src/measure/stats.ts";
 import { Problem } from "../src/std/problem.ts";
 import { reportOf } from "./child.ts";
-import { growth } from "./growth.ts";
-import { startServer } from "./measured-server.ts";
+import { type MeasuredServer, onServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof, type Size } from "./proof.ts";
+import { growth, idleHttp, idleSockets } from "./resident.ts";
 
 const ROBOTS = 4;
+const SOCKETS = {
+  small: { open: 4, chunks: 100, idle: 50 },
+  full: { open: 64, chunks: 50_000, idle: 500 },
+} as const;
 const MALLOC_COUNT = join(import.meta.dir, "../native/target/release/libtendon_malloc_count.so");
 
 const DEVICES = ["echo", "cpu"] as const;
@@ -31,7 +37,8 @@ const Counts = Type.Object({ library: Type.Array(Type.Integer()), runtime: Type.
 
 export const memory: Proof = {
   name: "memory",
-  question: "Does the memory of the service grow with requests, and what does a chunk allocate?",
+  question:
+    "Does the memory of the service grow with requests, what does an idle session keep, and what does a chunk allocate?",
   async run(size: Size) {
     const rows: Figure[] = [];
     for (const device of DEVICES) {
@@ -40,6 +47,18 @@ export const memory: Proof = {
       const growing = await grown(device, REQUESTS[size][device]);
       if (growing instanceof Problem) return growing;
       rows.push(...counted, ...growing);
+    }
+    const scenes = await drawnScenes(1);
+    if (scenes instanceof Problem) return scenes;
+    const { open, chunks, idle } = SOCKETS[size];
+    for (const part of [
+      (server: MeasuredServer) => openSockets(server, open, chunks, scenes),
+      (server: MeasuredServer) => idleSockets(server, idle),
+      (server: MeasuredServer) => idleHttp(server, idle, scenes),
+    ]) {
+      const figures = await onServer("echo", part);
+      if (figures instanceof Problem) return figures;
+      rows.push(...figures);
     }
     return judged(rows);
   },
@@ -76,25 +95,38 @@ function sum(values: readonly number[]): number {
 }
 
 async function grown(device: Device, requests: number): Promise<Figure[] | Problem> {
-  const frames = await sampleFrames(0);
-  if (frames instanceof Problem) return frames;
-  const server = await startServer(device);
-  if (server instanceof Problem) return server;
-  const { child } = server;
-  try {
-    const figures = await growth({
-      server,
-      count: requests,
-      name: device,
-      tenth: (number) => `RSS after collection, tenth ${number} of ${requests} requests`,
+  const scenes = await drawnScenes(1);
+  if (scenes instanceof Problem) return scenes;
+  return await onServer(device, (server) =>
+    growth({
+      ...{ server, count: requests, name: `${device}, HTTP` },
       drive: async (chunks, part) => {
-        const load = { service: child.service, robots: ROBOTS, chunks, warmup: 0, scenes: [frames] };
+        const load = { service: server.child.service, robots: ROBOTS, chunks, warmup: 0, scenes };
         const done = await driveChunks({ ...load, sessionPrefix: `memory-${part}` });
         return done instanceof Problem ? done : undefined;
       },
-    });
-    return figures instanceof Problem ? await child.explain(figures) : figures;
-  } finally {
-    await child.stop();
-  }
+    }),
+  );
+}
+
+/** Robots whose sockets stay open send one observation after the other, without a clock. */
+async function openSockets(server: MeasuredServer, robots: number, chunks: number, scenes: Scenes) {
+  return await withRobots(server.child.service, robots, scenes, (connections) =>
+    growth({
+      ...{ server, count: chunks, name: `${robots} open sockets` },
+      drive: async (count) => {
+        let left = count;
+        const drive = async (connection: Connection): Promise<Problem | undefined> => {
+          while (left > 0) {
+            left -= 1;
+            connection.capture();
+            const answer = await connection.observe();
+            if (answer instanceof Problem) return answer;
+          }
+          return undefined;
+        };
+        return (await Promise.all(connections.map(drive))).find((end) => end !== undefined);
+      },
+    }),
+  );
 }

@@ -3,7 +3,7 @@ import { Problem } from "../src/std/problem.ts";
 import { paidKillRounds, stopRounds, type Tally } from "../test/program/outage.ts";
 import { smallFrames } from "../test/program/payers.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
-import { type Figure, judged, type Proof, type Size } from "./proof.ts";
+import { counts, type Figure, judged, type Proof, type Size } from "./proof.ts";
 
 const ROUNDS = {
   small: { kills: 1, stops: 1, downMs: 1_800 },
@@ -50,12 +50,14 @@ async function onServer(size: Size): Promise<Figure[]> {
 }
 
 function figures(what: string, { rounds, answered, replayed, unanswered, chargedUnanswered }: Tally): Figure[] {
-  const counts: [string, number][] = [
-    ["times", rounds],
-    ["observations answered, each charged once", answered],
-    ["of them replayed byte for byte at no charge", replayed],
-    ["observations not answered", unanswered],
-    ["of them charged, once, their answer there for a repeat", chargedUnanswered],
-  ];
-  return counts.map(([measure, value]) => ({ measure: `${what}: ${measure}`, value, unit: "1" }));
+  return counts(
+    [
+      ["times", rounds],
+      ["observations answered, each charged once", answered],
+      ["of them replayed byte for byte at no charge", replayed],
+      ["observations not answered", unanswered],
+      ["of them charged, once, their answer there for a repeat", chargedUnanswered],
+    ],
+    `${what}: `,
+  );
 }

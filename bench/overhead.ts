@@ -20,14 +20,14 @@ import { systemClock } from "../src/std/clock.ts";
 import { Failure } from "../src/std/failure.ts";
 import { Problem } from "../src/std/problem.ts";
 import { ServiceClock } from "../src/std/seen-clock.ts";
-import { table } from "../src/std/text-table.ts";
 import { AT_ONCE } from "./at-once-store.ts";
-import { type Answers, absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
+import { type Answers, absentText, type Ledger, measuredLedgers } from "./ledger.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
+import { type Contender, inTurns, middle } from "./turns.ts";
 
 const SIZES = {
-  small: { rounds: 1, turns: 2, chunks: 10, warmup: 5 },
-  full: { rounds: 5, turns: 20, chunks: 50, warmup: 200 },
+  small: { rounds: 1, turns: 2, chunks: 10, warmup: 1 },
+  full: { rounds: 5, turns: 20, chunks: 50, warmup: 4 },
 } as const;
 type Plan = (typeof SIZES)[keyof typeof SIZES];
 
@@ -54,43 +54,37 @@ export const overhead: Proof = {
       { measure: "key's digest, prices and checks, without a store, p50", value: ownMs, unit: "ms" },
       ...found.flatMap(({ name, bare, rounds }) => figures(name, bare, rounds, ownMs)),
     ];
-    const texts = [...found.map(({ name, rounds }) => roundsText(name, rounds)), ...absentText(found)];
-    return judged(rows, { above: [...texts, ""].join("\n") });
+    return judged(rows, { below: absentText(found).join("") });
   },
 };
 
+/** One round: medians of the three services in turns. */
 async function measuredRound(ledger: Ledger, plan: Plan, scenes: Scenes): Promise<Round | Problem> {
-  const services = new Map<Answers, Measured>();
-  try {
-    for (const answers of ANSWERS) {
-      const service = await ledger.start(answers);
-      if (service instanceof Problem) return service;
-      services.set(answers, service);
-    }
-    return await inTurns(services, plan, scenes);
-  } finally {
-    for (const { child } of services.values()) await child.stop();
-  }
-}
-
-async function inTurns(services: ReadonlyMap<Answers, Measured>, plan: Plan, scenes: Scenes): Promise<Round | Problem> {
-  const ms = { "at once": [] as number[], bare: [] as number[], real: [] as number[] };
-  for (let turn = 0; turn < plan.turns; turn += 1) {
-    for (const [answers, { child }] of services) {
-      const driven = await driveChunks({
-        service: child.service,
-        robots: 1,
-        chunks: plan.chunks,
-        // Each turn is a new session, whose first chunk looks for an earlier session of that name.
-        warmup: turn === 0 ? plan.warmup : 1,
-        scenes,
-        sessionPrefix: `overhead-${turn}`,
-      });
-      if (driven instanceof Problem) return await child.explain(driven);
-      ms[answers].push(...driven.ms.client);
-    }
-  }
-  return { "at once": median(ms["at once"]), bare: median(ms.bare), real: median(ms.real) };
+  const contenders = ANSWERS.map(
+    (answers): Contender<readonly number[]> => ({
+      ...{ name: answers, own: true },
+      start: async () => {
+        const service = await ledger.start(answers);
+        if (service instanceof Problem) return service;
+        const { child } = service;
+        let turns = 0;
+        return {
+          async turn() {
+            turns += 1;
+            // Each turn is a new session. Its first chunk looks for an earlier session of that name.
+            const load = { robots: 1, chunks: plan.chunks, warmup: 1, scenes, sessionPrefix: `overhead-${turns}` };
+            const driven = await driveChunks({ service: child.service, ...load });
+            return driven instanceof Problem ? await child.explain(driven) : driven.ms.client;
+          },
+          stop: () => child.stop(),
+        };
+      },
+    }),
+  );
+  const done = await inTurns(async () => contenders, { ...plan, rounds: 1 });
+  if (done instanceof Problem) return done;
+  const of = (answers: Answers) => middle(done.rounds, answers, (turns) => median(turns.flat()));
+  return { "at once": of("at once"), bare: of("bare"), real: of("real") };
 }
 
 /** The median of authentication, hold and settlement with a store that answers at once. */
@@ -126,31 +120,20 @@ async function ownCostMs(count: number): Promise<number> {
   return median(ms);
 }
 
-function roundsText(name: string, rounds: readonly Round[]): string {
-  const lines = rounds.map((round, index) => [
-    String(index + 1),
-    ...ANSWERS.map((answers) => round[answers].toFixed(3)),
-    (round.bare - round["at once"]).toFixed(3),
-    (round.real - round.bare).toFixed(3),
-  ]);
-  const head = [`${name}, round`, "A p50 ms", "B p50 ms", "C p50 ms", "B - A", "C - B"];
-  return table([head, ...lines], ["left", ...head.slice(1).map(() => "right" as const)]);
-}
-
 /** Differences are taken within a round, so that slow changes of the machine are in both sides. */
 function figures(name: string, bare: string, rounds: readonly Round[], ownMs: number): Figure[] {
-  const middle = (of: (round: Round) => number): number => median(rounds.map(of));
+  const over = (of: (round: Round) => number): number => median(rounds.map(of));
   const measured = [
-    ["chunk p50, ledger answers at once (A)", middle((round) => round["at once"])],
-    [`chunk p50, a settlement is ${bare} (B)`, middle((round) => round.bare)],
-    ["chunk p50, real ledger (C)", middle((round) => round.real)],
-    [`${bare} in its place (B - A)`, middle((round) => round.bare - round["at once"])],
+    ["chunk p50, ledger answers at once (A)", over((round) => round["at once"])],
+    [`chunk p50, a settlement is ${bare} (B)`, over((round) => round.bare)],
+    ["chunk p50, real ledger (C)", over((round) => round.real)],
+    [`${bare} in its place (B - A)`, over((round) => round.bare - round["at once"])],
   ] as const;
   return [
     ...measured.map(([what, value]) => ({ measure: `${name}: ${what}`, value, unit: "ms" })),
     {
       measure: `${name}: authentication, hold and settlement beyond ${bare} (C - B and what all do)`,
-      value: middle((round) => round.real - round.bare + ownMs),
+      value: over((round) => round.real - round.bare + ownMs),
       unit: "ms",
       limit: OVERHEAD_MS_MAX,
     },

@@ -1,16 +1,21 @@
 /**
- * The robots of bench/overload.ts, in a process of their own. Each message but the first, which names the service, is a load; its
- * answer is what became of it. A closed load has so many robots that each wait for their answer; an open one sends at a fixed rate,
- * whether earlier ones are answered or not, and times each observation from the moment at which it was due.
+ * The robots of the proof `overload`. Each message but the first, which names the service, is a load; its answer is what became of it.
+ * In a closed load robots wait for their answers. An open load sends at a fixed rate, whether earlier observations are answered or not,
+ * and times each from the moment at which it was due.
  */
 import { Value } from "@sinclair/typebox/value";
-import { type Became, Load, nothing, Target } from "./overload-messages.ts";
+import { answerMessages } from "./child.ts";
+import { type Became, Load, Target } from "./overload-messages.ts";
 
-/** One robot asks so many times after an open load. */
+/** Observations of one robot after an open load. */
 const AFTER = 60;
 
 let target: Target | undefined;
 let turn = 0;
+
+function nothing(): Became {
+  return { sent: 0, chunkMs: [], refusedMs: [], withdrawn: 0, failed: 0, firstFailure: "", after: [] };
+}
 
 async function ask(became: Became, dueMs: number, extra: object): Promise<number> {
   if (target === undefined) throw new Error("the first message is not a service");
@@ -73,14 +78,14 @@ async function open(became: Became, perSecond: number, seconds: number, deadline
   await Promise.all(answers);
 }
 
-process.on("message", async (message) => {
+answerMessages(async (message) => {
   if (Value.Check(Target, message)) {
     target = message;
-    return;
+    return "ready";
   }
   if (!Value.Check(Load, message) || target === undefined) throw new Error("the message is no load");
   const became = nothing();
   if ("robots" in message) await closed(became, message.robots, message.seconds);
   else await open(became, message.perSecond, message.seconds, target.deadlineMs);
-  process.send?.(became);
+  return became;
 });

@@ -12,16 +12,15 @@
  * The load generator runs on the same cores: what it takes at ten times the rate, the model lacks. Outside the window: making the
  * bodies.
  */
-import { join } from "node:path";
-import { Value } from "@sinclair/typebox/value";
-import { childEnvironment } from "../src/config/environment.ts";
+import { Type } from "@sinclair/typebox";
 import { type Child, startChild } from "../src/measure/child.ts";
 import { smallRequest } from "../src/measure/sample/small-request.ts";
 import { median, summary } from "../src/measure/stats.ts";
 import { openStore } from "../src/service/store.ts";
 import { present } from "../src/std/assert.ts";
 import { Problem } from "../src/std/problem.ts";
-import { otherKey } from "./neighbor.ts";
+import { addAccount } from "./accounts.ts";
+import { startHelper } from "./child.ts";
 import { Became, type Load } from "./overload-messages.ts";
 import { type Figure, judged, type Outcome, type Proof } from "./proof.ts";
 
@@ -32,8 +31,6 @@ const SIZES = {
 
 const ROBOTS = 8;
 const ACCOUNTS = 3;
-/** Nano-dollars. A chunk costs nothing here, but an account without credit may not ask for one. */
-const CREDIT = 1_000_000_000n;
 /** As long as half of a chunk's rows last. */
 const DEADLINE_MS = 500;
 /** Asked for: of the goodput at the capacity, that at ten times the load; and the recovery. */
@@ -60,22 +57,19 @@ export const overload: Proof = {
 type Plan = (typeof SIZES)["small" | "full"];
 
 async function measured(child: Child, plan: Plan): Promise<Outcome | Problem> {
-  const robots = await startRobots(child);
-  if (robots instanceof Problem) return robots;
-  try {
-    // The first answers of a process are slow.
-    const warm = await robots.drive({ robots: ROBOTS, seconds: plan.seconds });
-    if (warm instanceof Problem) return warm;
-    const rounds: Figure[][] = [];
-    for (let at = 0; at < plan.rounds; at += 1) {
-      const round = await oneRound(robots, plan, at % 2 === 0 ? plan.times : plan.times.toReversed());
-      if (round instanceof Problem) return round;
-      rounds.push(round);
-    }
-    return judged(overRounds(rounds));
-  } finally {
-    robots.stop();
+  const started = await startRobots(child);
+  if (started instanceof Problem) return started;
+  await using robots = started;
+  // The first answers of a process are slow.
+  const warm = await robots.drive({ robots: ROBOTS, seconds: plan.seconds });
+  if (warm instanceof Problem) return warm;
+  const rounds: Figure[][] = [];
+  for (let at = 0; at < plan.rounds; at += 1) {
+    const round = await oneRound(robots, plan, at % 2 === 0 ? plan.times : plan.times.toReversed());
+    if (round instanceof Problem) return round;
+    rounds.push(round);
   }
+  return judged(overRounds(rounds));
 }
 
 /** The loads in this order; the figures in that of the plan. */
@@ -158,44 +152,33 @@ function recoveryMs({ after }: Became, normalMs: number): number {
   return (after[first] ?? after.at(-1))?.sinceMs ?? Number.NaN;
 }
 
-interface Robots {
+interface Robots extends AsyncDisposable {
   drive(load: Load): Promise<Became | Problem>;
-  stop(): void;
 }
 
 async function startRobots(child: Child): Promise<Robots | Problem> {
   const beside = () => openStore({ dataDir: child.dataDir, databaseUrl: undefined }, "beside");
   const apiKeys: string[] = [];
   for (let n = 0; n < ACCOUNTS; n += 1) {
-    const key = await otherKey(beside, `robots${n}`, CREDIT);
+    const key = await addAccount(beside, `robots${n}`);
     if (key instanceof Problem) return key;
     apiKeys.push(key);
   }
   const request = await smallRequest();
   if (request instanceof Problem) return request;
-  // Without its first brace: each observation puts fields of its own before it.
+  // Without its first brace: each observation puts its own fields before it.
   const body = `,${JSON.stringify(request).slice(1)}`;
-  let heard = Promise.withResolvers<unknown>();
-  const lost = (how: string) => heard.resolve(new Problem(`overload-child.ts ended with ${how} and no answer`));
-  const sender = Bun.spawn([process.execPath, join(import.meta.dir, "overload-child.ts")], {
-    // More than Bun's 256 may be under way.
-    env: childEnvironment({ BUN_CONFIG_MAX_HTTP_REQUESTS: "8192" }),
-    stdio: ["ignore", "ignore", "inherit"],
-    ipc: (message) => heard.resolve(message),
-    onExit: (_sender, code, signal) => lost(String(code ?? signal)),
-  });
-  sender.send({ url: `${child.service.url}/v1/chat/completions`, apiKeys, body, deadlineMs: DEADLINE_MS });
+  // More than Bun's 256 may be under way.
+  const robots = startHelper("overload-child.ts", [], { BUN_CONFIG_MAX_HTTP_REQUESTS: "8192" });
+  const target = { url: `${child.service.url}/v1/chat/completions`, apiKeys, body, deadlineMs: DEADLINE_MS };
+  const ready = await robots.ask(target, Type.Literal("ready"));
+  if (ready instanceof Problem) return ready;
   return {
-    drive: async (load) => {
-      heard = Promise.withResolvers();
-      sender.send(load);
-      const answer = await heard.promise;
-      if (answer instanceof Problem) return answer;
-      if (!Value.Check(Became, answer))
-        return new Problem("overload-child.ts answered something else than its figures");
-      if (answer.chunkMs.length > 0) return answer;
-      return new Problem(`no observation was answered with a chunk: ${answer.firstFailure}`);
+    async drive(load) {
+      const became = await robots.ask(load, Became);
+      if (became instanceof Problem || became.chunkMs.length > 0) return became;
+      return new Problem(`no observation was answered with a chunk: ${became.firstFailure}`);
     },
-    stop: () => sender.kill(),
+    [Symbol.asyncDispose]: () => robots[Symbol.asyncDispose](),
   };
 }

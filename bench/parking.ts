@@ -1,23 +1,21 @@
 /**
- * What does it cost to park a session and to bring another one back, and how much memory does a parked one take?
+ * What does it cost to park a session and to bring another one back?
  *
  * Two sessions take turns on one place of the device `echo`, which runs no graph: each observation parks one session and brings the other
  * back. Their memories are those of dreamzero's reference bundle with more tokens a frame, up to the size that a model of some billion
  * parameters has. The sessions' own rows are zeros, which are copied like any others. Times are the replica's, over all observations
- * after the window was full once. What a second session adds to the process is the first one, parked, and its last block, which is copied
- * then. The wait is the observation's `queue`, beside that of a session that keeps its place.
+ * after the window was full once. The wait is the observation's `queue`.
  */
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import sharp from "sharp";
 import { readBundle } from "../src/bundle/read.ts";
 import { type Bundle, type Engine, LOAD_MS_MAX, type Model } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
+import { median } from "../src/measure/stats.ts";
 import { present } from "../src/std/assert.ts";
 import { Failure } from "../src/std/failure.ts";
 import { Problem } from "../src/std/problem.ts";
-import { MIB } from "./growth.ts";
-import { type Figure, judged, type Proof } from "./proof.ts";
+import { type Figure, judged, MIB, type Proof } from "./proof.ts";
 
 const BUNDLE = join(import.meta.dir, "../dist/models/dreamzero-astra-yam");
 /** Tokens of a frame, times those of the bundle; how many observations of each session. */
@@ -34,7 +32,7 @@ const FILLING = 4;
 
 export const parking: Proof = {
   name: "parking",
-  question: "What does it cost to park a session and bring another one back, and what memory does a parked one take?",
+  question: "What does it cost to park a session and bring another one back?",
   async run(size) {
     const bundle = await readBundle(BUNDLE);
     if (bundle instanceof Problem) return bundle;
@@ -75,74 +73,43 @@ function enlarged({ manifest, paths }: Bundle, factor: number): Bundle {
   };
 }
 
+/** Two sessions in turns on one slot, after the window of each was full once. */
 async function measure(engine: Engine, bundle: Bundle, jpeg: Uint8Array, steps: number): Promise<Figure[] | Problem> {
-  const load = { bundle, device: "echo", replicas: 1, threads: 1 };
-  const kept = await queues(engine, load, { slots: 2, parkedBytesMax: 0 }, jpeg, steps);
-  if (kept instanceof Problem) return kept;
-  const parked = await queues(engine, load, { slots: 1, parkedBytesMax: "default" }, jpeg, steps);
-  if (parked instanceof Problem) return parked;
-  const name = `${(parked.slotBytes / MIB).toFixed(1)} MiB at most`;
-  const { exchanges, movedBytes, parkingMs } = parked;
-  return [
-    { measure: `${name}: parked, the window full`, value: parked.parkedBytes / MIB, unit: "MiB" },
-    { measure: `${name}: what the second session adds to the process`, value: parked.grownBytes / MIB, unit: "MiB" },
-    { measure: `${name}: moved by an exchange; mean`, value: movedBytes / exchanges / MIB, unit: "MiB" },
-    { measure: `${name}: exchange of two sessions; mean`, value: (1_000 * parkingMs) / exchanges, unit: "us" },
-    { measure: `${name}: speed`, value: movedBytes / parkingMs / 1e6, unit: "GB/s" },
-    { measure: `${name}: queue p50; place kept`, value: kept.queueMs, unit: "ms" },
-    { measure: `${name}: queue p50; parked before`, value: parked.queueMs, unit: "ms" },
-  ];
-}
-
-interface Measured {
-  readonly slotBytes: number;
-  readonly parkedBytes: number;
-  readonly grownBytes: number;
-  readonly movedBytes: number;
-  readonly parkingMs: number;
-  readonly exchanges: number;
-  readonly queueMs: number;
-}
-
-/** Two sessions in turns: what was moved after their windows were full, and how long their observations waited for the model. */
-async function queues(
-  engine: Engine,
-  load: { bundle: Bundle; device: string; replicas: number; threads: number },
-  seats: { slots: number; parkedBytesMax: number | "default" },
-  jpeg: Uint8Array,
-  steps: number,
-): Promise<Measured | Problem> {
-  const model = await engine.load({ ...load, ...seats });
+  const model = await engine.load({
+    bundle,
+    device: "echo",
+    replicas: 1,
+    threads: 1,
+    slots: 1,
+    parkedBytesMax: "default",
+  });
   if (model instanceof Failure) return new Problem(model.message);
   const waits: number[] = [];
   let movedBytes = 0;
-  const turn = async (step: number, slot: number) => {
-    const brought = engine.stats().parkedBytesHeld;
-    const waited = await observe(model, jpeg, step, slot);
-    if (waited instanceof Problem) throw new Error(waited.message);
-    if (step < FILLING) return;
-    waits.push(waited);
-    movedBytes += brought + engine.stats().parkedBytesHeld;
-  };
-  // Of one session alone first: what the second one adds is what is parked, and a block for the exchange.
-  for (let step = 0; step < FILLING; step += 1) await turn(step, 0);
-  const alone = await residentBytes();
-  for (let step = 0; step < FILLING; step += 1) await turn(step, 1);
-  const before = engine.stats();
-  const grownBytes = (await residentBytes()) - alone;
-  for (let step = FILLING; step < steps; step += 1) for (const slot of [0, 1]) await turn(step, slot);
+  let before = engine.stats();
+  for (let step = 0; step < steps; step += 1) {
+    if (step === FILLING) before = engine.stats();
+    for (const slot of [0, 1]) {
+      const brought = engine.stats().parkedBytesHeld;
+      const waitedMs = await observe(model, jpeg, step, slot);
+      if (waitedMs instanceof Problem) return waitedMs;
+      if (step < FILLING) continue;
+      waits.push(waitedMs);
+      movedBytes += brought + engine.stats().parkedBytesHeld;
+    }
+  }
   const after = engine.stats();
-  const { slotBytes } = model.sessionMemory;
+  const exchanges = after.sessionsParked - before.sessionsParked;
+  const parkingMs = after.parkingMs - before.parkingMs;
+  const name = `${(model.sessionMemory.slotBytes / MIB).toFixed(1)} MiB at most`;
   await model.unload();
-  return {
-    slotBytes,
-    parkedBytes: before.parkedBytesHeld,
-    grownBytes,
-    movedBytes,
-    parkingMs: after.parkingMs - before.parkingMs,
-    exchanges: after.sessionsParked - before.sessionsParked,
-    queueMs: waits.toSorted((a, b) => a - b)[Math.floor(waits.length / 2)] ?? Number.NaN,
-  };
+  return [
+    { measure: `${name}: parked, the window full`, value: before.parkedBytesHeld / MIB, unit: "MiB" },
+    { measure: `${name}: moved by an exchange; mean`, value: movedBytes / exchanges / MIB, unit: "MiB" },
+    { measure: `${name}: exchange of two sessions; mean`, value: (1_000 * parkingMs) / exchanges, unit: "us" },
+    { measure: `${name}: speed`, value: movedBytes / parkingMs / 1e6, unit: "GB/s" },
+    { measure: `${name}: queue p50`, value: median(waits), unit: "ms" },
+  ];
 }
 
 /** One observation, kept; milliseconds from the last frame's tensor, or from `observe`, to the model's start. */
@@ -166,9 +133,4 @@ async function observe(model: Model, jpeg: Uint8Array, step: number, slot: numbe
   run.commit();
   await run.released;
   return result.micros.queue / 1_000;
-}
-
-async function residentBytes(): Promise<number> {
-  const status = await readFile("/proc/self/status", "utf8");
-  return 1024 * Number(/^RssAnon:\s+(\d+)/m.exec(status)?.[1]);
 }

@@ -3,8 +3,8 @@
  *
  * Robot servers in the form of openpi's and of MolmoAct2's example, and gateways to language models, all in one run: the same frames,
  * state and shape of the rows; the same provider. Fresh processes in each round, turns in alternating order. Each robot is a process of
- * its own with the client library that is usual there. `bench/peers/install.ts` gets the peers; the small size takes those that are
- * there. Ours keeps its ledger on disk (SQLite), the others keep none.
+ * its own with the client library that is usual there. The full size installs the peers (peers/install.ts); the small size takes those
+ * that are there. Ours keeps its ledger on disk (SQLite), the others keep none.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
@@ -13,15 +13,11 @@ import { Type } from "@sinclair/typebox";
 import { drawnScenes } from "../src/measure/sample/scenes.ts";
 import { Problem } from "../src/std/problem.ts";
 import { reportsOf } from "./child.ts";
-import { callFigures, callTable } from "./peers/call-figures.ts";
-import { type CallPlan, callContenders } from "./peers/calls.ts";
-import { GATEWAYS, type GatewayName } from "./peers/gateways.ts";
-import { type Compared, inTurns, type Plan } from "./peers/in-turns.ts";
-import { installAll } from "./peers/install.ts";
-import { isInstalled, pythonOf, SET_NAMES, type SetName } from "./peers/installed.ts";
-import { robotFigures, robotTable } from "./peers/robot-figures.ts";
-import { BUNDLE, type Drive, robotContenders, THREADS } from "./peers/robots.ts";
+import { type CallPlan, callContenders, callFigures, GATEWAYS, type GatewayName } from "./peers/gateways.ts";
+import { installAll, isInstalled, pythonOf, SET_NAMES, type SetName } from "./peers/install.ts";
+import { BUNDLE, type Drive, robotContenders, robotFigures, THREADS } from "./peers/robots.ts";
 import { type Figure, judged, type Outcome, type Proof } from "./proof.ts";
+import { type Compared, inTurns, type Plan } from "./turns.ts";
 
 interface Sizes {
   readonly robots: readonly (Plan & Drive)[];
@@ -62,7 +58,7 @@ export const peers: Proof = {
 };
 
 /** `missing`: why sets could not be installed. */
-export async function compare(sizes: Sizes, missing: ReadonlyMap<SetName, Problem>): Promise<Outcome | Problem> {
+async function compare(sizes: Sizes, missing: ReadonlyMap<SetName, Problem>): Promise<Outcome | Problem> {
   const installed: SetName[] = [];
   for (const name of SET_NAMES) if (await isInstalled(name)) installed.push(name);
   const absent = SET_NAMES.filter((name) => !installed.includes(name)).map(
@@ -75,11 +71,10 @@ export async function compare(sizes: Sizes, missing: ReadonlyMap<SetName, Proble
   const gateways = installed.filter((name): name is GatewayName => name in GATEWAYS);
   const calls = await inTurns(() => callContenders(sizes.calls, gateways), sizes.calls);
   if (calls instanceof Problem) return calls;
-  const rows = [...checked, ...robots.rows, ...callFigures(calls.rounds)];
+  const called = callFigures(calls.rounds);
+  const rows = [...checked, ...robots.rows, ...called.figures];
   const failures = [...absent, ...robots.failures, ...failuresOf(calls)];
-  const above = [...WINDOW, `${availableParallelism()} cores.`, "", ...robots.tables, callTable(calls.rounds)].join(
-    "\n",
-  );
+  const above = [...WINDOW, `${availableParallelism()} cores.`, "", ...robots.tables, called.table].join("\n");
   const below = failures.length === 0 ? "" : `\nNot compared:\n${failures.join("\n")}\n`;
   const outcome = judged(rows, { above: `${above}\n`, below });
   // What could not be compared has kept no limit.
@@ -103,8 +98,9 @@ async function compareRobots(plans: Sizes["robots"], peers: boolean) {
     for (const plan of plans) {
       const compared = await inTurns(async () => robotContenders(plan, folders, peers), plan);
       if (compared instanceof Problem) return compared;
-      rows.push(...robotFigures(compared.rounds, plan.model, plan.robots));
-      tables.push(robotTable(compared.rounds, plan.model, plan.robots));
+      const shown = robotFigures(compared.rounds, plan);
+      rows.push(...shown.figures);
+      tables.push(shown.table);
       failures.push(...failuresOf(compared));
     }
     return { rows, tables, failures };
@@ -117,9 +113,9 @@ const Check = Type.Object({ greatest: Type.Number(), tolerance: Type.Number() })
 
 /** Whether the peers' Python computes the bundle: otherwise its times would be those of something else. */
 async function checkedBundle(): Promise<Figure[] | Problem> {
-  const words = [pythonOf("robots"), join(import.meta.dir, "peers/check_bundle.py"), BUNDLE];
+  const words = [pythonOf("robots"), join(import.meta.dir, "peers/robots.py"), "check", BUNDLE];
   const environment = { PYTHONDONTWRITEBYTECODE: "1" };
-  const reports = await reportsOf({ name: "check_bundle.py", words, environment }, Check);
+  const reports = await reportsOf({ name: "robots.py check", words, environment }, Check);
   if (reports instanceof Problem) return reports;
   return reports.map(({ greatest, tolerance }) => ({
     measure: "the same bundle: rows of the peers' policy, greatest difference from the parity vector",

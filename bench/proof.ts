@@ -17,6 +17,8 @@ export interface Figure {
   readonly least?: number;
 }
 
+export const MIB = 2 ** 20;
+
 export interface Outcome {
   /** For people: a table and what it means, without a heading. */
   readonly text: string;
@@ -31,6 +33,11 @@ export interface Proof {
   /** What may stand behind its name. */
   readonly argument?: string;
   run(size: Size, argument?: string): Promise<Outcome | Problem>;
+}
+
+/** Counts, none of which has a limit. */
+export function counts(values: readonly (readonly [measure: string, count: number])[], name = ""): Figure[] {
+  return values.map(([measure, value]) => ({ measure: name + measure, value, unit: "1" }));
 }
 
 /** The figures as a table between two texts, judged by their limits. */

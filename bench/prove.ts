@@ -17,14 +17,10 @@ import { decode } from "./decode.ts";
 import { diskFaults } from "./disk-faults.ts";
 import { episodes } from "./episodes.ts";
 import { fuzz } from "./fuzz.ts";
-import { gpu } from "./gpu.ts";
 import { hostile } from "./hostile.ts";
-import { int8 } from "./int8.ts";
 import { interference } from "./interference.ts";
-import { kill } from "./kill.ts";
+import { kill, llmKill, runsKill } from "./kills.ts";
 import { llm } from "./llm.ts";
-import { llmBeside } from "./llm-beside.ts";
-import { llmKill } from "./llm-kill.ts";
 import { loop } from "./loop.ts";
 import { memory } from "./memory.ts";
 import { money } from "./money.ts";
@@ -36,16 +32,15 @@ import { peers } from "./peers.ts";
 import type { Proof, Size } from "./proof.ts";
 import { machineName, mergeResults } from "./results.ts";
 import { runs } from "./runs.ts";
-import { runsKill } from "./runs-kill.ts";
 import { runsLarge } from "./runs-large.ts";
 import { sim } from "./sim.ts";
 import { start } from "./start.ts";
 import { weights } from "./weights.ts";
 
 export const PROOFS: readonly Proof[] = [
-  ...[loop, memory, decode, start, chunk, int8, arrival, episodes, hostile, sim, kill, ab, peers],
-  ...[money, overhead, overload, interference, llm, llmBeside, llmKill],
-  ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz, weights, gpu, parking],
+  ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill, ab, peers],
+  ...[money, overhead, overload, interference, llm, llmKill],
+  ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz, weights, parking],
 ];
 
 async function main(argv: readonly string[]): Promise<number> {

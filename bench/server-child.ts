@@ -1,13 +1,36 @@
 /**
- * The process behind bench/measured-server.ts: `bun bench/server-child.ts serve FLAGS…` is `tendon serve`, and answers the messages
- * "memory" with its resident memory after a full collection, "late" with the greatest lateness of a 1 ms timer and the most processor
- * time of its thread between two ticks since "late" was asked last (the first one starts the timer), "starts ROUTE" with the last values of `tendon_start_ms`.
+ * `tendon serve` as proofs need it: `bun bench/server-child.ts ANSWERS serve FLAGS…`. ANSWERS is `real`, or the store that answers in place of
+ * the ledger (at-once-store.ts). It answers three messages: "memory" with its resident memory after a full collection; "late" with the
+ * greatest lateness of a 1 ms timer and the most processor time of its thread between two ticks since "late" was asked last (the first
+ * one starts the timer); "starts ROUTE" with the last values of `tendon_start_ms`, of which /metrics has buckets alone.
  */
 import { given } from "../src/cli/frame/command.ts";
-import { serve } from "../src/cli/serve.ts";
+import { serve, serveWith } from "../src/cli/serve.ts";
+import { openStore } from "../src/service/store.ts";
+import { Durations } from "../src/std/metrics.ts";
 import { Problem } from "../src/std/problem.ts";
-import { recordStarts } from "./start-times.ts";
+import { openInstead } from "./at-once-store.ts";
 import { threadUs } from "./timed-ffi.ts";
+
+/** Of each route. A fixed size: a service whose memory is measured does not grow by it. */
+const STARTS_KEPT = 1024;
+
+/** Records from now on; what it returns reads the values of one route. */
+function recordStarts(): (route: string) => number[] {
+  const kept = new Map<string, { values: Float64Array; count: number }>();
+  const { add } = Durations.prototype;
+  Durations.prototype.add = function (ms) {
+    const one = kept.get(this.label) ?? { values: new Float64Array(STARTS_KEPT), count: 0 };
+    kept.set(this.label, one);
+    one.values[one.count % STARTS_KEPT] = ms;
+    one.count += 1;
+    add.call(this, ms);
+  };
+  return (route) => {
+    const one = kept.get(route);
+    return one === undefined ? [] : [...one.values.slice(0, one.count)];
+  };
+}
 
 let timed = false;
 let worst = 0;
@@ -45,7 +68,9 @@ process.on("message", (message) => {
   process.send?.({ rss_bytes: process.memoryUsage.rss() });
 });
 
-const parsed = given(serve, process.argv.slice(3));
-const end = parsed instanceof Problem ? parsed : await serve.run(parsed);
+const [answers, , ...flags] = process.argv.slice(2);
+const parsed = given(serve, flags);
+const open = answers === "bare" || answers === "at once" ? openInstead(answers) : openStore;
+const end = parsed instanceof Problem ? parsed : await serveWith(parsed, open);
 if (end instanceof Problem) process.stderr.write(`error: ${end.message}\n`);
 process.exit(end instanceof Problem ? end.exit : end);

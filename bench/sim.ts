@@ -1,7 +1,7 @@
 /** Do the robot route and the language models keep their promises over random histories? See test/sim. */
 import { LlmOutcomes, runLlmHistory } from "../test/sim/llm-sim.ts";
 import { fakeGround, nativeGround, Outcomes, runHistory } from "../test/sim/sim.ts";
-import { type Figure, judged, type Proof } from "./proof.ts";
+import { counts, type Figure, judged, type Proof } from "./proof.ts";
 
 const HISTORIES = {
   small: { fake: 5, native: 2, llm: 5 },
@@ -31,11 +31,13 @@ export const sim: Proof = {
   },
 };
 
-function figures(name: string, count: number, { counts, missing }: Pick<Outcomes, "counts" | "missing">): Figure[] {
-  const met = [...counts].map(([outcome, value]): Figure => ({ measure: `${name}: ${outcome}`, value, unit: "1" }));
+function figures(
+  name: string,
+  count: number,
+  { counts: met, missing }: Pick<Outcomes, "counts" | "missing">,
+): Figure[] {
   return [
-    { measure: `${name}: histories that kept every promise`, value: count, unit: "1" },
-    ...met,
+    ...counts([["histories that kept every promise", count], ...met], `${name}: `),
     { measure: `${name}: outcomes never met`, value: missing.length, unit: "1", limit: 0 },
   ];
 }

@@ -5,13 +5,13 @@
 import { readFile } from "node:fs/promises";
 import { keepDigests, recallDigests } from "../src/bundle/file-digest.ts";
 import { readBundle } from "../src/bundle/read.ts";
-import { print } from "../src/cli/frame/print.ts";
 import { LOAD_MS_MAX } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
 import { Failure } from "../src/std/failure.ts";
 import { Problem } from "../src/std/problem.ts";
+import { report } from "./child.ts";
 
-async function main(dir: string, replicas: number, digests: string): Promise<Problem | undefined> {
+async function main(dir: string, replicas: number, digests: string): Promise<object | Problem> {
   const begun = performance.now();
   await recallDigests(digests);
   const bundle = await readBundle(dir);
@@ -29,21 +29,19 @@ async function main(dir: string, replicas: number, digests: string): Promise<Pro
   Bun.gc(true);
   const [status, io] = await Promise.all(["status", "io"].map((name) => readFile(`/proc/self/${name}`, "utf8")));
   const kib = (name: string) => 1024 * numberIn(status, name);
-  await print(
-    JSON.stringify({
-      verify_ms: verified - begun,
-      load_ms: loaded - opened,
-      rss_bytes: kib("VmRSS"),
-      own_bytes: kib("RssAnon"),
-      peak_bytes: kib("VmHWM"),
-      read_chars: numberIn(io, "rchar"),
-      disk_bytes: numberIn(io, "read_bytes"),
-      difference: Math.max(...model.parity),
-    }),
-  );
+  const figures = {
+    verify_ms: verified - begun,
+    load_ms: loaded - opened,
+    rss_bytes: kib("VmRSS"),
+    own_bytes: kib("RssAnon"),
+    peak_bytes: kib("VmHWM"),
+    read_chars: numberIn(io, "rchar"),
+    disk_bytes: numberIn(io, "read_bytes"),
+    difference: Math.max(...model.parity),
+  };
   await engine.close();
   clearTimeout(alive);
-  return undefined;
+  return figures;
 }
 
 function numberIn(text = "", name: string): number {
@@ -51,6 +49,4 @@ function numberIn(text = "", name: string): number {
 }
 
 const [dir = "", replicas = "1", digests = ""] = process.argv.slice(2);
-const problem = await main(dir, Number(replicas), digests);
-if (problem !== undefined) process.stderr.write(`${problem.message}\n`);
-process.exit(problem === undefined ? 0 : 1);
+await report(() => main(dir, Number(replicas), digests));

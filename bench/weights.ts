@@ -3,7 +3,7 @@
  *
  * The bundle, pi0.5 at its published size with random bf16 weights, is built by the command that a user has, verified and loaded, each
  * in a fresh process; the parity vectors, which are computed at every load, use all weights. Needs 7 GB below the folder of temporary
- * files. The same figures for the small bundle that the sample uses, whose graphs hold their weights themselves.
+ * files.
  *
  * Before a later start the file is dropped from the system's cache: what that start reads from the disk is then all that it touches.
  */
@@ -16,13 +16,10 @@ import { childEnvironment } from "../src/config/environment.ts";
 import { ownProgram } from "../src/measure/child.ts";
 import { Problem } from "../src/std/problem.ts";
 import { reportOf } from "./child.ts";
-import { MIB } from "./growth.ts";
-import { type Figure, judged, type Proof } from "./proof.ts";
+import { type Figure, judged, MIB, type Proof } from "./proof.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const MODELS = { small: join(ROOT, "models/pi0.5-yam"), full: join(ROOT, "bench/models/pi0.5") } as const;
-const SAMPLE = join(ROOT, "dist/models/molmoact2-yam");
-const SAMPLE_REPLICAS = { small: [1, 2], full: [1, 2, 4] } as const;
 /** Asked for. */
 const RSS_BYTES_MAX = 8e9;
 const SECOND_REPLICA_MAX = 1.1;
@@ -80,9 +77,7 @@ export const weights: Proof = {
         unit: "1",
         limit: SECOND_REPLICA_MAX,
       });
-      const sample = await sampleFigures(SAMPLE_REPLICAS[size], kept);
-      if (sample instanceof Problem) return sample;
-      return judged([...rows, ...sample]);
+      return judged(rows);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -124,19 +119,4 @@ function figures(name: string, report: Report, bytes: number, isLater: boolean):
     },
     { measure: `${name}: largest difference of the parity vector`, value: report.difference, unit: "1" },
   ];
-}
-
-/** RSS of the sample's bundle with several replicas. */
-async function sampleFigures(counts: readonly number[], kept: string): Promise<Figure[] | Problem> {
-  const rows: Figure[] = [];
-  for (const count of counts) {
-    const report = await reportOf("weights-child.ts", [SAMPLE, String(count), kept], Report);
-    if (report instanceof Problem) return report;
-    const name = `molmoact2, ${count} ${count === 1 ? "replica" : "replicas"}`;
-    rows.push(
-      { measure: `${name}: RSS`, value: report.rss_bytes / MIB, unit: "MiB" },
-      { measure: `${name}: loaded and proved after`, value: report.load_ms, unit: "ms" },
-    );
-  }
-  return rows;
 }

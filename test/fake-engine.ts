@@ -203,8 +203,6 @@ export class FakeEngine implements Engine {
       chunksFree: 0,
       framesDecoded: this.cameras.length,
       framesRefused: 0,
-      framesByDevice: 0,
-      framesPassedOn: 0,
       chunksRun: this.observations.length,
       chunksFailed: 0,
       chunksCancelled: this.cancels,

@@ -91,7 +91,6 @@ const KNOWN_UPWARD = [
   "src/engine/frame.ts → src/robot/errors.ts",
   "src/engine/native.ts → src/robot/errors.ts",
   "src/engine/run.ts → src/robot/errors.ts",
-  "src/store/base/charges.ts → src/robot/store/old-replies.ts",
 ];
 
 describe("imports", () => {
@@ -251,7 +250,6 @@ describe("files", () => {
       "src/setup/compile.ts",
       "src/service/writer.ts",
       "src/service/blob-thread.ts",
-      "src/measure/interference/thread.ts",
       "src/store/sqlite/checkpointer.ts",
       "src/runs/player/main.ts",
     ]);

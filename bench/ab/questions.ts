@@ -7,7 +7,7 @@ import type { Size } from "../proof.ts";
 import { FRAMES_SENT, type FramesSent, SocketTurns } from "../socket-turns.ts";
 
 /** A robot at a running service. */
-export interface Robot {
+interface Robot {
   /** Milliseconds of each chunk, by the client's clock. */
   drive(chunks: number): Promise<readonly number[] | Problem>;
   leave(): Promise<unknown>;

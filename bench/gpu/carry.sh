@@ -3,14 +3,14 @@
 
 # What a host without a network needs, in pieces: an archive of xz, cut.
 pack() {
-  local library files=(dist/tendon dist/models bench/gpu.sh bench/gpu bench/peers/torch_policy.py bench/peers/nvjpeg.py bench/models models .commit .gpu/root)
+  local library files=(dist/tendon dist/models bench/gpu.sh bench/gpu bench/models models .commit .gpu/root)
   [ -x dist/tendon ] || run npm run build
   run cargo test --manifest-path native/Cargo.toml --release --locked --test kernels --no-run
   run sh -c 'mkdir -p .gpu; git rev-parse --short HEAD >.commit; pwd >.gpu/root'
   [ -f dist/gpu/kernels.fatbin ] && files+=(dist/gpu/kernels.fatbin "$(kernel_test)")
   run "${program[@]}" setup gpu --yes --dir "$work/ort" || true
   # CUDA and cuDNN are left out: such hosts have them in a Python, and they would be two thirds.
-  for library in "$work"/ort/libonnxruntime* native/target/release/decode_bench "$turbo"; do [ -f "$library" ] && files+=("$library"); done
+  for library in "$work"/ort/libonnxruntime*; do [ -f "$library" ] && files+=("$library"); done
   run sh -c 'rm -f .gpu/piece-*; tar -chf - "$@" | xz -T0 -6 | split -b 48M - .gpu/piece-; rm -f .commit' pack "${files[@]}"
   say PASS pack "$(find .gpu -name 'piece-*' 2>/dev/null | wc -l) pieces in .gpu"
 }

@@ -1,54 +1,6 @@
-# Steps of bench/gpu.sh about what is to be tried there against the plain way: own kernels, frames on the device, fused attention, FP8. To be
-# read by it.
+# Steps of bench/gpu.sh about what is to be tried there against the plain way: own kernels, fused attention. To be read by
+# it.
 # shellcheck shell=bash disable=SC2034,SC2154
-
-turbo=node_modules/@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64/libturbojpeg.so.0
-
-# Of the JPEG files in --frames, of those beside the checkout, or of a bundle's drawn ones: paths, one a line.
-pictures() {
-  local folder
-  for folder in ${frames:+"$frames"} ../shared/fixtures dist/models/molmoact2-yam/parity; do
-    find "$folder" -maxdepth 1 -name '*.jpg' 2>/dev/null | sort | grep . && return
-  done
-}
-
-# The GPU's own decoder beside libjpeg-turbo, and our whole way to a tensor: is it worth an option, and how far are its pixels off?
-nvjpeg() {
-  needs_nvidia nvjpeg || return
-  local files peer code python=${torch:-python3} ours=native/target/release/decode_bench
-  mapfile -t files < <(pictures)
-  [ ${#files[@]} -gt 0 ] || files=("${frames:-FRAMES}/*.jpg")
-  peer=("$python" bench/peers/nvjpeg.py --turbojpeg "$turbo" --device "$number" --json "$out/nvjpeg-${device//:/-}.json")
-  run "${peer[@]}" "${files[@]}"
-  code=$?
-  # Only the library is missing: the version that the script names.
-  if [ "$code" = 4 ] || [ -n "$dry" ]; then
-    run "$python" -m pip install --quiet --no-deps --target "$work/nvjpeg" "$(sed -n 's/^PACKAGE = "\(.*\)"$/\1/p' bench/peers/nvjpeg.py)"
-    run "${peer[@]}" --library "$work/nvjpeg" "${files[@]}"
-    code=$?
-  fi
-  case $code in
-  0) [ -n "$dry" ] || say PASS nvjpeg "$(sed -n 's/^nvjpeg: //p' "$last")" ;;
-  3 | 4) say SKIP nvjpeg "$(why)" && return ;;
-  *) say FAIL nvjpeg "$(why)" && return ;;
-  esac
-  if command -v cargo >/dev/null; then run cargo build --manifest-path native/Cargo.toml --release --locked --bin decode_bench; fi
-  if ! run "$ours" "$turbo" "${files[@]}"; then say FAIL nvjpeg "decode_bench: $(why)"; elif [ -z "$dry" ]; then
-    say PASS nvjpeg "a frame, one thread, us: $(sed -n 's/.*"decode_us":\([0-9.]*\).*"tensor_us":\([0-9.]*\).*/\1 decoded, \2 to its tensor/p' "$last" | paste -sd';')"
-  fi
-}
-
-# Each version of each kernel against the card's own copy.
-times() {
-  needs_nvidia times || return
-  local command words line
-  words=$(kernel_words) command=("$(kernel_test)")
-  [ -n "${command[0]}" ] || command=(cargo test --manifest-path native/Cargo.toml --release --locked --test kernels --)
-  # shellcheck disable=SC2086 # one word
-  if ! run "${command[@]}" $words time every_version_has_a_time; then say FAIL times "$(why)" && return; fi
-  [ -z "$dry" ] || return 0
-  while read -r line; do say PASS times "$line"; done < <(sed -n 's/^time //p' "$last")
-}
 
 # launched BUNDLE word…: whether our kernels move its latents and decode its chunks there, and its rows are right.
 launched() {
@@ -66,23 +18,17 @@ own() {
   done
 }
 
-# beside WHAT KEY: the bf16 bundle without a key of [gpu] and with it, in one step: socket times side by side, and that it was in use.
-beside() {
-  local name=bench-$1 bundle="$work/$tag-bf16" keys="" folder file="$out/$tag-$1-${device//:/-}"
+# The bf16 bundle without own_kernels and with it, in one step: socket times side by side, and that they ran.
+bench_own() {
+  local name=bench-own bundle="$work/$tag-bf16" keys="" file="$out/$tag-own-${device//:/-}"
   needs_nvidia "$name" || return
   built bf16 "$full" "$bundle" "$name" || return
   choose_keys "$bundle" "${bound_bf16[@]}"
-  # Where step nvjpeg has put it.
-  for folder in "$work"/nvjpeg/nvidia/*/lib; do [ -d "$folder" ] && LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder; done
-  export LD_LIBRARY_PATH
-  measure "$name" "$bundle" "$tag-$1-without" "$keys" "${bound_bf16[@]}" || return
-  measure "$name" "$bundle" "$tag-$1" "${keys:+$keys,}$2" "${bound_bf16[@]}" || return
+  measure "$name" "$bundle" "$tag-own-without" "$keys" "${bound_bf16[@]}" || return
+  measure "$name" "$bundle" "$tag-own" "${keys:+$keys,}own_kernels=true" "${bound_bf16[@]}" || return
   [ -z "$dry" ] || return 0
-  case $1 in
-  own) grep -Eq '"launched": *true' "$file.json" || { say FAIL "$name" "no kernel of ours ran: bundle verify --gpu own_kernels=true says why" && return; } ;;
-  jpeg) grep -Eq '"nvjpeg": *true' "$file.json" || { say FAIL "$name" "nvJPEG was not used: $file.html says why" && return; } ;;
-  esac
-  compare "$name" "$file.csv" "$out/$tag-$1-without-${device//:/-}.csv" "$2"
+  grep -Eq '"launched": *true' "$file.json" || { say FAIL "$name" "no kernel of ours ran: bundle verify --gpu own_kernels=true says why" && return; }
+  compare "$name" "$file.json" "$out/$tag-own-without-${device//:/-}.json" own_kernels=true
 }
 
 # compare STEP FILE FILE WHAT: socket times of a report with it and of one without.
@@ -124,27 +70,5 @@ bench_fused() {
     measure "$name" "$fused" "$tag-attention-fused" "$keys" "${bound_bf16[@]}" || return
   run rm -rf "$fused"
   [ -z "$dry" ] || return 0
-  compare "$name" "$out/$tag-attention-fused-${device//:/-}.csv" "$out/$tag-attention-plain-${device//:/-}.csv" "fused attention, keys ${keys:-none}"
-}
-
-# FP8: matrices of one byte, which TensorRT multiplies so. Held to the tolerance of each bundle.
-fp8() {
-  local model name
-  for model in models/*/; do
-    name=$(basename "$model")
-    built_fp8 "$model" "$work/$name-fp8" fp8 || continue
-    if [ -z "$nvidia" ]; then verify fp8 "$work/$name-fp8" "$device"; else verify fp8 "$work/$name-fp8" "tensorrt:$number"; fi
-  done
-}
-
-# built_fp8 MODEL OUT STEP
-built_fp8() {
-  [ -f "$2/manifest.json" ] || run "${program[@]}" bundle build "$1" --compute f16 --weights fp8 --out "$2" ||
-    { say FAIL "$3" "$(basename "$1"): $(why)" && return 1; }
-}
-
-bench_fp8() {
-  needs_nvidia bench-fp8 || return
-  local bundle="$work/$tag-fp8" device="tensorrt:$number"
-  built_fp8 "$full" "$bundle" bench-fp8 && measure bench-fp8 "$bundle" "$tag-fp8" cuda_graph=true
+  compare "$name" "$out/$tag-attention-fused-${device//:/-}.json" "$out/$tag-attention-plain-${device//:/-}.json" "fused attention, keys ${keys:-none}"
 }

@@ -32,9 +32,12 @@ step() {
   fi
 }
 
-# The value of a figure in a report: FILE part batch figure. They are the last four cells, and none of them is quoted.
+# figure FILE part batch figure: its value in a report of `bench gpu --json`.
 figure() {
-  awk -F, -v part="$2" -v batch="$3" -v name="$4" 'NR > 1 && $(NF-3) == part && $(NF-2) == batch && $(NF-1) == name { print $NF }' "$1" | head -n 1
+  python3 -c 'import json, sys
+path, *wanted = sys.argv[1:]
+figures = json.load(open(path))["measurements"][0]["figures"]
+print(*[f["value"] for f in figures if [f["part"], str(f["batch"]), f["figure"]] == wanted and f["value"] is not None][:1])' "$@"
 }
 
 # judge STEP what FILE part batch figure most: the figure against the most that is asked for.

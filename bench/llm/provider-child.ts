@@ -1,8 +1,9 @@
 /**
  * A language model's provider that costs next to nothing: the chat protocol, answers of as many tokens as the request allows. A token
  * of a stream is the time at which it was sent, so that a reader knows how long it was under way. `user` sets the pause between
- * two tokens: `gap=5` is 5 ms; without it there is one turn of the event loop. It prints its address, and ends with its parent.
+ * two tokens: `gap=5` is 5 ms; without it there is one turn of the event loop. It answers every message with its address.
  */
+import { answerMessages } from "../child.ts";
 
 interface Asked {
   readonly stream?: boolean;
@@ -67,6 +68,4 @@ const server = Bun.serve({
   },
 });
 
-process.stdout.write(`${server.url.origin}/v1\n`);
-process.stdin.on("end", () => process.exit(0));
-process.stdin.resume();
+answerMessages(() => `${server.url.origin}/v1`);

@@ -1,8 +1,8 @@
 /** A provider and a service in front of it, each in a fresh process, with an id that streams from the provider and one that does not. */
-import { join } from "node:path";
-import { childEnvironment } from "../../src/config/environment.ts";
-import { type Child, firstLine, startChild } from "../../src/measure/child.ts";
+import { Type } from "@sinclair/typebox";
+import { type Child, startChild } from "../../src/measure/child.ts";
 import { Problem } from "../../src/std/problem.ts";
+import { startHelper } from "../child.ts";
 import { direct, type Target, through } from "./target.ts";
 
 /** The provider is asked for a plain answer where the client wants one: as a gateway that passes requests through. */
@@ -21,38 +21,34 @@ export interface Setup extends AsyncDisposable {
 }
 
 export async function setUp(): Promise<Setup | Problem> {
-  const provider = Bun.spawn([process.execPath, join(import.meta.dir, "provider-child.ts")], {
-    stdin: "pipe",
-    stdout: "pipe",
-    env: childEnvironment({}),
-  });
-  const stop = async () => {
-    provider.kill();
-    await provider.exited;
-  };
-  const url = await firstLine(provider.stdout);
-  if (url === undefined) {
-    await stop();
-    return new Problem("the provider's process printed no address");
-  }
-  const configuration = [table(PLAIN_ID, url, false), table(STREAM_ID, url, true)].join("\n");
+  const provider = await startProvider();
+  if (provider instanceof Problem) return provider;
+  const { url, configuration, helper } = provider;
   const child = await startChild({ device: "echo", configuration });
   if (child instanceof Problem) {
-    await stop();
+    await helper[Symbol.asyncDispose]();
     return child;
   }
   return {
     child,
     provider: direct(url),
     providerUrl: url,
-    providerPid: provider.pid,
+    providerPid: helper.pid,
     plain: through(child.service, PLAIN_ID),
     stream: through(child.service, STREAM_ID),
     [Symbol.asyncDispose]: async () => {
       await child.stop();
-      await stop();
+      await helper[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Its base address, and the tables of tendon.toml for it. */
+export async function startProvider() {
+  const helper = startHelper("llm/provider-child.ts");
+  const url = await helper.ask("address", Type.String());
+  if (url instanceof Problem) return url;
+  return { helper, url, configuration: [table(PLAIN_ID, url, false), table(STREAM_ID, url, true)].join("\n") };
 }
 
 /** Prices of zero: the account must not run out of credit in a long measurement. The ledger does all of its work. */

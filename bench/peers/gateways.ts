@@ -1,16 +1,113 @@
-/** Gateways in front of the same provider, each in a process of its own, none with a ledger or a log but ours. */
+/** Calls to a language model: the provider alone, tendon, and other gateways in front of the same provider, none with a ledger but ours. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { median } from "../../src/measure/stats.ts";
 import { Problem } from "../../src/std/problem.ts";
-import { direct, plainCalls, type Target } from "../llm/target.ts";
-import { folderOf, pythonOf, type SetName } from "./installed.ts";
+import { setUp } from "../llm/setup.ts";
+import { callsPerSecond, direct, plainCalls, type Target, timedStream, wholeStreams } from "../llm/target.ts";
+import { processorTime, since } from "../process.ts";
+import type { Figure } from "../proof.ts";
+import { type Column, type Contender, type Rounds, type Runner, ratio, shownOf } from "../turns.ts";
+import { folderOf, pythonOf, type SetName } from "./install.ts";
 import { PeerProcess } from "./process.ts";
+
+const PLAIN_CONNECTIONS = 64;
+const STREAM_CONNECTIONS = 16;
+const STREAM_TOKENS = 20;
+
+const PROVIDER = "provider alone";
+const OWN = "tendon";
+
+export interface CallPlan {
+  /** One after the other. */
+  readonly calls: number;
+  /** One after the other, for the time to the first token. */
+  readonly firsts: number;
+  /** Over PLAIN_CONNECTIONS at once. */
+  readonly burst: number;
+  /** Over STREAM_CONNECTIONS at once, of STREAM_TOKENS. */
+  readonly streams: number;
+}
+
+interface CallTurn {
+  readonly plainMs: readonly number[];
+  /** From a request to its first token. */
+  readonly firstMs: readonly number[];
+  readonly callsPerSecond: number;
+  readonly streamsPerSecond: number;
+  /** Of all threads of the process, for one of the calls over PLAIN_CONNECTIONS. */
+  readonly processorMs: number;
+}
+
+interface Called {
+  readonly plain: Target;
+  readonly stream: Target;
+  readonly pid: number;
+  stop(): Promise<unknown>;
+}
+
+/** Provider and service are started here, because the gateways need the provider's address. */
+export async function callContenders(
+  plan: CallPlan,
+  installed: readonly GatewayName[],
+): Promise<Contender<CallTurn>[] | Problem> {
+  const setup = await setUp();
+  if (setup instanceof Problem) return setup;
+  const { provider, providerUrl, plain, stream, child } = setup;
+  const stop = async () => await setup[Symbol.asyncDispose]();
+  const kept = async () => undefined;
+  const own = (name: string, called: Called): Contender<CallTurn> => ({
+    name,
+    own: true,
+    start: async () => runner(called, plan),
+  });
+  const gateways = installed.map((name) => ({
+    name: GATEWAYS[name].title,
+    own: false,
+    start: async () => {
+      const started = await startGateway(name, providerUrl);
+      if (started instanceof Problem) return started;
+      return runner({ ...started, plain: started.target, stream: started.target }, plan);
+    },
+  }));
+  return [
+    own(PROVIDER, { plain: provider, stream: provider, pid: setup.providerPid, stop: kept }),
+    ...gateways,
+    own(OWN, { plain, stream, pid: child.pid, stop }),
+  ];
+}
+
+function runner({ plain, stream, pid, stop }: Called, plan: CallPlan): Runner<CallTurn> {
+  return {
+    stop,
+    async turn() {
+      try {
+        return await turn(plain, stream, pid, plan);
+      } catch (error) {
+        return new Problem((error as Error).message);
+      }
+    },
+  };
+}
+
+async function turn(plain: Target, stream: Target, pid: number, plan: CallPlan): Promise<CallTurn> {
+  const plainMs = await plainCalls(plain, plan.calls);
+  const firstMs: number[] = [];
+  for (let at = 0; at < plan.firsts; at += 1) firstMs.push((await timedStream(stream, STREAM_TOKENS)).firstMs);
+  const before = await processorTime(pid);
+  const perSecond = await callsPerSecond(plain, PLAIN_CONNECTIONS, plan.burst);
+  const { allMs } = since(before, await processorTime(pid));
+  const beforeMs = performance.now();
+  await wholeStreams(stream, STREAM_CONNECTIONS, plan.streams, STREAM_TOKENS);
+  const streamsPerSecond = (1000 * plan.streams) / (performance.now() - beforeMs);
+  return { plainMs, firstMs, callsPerSecond: perSecond, streamsPerSecond, processorMs: allMs / plan.burst };
+}
 
 const READY_MS_MAX = 120_000;
 const ASK_AGAIN_MS = 200;
 
-export interface Gateway {
+interface Gateway {
   readonly target: Target;
   readonly pid: number;
   stop(): Promise<unknown>;
@@ -26,12 +123,11 @@ interface Started {
 export const GATEWAYS = {
   litellm: { title: "LiteLLM", start: litellm },
   tensorzero: { title: "TensorZero", start: tensorzero },
-  portkey: { title: "Portkey", start: portkey },
 } as const satisfies Partial<Record<SetName, { readonly title: string; readonly start: Start }>>;
 export type GatewayName = keyof typeof GATEWAYS;
 
 /** Resolves when a call through it has been answered. */
-export async function startGateway(name: GatewayName, providerUrl: string): Promise<Gateway | Problem> {
+async function startGateway(name: GatewayName, providerUrl: string): Promise<Gateway | Problem> {
   const folder = await mkdtemp(join(tmpdir(), "tendon-peer-"));
   const started = await GATEWAYS[name].start(providerUrl, folder);
   if (started instanceof Problem) return started;
@@ -90,19 +186,61 @@ async function tensorzero(providerUrl: string, folder: string): Promise<Started 
   return { process, target: direct(address, "tensorzero::model_name::m") };
 }
 
-async function portkey(providerUrl: string): Promise<Started> {
-  const port = freePort();
-  const program = join(folderOf("portkey"), "node_modules/@portkey-ai/gateway/build/start-server.js");
-  const words = ["node", program, `--port=${port}`, "--headless"];
-  const process = PeerProcess.start("Portkey", words, { environment: { NODE_ENV: "production" }, silent: true });
-  const headers = { "x-portkey-provider": "openai", "x-portkey-custom-host": providerUrl };
-  return { process, target: direct(`http://127.0.0.1:${port}/v1`, "m", headers) };
-}
-
 /** Free now; for programs that cannot choose one themselves. */
 function freePort(): number {
   const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const { port } = listener;
   listener.stop(true);
   return port;
+}
+
+/** Limits: tendon's figure over the gateway's. TensorZero is compiled too. */
+const LIMITS = { LiteLLM: { added: 0.333, perSecondLeast: 4 }, TensorZero: { added: 1, perSecondLeast: 1 } } as const;
+
+const COLUMNS = {
+  plain: {
+    ...{ measure: "plain call, p50", unit: "ms" },
+    of: (turns) => median(turns.flatMap(({ plainMs }) => [...plainMs])),
+  },
+  first: {
+    ...{ measure: "first token of a stream, p50", unit: "ms" },
+    of: (turns) => median(turns.flatMap(({ firstMs }) => [...firstMs])),
+  },
+  calls: {
+    ...{ measure: `plain calls a second, ${PLAIN_CONNECTIONS} connections`, unit: "1" },
+    of: (turns) => median(turns.map(({ callsPerSecond }) => callsPerSecond)),
+  },
+  streams: {
+    ...{ measure: `streams a second, ${STREAM_CONNECTIONS} connections`, unit: "1" },
+    of: (turns) => median(turns.map(({ streamsPerSecond }) => streamsPerSecond)),
+  },
+  processor: {
+    ...{ measure: "processor time of its process for a plain call", unit: "ms" },
+    of: (turns) => median(turns.map(({ processorMs }) => processorMs)),
+  },
+} as const satisfies Record<string, Column<CallTurn>>;
+
+/** The table of all, and tendon's figures over those of each gateway. Added: beyond the provider alone, within a round. */
+export function callFigures(rounds: Rounds<CallTurn>): { readonly table: string; readonly figures: Figure[] } {
+  const { names, figures, table } = shownOf("calls", rounds, Object.values(COLUMNS));
+  const ratios = Object.values(GATEWAYS).filter(({ title }) => names.includes(title));
+  return { table, figures: [...figures, ...ratios.flatMap(({ title }) => ratiosOf(rounds, title))] };
+}
+
+function ratiosOf(rounds: Rounds<CallTurn>, name: keyof typeof LIMITS): Figure[] {
+  const { added: limit, perSecondLeast: least } = LIMITS[name];
+  const over = (measure: string, of: Parameters<typeof ratio<CallTurn>>[2], limits: Partial<Figure>): Figure => ({
+    ...{ measure: `${OWN} over ${name}, ${measure}`, value: ratio(rounds, [OWN, name], of), unit: "1" },
+    ...limits,
+  });
+  const added =
+    ({ of }: Column<CallTurn>) =>
+    (turns: readonly CallTurn[], round: ReadonlyMap<string, readonly CallTurn[]>) =>
+      of(turns) - of(round.get(PROVIDER) ?? []);
+  return [
+    over("added to a plain call, p50", added(COLUMNS.plain), { limit }),
+    over("added to a first token, p50", added(COLUMNS.first), { limit }),
+    over("plain calls a second", COLUMNS.calls.of, { least }),
+    over("streams a second", COLUMNS.streams.of, { least }),
+  ];
 }

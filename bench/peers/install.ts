@@ -1,21 +1,42 @@
-/** Installs the peers from the package registries: `bun bench/peers/install.ts`. What is there already is left alone. */
-import { copyFile, mkdir, rm } from "node:fs/promises";
-import { join } from "node:path";
-import { print, printNote } from "../../src/cli/frame/print.ts";
-import { EXIT, Problem } from "../../src/std/problem.ts";
+/**
+ * The peers of the proof `peers`, from PyPI. Each set has a folder of its own under dist/peers, so that one that cannot be installed
+ * takes no other along. Versions are exact, and the files name every package of a set, so that nothing is resolved anew.
+ */
+import { mkdir, rm } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { printNote } from "../../src/cli/frame/print.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { textOf } from "../child.ts";
-import {
-  folderOf,
-  isInstalled,
-  markerOf,
-  requirementsOf,
-  SET_NAMES,
-  SETS,
-  type SetName,
-  wantedOf,
-} from "./installed.ts";
 
-/** Why each set that could not be installed is missing. */
+const ROOT = resolve(import.meta.dir, "../..");
+
+export const SET_NAMES = ["robots", "litellm", "tensorzero"] as const;
+export type SetName = (typeof SET_NAMES)[number];
+
+export function folderOf(name: SetName): string {
+  return join(ROOT, "dist/peers", name);
+}
+
+/** The Python of a set. */
+export function pythonOf(name: SetName): string {
+  return join(folderOf(name), "bin/python");
+}
+
+function requirementsOf(name: SetName): string {
+  return join(import.meta.dir, `${name}.txt`);
+}
+
+/** Written last, with the text of the requirements: a set is made anew when its versions change. */
+function markerOf(name: SetName): string {
+  return join(folderOf(name), "installed.txt");
+}
+
+export async function isInstalled(name: SetName): Promise<boolean> {
+  const marker = Bun.file(markerOf(name));
+  return (await marker.exists()) && (await marker.text()) === (await Bun.file(requirementsOf(name)).text());
+}
+
+/** The reason for each set that could not be installed. */
 export async function installAll(): Promise<Map<SetName, Problem>> {
   const missing = new Map<SetName, Problem>();
   for (const name of SET_NAMES) {
@@ -31,32 +52,15 @@ async function install(name: SetName): Promise<Problem | undefined> {
   const folder = folderOf(name);
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
-  if (SETS[name].by === "npm") await copyFile(requirementsOf(name), join(folder, "package.json"));
-  const commands = SETS[name].by === "pip" ? pipCommands(name) : [npmCommand(name)];
-  for (const words of commands) {
+  // Wheels only: nothing of a package runs while it is installed.
+  const flags = ["--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary=:all:"];
+  for (const words of [
+    ["python3", "-m", "venv", folder],
+    [join(folder, "bin/pip"), "install", ...flags, "--requirement", requirementsOf(name)],
+  ]) {
     const said = await textOf({ name: `${words[0]?.split("/").at(-1)} for ${name}`, words });
     if (said instanceof Problem) return said;
   }
-  await Bun.write(markerOf(name), await wantedOf(name));
+  await Bun.write(markerOf(name), Bun.file(requirementsOf(name)));
   return undefined;
-}
-
-/** Wheels only: nothing of a package runs while it is installed. */
-function pipCommands(name: SetName): string[][] {
-  const folder = folderOf(name);
-  const flags = ["--quiet", "--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary=:all:"];
-  return [
-    ["python3", "-m", "venv", folder],
-    [join(folder, "bin/pip"), "install", ...flags, "--requirement", requirementsOf(name)],
-  ];
-}
-
-function npmCommand(name: SetName): string[] {
-  return ["npm", "install", "--prefix", folderOf(name), "--ignore-scripts", "--no-audit", "--no-fund"];
-}
-
-if (import.meta.main) {
-  const missing = await installAll();
-  for (const name of SET_NAMES) await print(`${name}: ${missing.get(name)?.message ?? "installed"}`);
-  process.exit(missing.size === 0 ? EXIT.done : EXIT.failed);
 }

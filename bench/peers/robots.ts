@@ -3,20 +3,23 @@ import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { startChild } from "../../src/measure/child.ts";
-import { processorTime, since } from "../../src/measure/process.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_STATE } from "../../src/measure/sample/observation.ts";
+import { summary } from "../../src/measure/stats.ts";
 import { Problem } from "../../src/std/problem.ts";
-import type { Contender, Runner } from "./in-turns.ts";
-import { pythonOf } from "./installed.ts";
+import { processorTime, since } from "../process.ts";
+import type { Figure } from "../proof.ts";
+import { type Column, type Contender, type Rounds, type Runner, ratio, shownOf } from "../turns.ts";
+import { pythonOf } from "./install.ts";
 import { PeerProcess } from "./process.ts";
 
 /** The bundle of the sample's model. */
 export const BUNDLE = join(import.meta.dir, "../../dist/models/molmoact2-yam");
+const ROBOTS = join(import.meta.dir, "robots.py");
 /** Of ONNX Runtime, here and there. */
 export const THREADS = 1;
 
 /** `none`: rows cost nothing. `bundle`: the reference bundle on the CPU. */
-export type Model = "none" | "bundle";
+type Model = "none" | "bundle";
 
 export interface Drive {
   readonly model: Model;
@@ -28,7 +31,7 @@ export interface Drive {
   readonly crowd: number;
 }
 
-export interface Driven {
+interface Driven {
   /** Of each observation, by the client's clock. */
   readonly ms: readonly number[];
   readonly seconds: number;
@@ -36,7 +39,7 @@ export interface Driven {
   readonly processorMs: number;
 }
 
-export interface Turn {
+interface Turn {
   readonly alone: Driven;
   readonly crowd: Driven | undefined;
 }
@@ -49,7 +52,7 @@ interface Server {
 }
 
 /** Of the pair that is compared: ours, and the peer with the same way over the wire. */
-export const PAIRS = [
+const PAIRS = [
   { own: "tendon, HTTP", peer: "FastAPI /act" },
   { own: "tendon, socket", peer: "openpi WebSocket" },
 ] as const;
@@ -92,17 +95,17 @@ async function tendon(way: "http" | "socket", model: Model): Promise<Server | Pr
   };
 }
 
-/** `act_server.py` with `act_robot.py`, or the same of openpi. */
-async function peer(name: "act" | "openpi", model: Model): Promise<Server | Problem> {
-  const python = pythonOf("robots");
-  const file = (part: string): string => join(import.meta.dir, `${name}_${part}.py`);
+/** A server of robots.py, with its robots. */
+async function peer(form: "act" | "openpi", model: Model): Promise<Server | Problem> {
+  const words = [pythonOf("robots"), ROBOTS];
   const bundle = model === "none" ? [] : [BUNDLE, String(THREADS)];
-  const server = PeerProcess.start(`${name}_server.py`, [python, file("server"), ...bundle]);
+  const server = PeerProcess.start(`robots.py serve ${form}`, [...words, "serve", form, ...bundle]);
   const address = await server.line();
   if (address instanceof Problem) return address;
+  const said = [JSON.stringify(stateRow()), SAMPLE_INSTRUCTION];
   return {
     pid: server.pid,
-    robot: (folder) => [python, file("robot"), address, folder, JSON.stringify(stateRow()), SAMPLE_INSTRUCTION],
+    robot: (folder) => [...words, "robot", form, address, folder, ...said],
     stop: () => server.stop(),
   };
 }
@@ -161,4 +164,57 @@ async function driven(server: Server, robots: readonly PeerProcess[], count: num
     ms.push(...times);
   }
   return { ms, seconds, processorMs: allMs };
+}
+
+/** Limits: tendon's figure over the peer's. */
+const LIMITS: Readonly<Record<Model, { p50: number; crowdP99?: number; crowdPerSecondLeast?: number }>> = {
+  none: { p50: 0.333, crowdP99: 0.25, crowdPerSecondLeast: 4 },
+  bundle: { p50: 0.6 },
+};
+const TITLES: Readonly<Record<Model, string>> = { none: "rows that cost nothing", bundle: "the same bundle" };
+
+const alone = (turns: readonly Turn[]): Driven[] => turns.map((turn) => turn.alone);
+const crowd = (turns: readonly Turn[]): Driven[] => turns.flatMap((turn) => turn.crowd ?? []);
+const msOf = (driven: readonly Driven[]): number[] => driven.flatMap(({ ms }) => [...ms]);
+const total = (driven: readonly Driven[], of: (one: Driven) => number): number =>
+  driven.reduce((sum, one) => sum + of(one), 0);
+
+/** The table of all, and tendon's figures over those of the peer with the same way over the wire. */
+export function robotFigures(
+  rounds: Rounds<Turn>,
+  { model, robots }: Drive,
+): { readonly table: string; readonly figures: Figure[] } {
+  const p50: Column<Turn> = { measure: "1 robot, p50", unit: "ms", of: (turns) => summary(msOf(alone(turns))).p50 };
+  const crowdP99: Column<Turn> = {
+    ...{ measure: `${robots} robots, p99`, unit: "ms" },
+    of: (turns) => summary(msOf(crowd(turns))).p99,
+  };
+  const crowdPerSecond: Column<Turn> = {
+    ...{ measure: `${robots} robots, requests a second`, unit: "1" },
+    of: (turns) => msOf(crowd(turns)).length / total(crowd(turns), ({ seconds }) => seconds),
+  };
+  const columns: Column<Turn>[] = [
+    p50,
+    { measure: "1 robot, p99", unit: "ms", of: (turns) => summary(msOf(alone(turns))).p99 },
+    {
+      ...{ measure: "processor time of its process for a request", unit: "ms" },
+      of: (turns) => total(alone(turns), ({ processorMs }) => processorMs) / msOf(alone(turns)).length,
+    },
+    ...(robots > 1 ? [crowdP99, crowdPerSecond] : []),
+  ];
+  const { names, figures, table } = shownOf(TITLES[model], rounds, columns);
+  const { p50: limit, crowdP99: crowdLimit, crowdPerSecondLeast } = LIMITS[model];
+  const ratios = PAIRS.filter(({ peer }) => names.includes(peer)).flatMap(({ own, peer }): Figure[] => {
+    const over = ({ measure, of }: Column<Turn>, limits: Partial<Figure>) => ({
+      ...{ measure: `${TITLES[model]}: ${own} over ${peer}, ${measure}`, value: ratio(rounds, [own, peer], of) },
+      ...{ unit: "1", ...limits },
+    });
+    if (robots === 1) return [over(p50, { limit })];
+    return [
+      over(p50, { limit }),
+      over(crowdP99, crowdLimit === undefined ? {} : { limit: crowdLimit }),
+      over(crowdPerSecond, crowdPerSecondLeast === undefined ? {} : { least: crowdPerSecondLeast }),
+    ];
+  });
+  return { table, figures: [...figures, ...ratios] };
 }

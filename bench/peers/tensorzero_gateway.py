@@ -1,12 +1,10 @@
 """TensorZero's gateway in this process, from its Python package: `tensorzero_gateway.py CONFIGURATION` prints its address."""
 
 import sys
-import threading
 
-from line_process import end_with_parent, say
 from tensorzero.tensorzero import _start_http_gateway  # The package has no public name for its gateway over HTTP.
 
-end_with_parent()
 gateway = _start_http_gateway(config_file=sys.argv[1], clickhouse_url=None, postgres_url=None, valkey_url=None, async_setup=False)
-say(gateway.base_url)
-threading.Event().wait()
+print(gateway.base_url, flush=True)
+# It ends with its parent.
+sys.stdin.read()

@@ -64,3 +64,11 @@ async function asked({ url, apiKey }: Store, rest: string, method: string, body:
     return new Problem(`${method} ${rest}: ${(error as Error).message}`);
   }
 }
+
+/** Random: no disk makes them smaller. */
+export function randomBytes(length: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  // At most 64 KiB at once.
+  for (let at = 0; at < length; at += 65_536) crypto.getRandomValues(bytes.subarray(at, Math.min(at + 65_536, length)));
+  return bytes;
+}

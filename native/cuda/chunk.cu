@@ -1,19 +1,15 @@
 /**
- * Chunk decode: the latent → rows in robot units. Unnormalised, rotations to their form on the wire, relative to absolute, clamped; and a
- * verdict: what is not finite, no rotation, no pose, out of range, too far from the state or from the row before.
+ * Chunk decode: the latent → rows in robot units. Unnormalised, relative to absolute, rotations orthonormal, clamped; and a verdict: what
+ * is not finite, no rotation, out of range, too far from the state or from the row before.
  *
  * Rows that the chunk continues stand at its begin as they are given; only the others are decoded and judged, the first of them against
  * the last one given.
  *
- * As native/src/chunk.rs: sums in f64, each value rounded to f32 once, and once more where it is turned. The verdict has the first place of
- * each kind, so that the host refuses a chunk for the reason that the CPU would (native/src/cuda/chunk.rs).
+ * The reference is native/src/chunk.rs: sums in f64, each value rounded to f32 once, and once more where it is part of a rotation.
+ * The verdict has the first place of each kind, so that the host refuses a chunk for the reason that the CPU would (native/src/cuda/chunk.rs).
  *
- * reference  `decode` below, one loop after the other
- * v1         a thread per chunk, which runs the reference: correct, and as slow as one thread is
- * v2         a block per chunk: a thread per value, one per column of velocities, one per row for rotations and poses, barriers between
- *
- * Bytes moved (native/src/cuda/chunk.rs): latent and state read, rows written and read once more for the steps. Some kilobytes: the
- * launch is what it costs. No version has run on a GPU yet.
+ * A block per chunk: a thread per value, one per row for rotations, barriers between. Some kilobytes are moved: the launch is what it
+ * costs. No GPU has run it yet.
  */
 #include "rotation.h"
 
@@ -27,20 +23,8 @@ struct Column {
     /** The most between row 0 and the state; between two rows. Infinite where the bundle has no limit. */
     double jump_max, step_max;
     float min, max;
-    /** State value that the column is relative to; that row 0 is compared with; its value in a latent row. Negative: none. */
-    int32_t relative_to, jump_from, source;
-    /** Relative to the row before as that is sent, row 0 to the state. */
-    uint32_t velocity;
-};
-
-/** First column of six, and the form that the policy has them in (native/src/cuda/chunk.rs: `Rotation`). */
-struct Rotation {
-    uint32_t at, form;
-};
-
-/** First columns of a pose, and those of the state that it is relative to (native/src/cuda/chunk.rs: `Pose`). */
-struct Pose {
-    uint32_t position, rotation, state_position, state_rotation;
+    /** State value that the column is relative to; that row 0 is compared with. Negative: none. */
+    int32_t relative_to, jump_from;
 };
 
 /** No place: nothing of the kind was found. */
@@ -51,8 +35,8 @@ struct Verdict {
     /** Values that were clamped. */
     uint32_t clamped;
     uint32_t not_finite;
-    /** `row × rotations + index of the rotation`; `row × poses + index of the pose`. */
-    uint32_t no_rotation, no_pose;
+    /** `row × rotations + index of the rotation`. */
+    uint32_t no_rotation;
     uint32_t outside;
     uint32_t jump;
     /** The place in the later row. */
@@ -65,34 +49,27 @@ struct Plan {
     const Scale *scales;
     /** `[columns]`. */
     const Column *columns;
-    /** `[rotations]`. */
-    const Rotation *rotations;
-    /** `[poses]`. */
-    const Pose *poses;
+    /** First column of each rotation, `[rotations]`. */
+    const uint32_t *rotations;
     /** Of a chunk; values of a latent row; columns; values of a state. */
     uint32_t rows, width, count, state_width;
-    uint32_t scale_rows, rotation_count, pose_count;
+    uint32_t scale_rows, rotation_count;
     /** Rows that a chunk may continue. */
     uint32_t prefix_rows;
 };
 
-static_assert(sizeof(Scale) == 32 && sizeof(Column) == 40 && sizeof(Rotation) == 8 && sizeof(Pose) == 16 &&
-                  sizeof(Verdict) == 28 && sizeof(Plan) == 64,
+static_assert(sizeof(Scale) == 32 && sizeof(Column) == 32 && sizeof(Verdict) == 24 && sizeof(Plan) == 56,
               "as native/src/cuda/chunk.rs has them");
 
-/** Columns of a row, at most (native/src/manifest.rs), and poses, of nine each. */
-constexpr uint32_t COLUMNS_MAX = 64, POSES_MAX = COLUMNS_MAX / 9;
+/** Columns of a row, at most (native/src/manifest.rs). */
+constexpr uint32_t COLUMNS_MAX = 64;
 
-/** A model's value in robot units. `before`: the column's value in the row before as that is sent; none in row 0. */
-template <typename X>
-DEVICE float unnormalised(const Plan &plan, const X *latent, uint32_t row, uint32_t at, const float *state, const float *before,
-                          bool *is_finite) {
+/** A model's value in robot units. */
+DEVICE float unnormalised(const Plan &plan, const float *latent, uint32_t row, uint32_t at, const float *state, bool *is_finite) {
     const Column &column = plan.columns[at];
-    if (column.source < 0) return 0.0f;
     const Scale &scale = plan.scales[row % plan.scale_rows * plan.count + at];
-    const float x = load(latent[row * plan.width + column.source]);
-    double base = column.relative_to < 0 ? 0.0 : static_cast<double>(state[column.relative_to]);
-    if (column.velocity && before != nullptr) base = static_cast<double>(*before);
+    const float x = latent[row * plan.width + at];
+    const double base = column.relative_to < 0 ? 0.0 : static_cast<double>(state[column.relative_to]);
     double model = static_cast<double>(x);
     if (model < scale.low) model = scale.low;
     if (model > scale.high) model = scale.high;
@@ -120,28 +97,11 @@ DEVICE float start_of(const Column &column, const float *state) {
 
 DEVICE void start_rotations(const Plan &plan, float *start) {
     for (uint32_t rotation = 0; rotation < plan.rotation_count; rotation++) {
-        const uint32_t first = plan.rotations[rotation].at;
+        const uint32_t first = plan.rotations[rotation];
         bool compared = true;
         for (uint32_t at = first; at < first + 6; at++) compared = compared && plan.columns[at].jump_from >= 0;
-        if (compared) settle(COLUMNS, start + first);
+        if (compared) settle(start + first);
     }
-}
-
-/** Rotations of one row to their form on the wire, then its poses to absolute ones. `told(kind, index)` of what is none. */
-template <typename Told>
-DEVICE void turn_row(const Plan &plan, const Matrix *turns, const float *state, float *row, Told told) {
-    for (uint32_t index = 0; index < plan.rotation_count; index++) {
-        const Rotation &rotation = plan.rotations[index];
-        if (!settle(rotation.form, row + rotation.at)) told(false, index);
-    }
-    for (uint32_t index = 0; index < plan.pose_count; index++) {
-        const Pose &pose = plan.poses[index];
-        if (!compose(turns[index], state + pose.state_position, row + pose.position, row + pose.rotation)) told(true, index);
-    }
-}
-
-DEVICE void note(uint32_t *place, uint32_t at) {
-    if (at < *place) *place = at;
 }
 
 /** The rows that one chunk continues, `[rows, columns]` in robot units, and how many there are. */
@@ -156,115 +116,38 @@ DEVICE Prefix prefix_of(const Plan &plan, const float *prefixes, const uint32_t 
     return {prefixes + static_cast<size_t>(chunk) * plan.prefix_rows * plan.count, held[chunk]};
 }
 
-/** The reference: one chunk, one loop after the other. */
-template <typename X>
-DEVICE void decode(const Plan &plan, const X *latent, const float *state, Prefix prefix, float *values, Verdict *verdict) {
-    Verdict found = {0, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE};
-    Matrix turns[POSES_MAX];
-    for (uint32_t pose = 0; pose < plan.pose_count; pose++) turns[pose] = turn_of(state + plan.poses[pose].state_rotation);
-    const uint32_t continued = prefix.rows * plan.count;
-    for (uint32_t at = 0; at < continued; at++) values[at] = prefix.values[at];
-    for (uint32_t row = prefix.rows; row < plan.rows; row++) {
-        float *to = values + row * plan.count;
-        for (uint32_t at = 0; at < plan.count; at++) {
-            bool is_finite = true;
-            to[at] = unnormalised(plan, latent, row, at, state, row == 0 ? nullptr : to + at - plan.count, &is_finite);
-            if (!is_finite) note(&found.not_finite, row * plan.count + at);
-        }
-        turn_row(plan, turns, state, to, [&](bool is_pose, uint32_t index) {
-            if (is_pose) note(&found.no_pose, row * plan.pose_count + index);
-            else note(&found.no_rotation, row * plan.rotation_count + index);
-        });
-        for (uint32_t at = 0; at < plan.count; at++) {
-            const float robot = to[at];
-            to[at] = clamped(plan.columns[at], robot);
-            if (to[at] == robot) continue;
-            found.clamped++;
-            note(&found.outside, row * plan.count + at);
-        }
-    }
-    float start[COLUMNS_MAX];
-    for (uint32_t at = 0; at < plan.count; at++) start[at] = start_of(plan.columns[at], state);
-    start_rotations(plan, start);
-    for (uint32_t at = 0; at < plan.count && continued > 0; at++) start[at] = values[continued - plan.count + at];
-    for (uint32_t at = continued; at < continued + plan.count && at < plan.rows * plan.count; at++) {
-        const Column &column = plan.columns[at - continued];
-        if (column.jump_from >= 0 && beyond(values[at], start[at - continued], column.jump_max)) note(&found.jump, at);
-    }
-    for (uint32_t at = continued > 0 ? continued : plan.count; at < plan.rows * plan.count; at++) {
-        if (beyond(values[at], values[at - plan.count], plan.columns[at % plan.count].step_max)) note(&found.step, at);
-    }
-    *verdict = found;
-}
-
-/** A thread per chunk. Grid: chunks. */
-template <typename X>
-DEVICE void chunk_v1(const Plan *plan, const X *latents, const float *states, const float *prefixes, const uint32_t *held,
-                     float *chunks, Verdict *verdicts, uint32_t batch) {
-    const uint32_t at = blockIdx.x * blockDim.x + threadIdx.x;
-    if (at >= batch) return;
-    decode(*plan, latents + static_cast<size_t>(at) * plan->rows * plan->width, states + at * plan->state_width,
-           prefix_of(*plan, prefixes, held, at), chunks + static_cast<size_t>(at) * plan->rows * plan->count, verdicts + at);
-}
-
-/** A column of velocities, one row after the other, clamped: its other passes find nothing to do. */
-template <typename X>
-DEVICE void integrate(const Plan &plan, const X *latent, uint32_t column, const float *state, Prefix prefix, float *values,
-                      Verdict *found) {
-    const float *before = prefix.rows == 0 ? nullptr : prefix.values + (prefix.rows - 1) * plan.count + column;
-    for (uint32_t row = prefix.rows; row < plan.rows; row++) {
-        const uint32_t at = row * plan.count + column;
-        bool is_finite = true;
-        const float robot = unnormalised(plan, latent, row, column, state, before, &is_finite);
-        values[at] = clamped(plan.columns[column], robot);
-        before = values + at;
-        if (!is_finite) atomicMin(&found->not_finite, at);
-        if (values[at] == robot) continue;
-        atomicAdd(&found->clamped, 1);
-        atomicMin(&found->outside, at);
-    }
-}
-
-/** A block per chunk, of any number of threads. Grid: chunks. */
-template <typename X>
-DEVICE void chunk_v2(const Plan *shared_plan, const X *latents, const float *states, const float *prefixes,
-                     const uint32_t *held, float *chunks, Verdict *verdicts, uint32_t batch) {
+/** Blocks of any number of threads. Grid: chunks. */
+extern "C" __global__ void chunk_decode(const Plan *shared_plan, const float *latents, const float *states, const float *prefixes,
+                                        const uint32_t *held, float *chunks, Verdict *verdicts, uint32_t batch) {
     __shared__ Verdict found;
     __shared__ float start[COLUMNS_MAX];
-    __shared__ Matrix turns[POSES_MAX];
     const Plan plan = *shared_plan;
     const uint32_t chunk = blockIdx.x, values = plan.rows * plan.count;
     if (chunk >= batch) return;
-    const X *latent = latents + static_cast<size_t>(chunk) * plan.rows * plan.width;
+    const float *latent = latents + static_cast<size_t>(chunk) * plan.rows * plan.width;
     const float *state = states + chunk * plan.state_width;
     float *to = chunks + static_cast<size_t>(chunk) * values;
     const Prefix prefix = prefix_of(plan, prefixes, held, chunk);
     const uint32_t continued = prefix.rows * plan.count;
-    if (threadIdx.x == 0) found = {0, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE};
+    if (threadIdx.x == 0) found = {0, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE};
     __syncthreads();
     for (uint32_t at = threadIdx.x; at < continued; at += blockDim.x) to[at] = prefix.values[at];
     for (uint32_t at = continued + threadIdx.x; at < values; at += blockDim.x) {
         const uint32_t row = at / plan.count, column = at % plan.count;
-        if (plan.columns[column].velocity) continue;
         bool is_finite = true;
-        to[at] = unnormalised(plan, latent, row, column, state, nullptr, &is_finite);
+        to[at] = unnormalised(plan, latent, row, column, state, &is_finite);
         if (!is_finite) atomicMin(&found.not_finite, at);
-    }
-    for (uint32_t column = threadIdx.x; column < plan.count; column += blockDim.x) {
-        if (plan.columns[column].velocity) integrate(plan, latent, column, state, prefix, to, &found);
-    }
-    for (uint32_t pose = threadIdx.x; pose < plan.pose_count; pose += blockDim.x) {
-        turns[pose] = turn_of(state + plan.poses[pose].state_rotation);
     }
     for (uint32_t at = threadIdx.x; at < plan.count; at += blockDim.x) {
         start[at] = continued > 0 ? prefix.values[continued - plan.count + at] : start_of(plan.columns[at], state);
     }
     __syncthreads();
     for (uint32_t row = prefix.rows + threadIdx.x; row < plan.rows; row += blockDim.x) {
-        turn_row(plan, turns, state, to + row * plan.count, [&](bool is_pose, uint32_t index) {
-            if (is_pose) atomicMin(&found.no_pose, row * plan.pose_count + index);
-            else atomicMin(&found.no_rotation, row * plan.rotation_count + index);
-        });
+        for (uint32_t index = 0; index < plan.rotation_count; index++) {
+            if (!settle(to + row * plan.count + plan.rotations[index])) {
+                atomicMin(&found.no_rotation, row * plan.rotation_count + index);
+            }
+        }
     }
     if (threadIdx.x == blockDim.x - 1 && continued == 0) start_rotations(plan, start);
     __syncthreads();
@@ -285,26 +168,4 @@ DEVICE void chunk_v2(const Plan *shared_plan, const X *latents, const float *sta
     __syncthreads();
     if (threadIdx.x == 0) verdicts[chunk] = found;
 }
-
-#define CHUNK_KERNEL(version, name, X)                                                                                 \
-    extern "C" __global__ void chunk_##version##_##name(const Plan *plan, const X *latents, const float *states,       \
-                                                        const float *prefixes, const uint32_t *held, float *chunks,    \
-                                                        Verdict *verdicts, uint32_t batch) {                           \
-        chunk_##version(plan, latents, states, prefixes, held, chunks, verdicts, batch);                               \
-    }
-#define CHUNK_KERNELS(name, X)                                                                                         \
-    CHUNK_KERNEL(v1, name, X)                                                                                          \
-    CHUNK_KERNEL(v2, name, X)                                                                                          \
-    CPU_ENTRY(chunk_v1_##name)                                                                                         \
-    CPU_ENTRY_WITH_BARRIERS(chunk_v2_##name)
-FOR_EACH_NUMBER(CHUNK_KERNELS)
-
-#ifndef __CUDACC__
-
-/** The reference, in f32. */
-extern "C" void chunk_reference(const Plan *plan, const float *latent, const float *state, const float *prefix, uint32_t held,
-                                float *values, Verdict *verdict) {
-    decode(*plan, latent, state, Prefix{prefix, held}, values, verdict);
-}
-
-#endif
+CPU_ENTRY_WITH_BARRIERS(chunk_decode)

@@ -76,9 +76,34 @@ void cpu_launches_refused(int refused) { cpu::launches_refused = refused != 0; }
 
 int cuInit(unsigned) { return cpu::SUCCESS; }
 
+int cuDriverGetVersion(int *version) {
+    *version = 13000;
+    return cpu::SUCCESS;
+}
+
+int cuDeviceGetCount(int *count) {
+    *count = 1;
+    return cpu::SUCCESS;
+}
+
 int cuDeviceGet(int *device, int index) {
     *device = index;
     return index == 0 ? cpu::SUCCESS : cpu::NO_DEVICE;
+}
+
+int cuDeviceGetName(char *name, int length, int) {
+    snprintf(name, static_cast<size_t>(length), "a CPU");
+    return cpu::SUCCESS;
+}
+
+int cuDeviceGetAttribute(int *value, int, int) {
+    *value = 0;
+    return cpu::SUCCESS;
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int) {
+    *bytes = cpu::device_free + cpu::device_used;
+    return cpu::SUCCESS;
 }
 
 int cuModuleLoadData(void **module, const void *image) {

@@ -106,14 +106,6 @@ int cuMemGetInfo_v2(size_t *free, size_t *total) {
 
 void cpu_streams_refused(int refused) { cpu::streams_refused = refused != 0; }
 
-/** For nvjpeg_host.cpp: whether this thread has a context, and whether a stream is alive. */
-int cpu_has_context(void) { return cpu::current != nullptr; }
-
-int cpu_has_stream(void *stream) {
-    const std::lock_guard<std::mutex> guard(cpu::turn);
-    return cpu::streams.count(stream) != 0;
-}
-
 /** From here on the device is lost: whoever waits for a stream is told so. */
 void cpu_lose(int lost) { cpu::lost = lost != 0; }
 

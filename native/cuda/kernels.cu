@@ -3,7 +3,6 @@
  */
 #include "chunk.cu"
 #include "flow.cu"
-#include "frame.cu"
 #ifndef __CUDACC__
 #include "driver.h"
 #endif

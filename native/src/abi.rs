@@ -1,5 +1,5 @@
 //! The C ABI: the only place that reads pointers of the caller. The calls of a frame are in `abi/frames.rs`,
-//! those of a run in `abi/runs.rs`, those of requests' bodies in `abi/body.rs`, what the devices say in `abi/devices.rs`.
+//! those of an inference in `abi/runs.rs`, those of requests' bodies in `abi/body.rs`, what the devices say in `abi/devices.rs`.
 //!
 //! Rules for all calls, unless a call says otherwise:
 //! - They return at once. Each accepted `tendon_load`, `tendon_unload` and `tendon_observe` ends in one completion
@@ -15,15 +15,19 @@
 mod body;
 mod connections;
 mod devices;
+pub mod engine;
 pub mod frames;
-pub mod runs;
+pub mod inferences;
+mod print;
 
-use crate::completion::{Completion, count_panic};
-use crate::engine::{Engine, InCall};
-use crate::layout::{self, ABI_VERSION, ChunkResult, MemoryState, ObserveRequest, OpenOptions, Stats};
-use crate::rehearsal;
-use crate::status::{ErrorText, Failure, Status};
-use crate::ticket::Ticket;
+pub use print::typescript;
+
+use crate::abi::engine::{Engine, InCall};
+use crate::core::completion::{Completion, count_panic};
+use crate::core::layout::{ABI_VERSION, ChunkResult, MemoryState, ObserveRequest, OpenOptions, Stats};
+use crate::core::rehearsal;
+use crate::core::status::{ErrorText, Failure, Status};
+use crate::core::ticket::Ticket;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,7 +43,6 @@ fn answer(call: impl FnOnce() -> Result<i32, Failure>) -> i32 {
     caught(call).unwrap_or_else(|status| status as i32)
 }
 
-/// As `answer`, of a call that gives a ticket.
 fn ticketed(call: impl FnOnce() -> Result<Ticket, Failure>) -> f64 {
     caught(call).map_or_else(|status| f64::from(status as i32), Ticket::to_wire)
 }
@@ -113,10 +116,10 @@ pub extern "C" fn tendon_version() -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn tendon_layout() -> *const c_char {
     static LAYOUT: OnceLock<CString> = OnceLock::new();
-    LAYOUT.get_or_init(|| CString::new(layout::json()).unwrap_or_default()).as_ptr()
+    LAYOUT.get_or_init(|| CString::new(print::json()).unwrap_or_default()).as_ptr()
 }
 
-/// Makes devices be played by the CPU in the loads that follow (`rehearsal.rs`); no text ends it. For tests: the product never
+/// Makes devices be played by the CPU in the loads that follow (`core/rehearsal.rs`); no text ends it. For tests: the product never
 /// calls it.
 ///
 /// # Safety
@@ -193,7 +196,7 @@ pub unsafe extern "C" fn tendon_load(handle: *const Engine, plan: *const u8, pla
     ticketed(|| unsafe { engine(handle)?.load(text(plan, plan_len)?.into()) })
 }
 
-/// Unloads a model: queued runs are cancelled, running ones stopped. The ticket is invalid at once; the completion comes when
+/// Unloads a model: queued inferences are cancelled, running ones stopped. The ticket is invalid at once; the completion comes when
 /// its memory is free.
 ///
 /// # Safety
@@ -253,7 +256,7 @@ pub unsafe extern "C" fn tendon_instruction_max(handle: *const Engine, model: f6
     })
 }
 
-/// Empties the memory slot of an ended episode. `Misuse` on a model without episode memory, and while a run that
+/// Empties the memory slot of an ended episode. `Misuse` on a model without episode memory, and while an inference that
 /// is neither committed nor aborted has the slot.
 ///
 /// # Safety
@@ -264,7 +267,7 @@ pub unsafe extern "C" fn tendon_session_drop(handle: *const Engine, model: f64, 
     answer(|| unsafe { done(engine(handle)?.session_drop(Ticket::from_wire(model), slot)) })
 }
 
-/// Writes the content of a memory slot, as length and digest, to `to`: for tests. `Misuse` while a run has the slot.
+/// Writes the content of a memory slot, as length and digest, to `to`: for tests. `Misuse` while an inference has the slot.
 ///
 /// # Safety
 /// Pointers as the module's rules say; `to` is writable.
@@ -281,7 +284,7 @@ pub unsafe extern "C" fn tendon_memory(handle: *const Engine, model: f64, slot: 
 }
 
 /// Address of result slot `index`, fixed until `tendon_close`; null for an index out of range. Read it between the
-/// run's completion and `tendon_slot_free`.
+/// inference's completion and `tendon_slot_free`.
 ///
 /// # Safety
 /// Pointers as the module's rules say.

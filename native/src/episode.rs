@@ -1,58 +1,58 @@
 //! Episode memory of one replica: one slot per session, addressed by index.
 //!
 //! Every cache of the graphs has committed rows and staged rows in each place, bound once: in the memory of the replica's device, on a CPU
-//! in that of the host. A run reads its slot's committed rows and writes its new block to the slot's staged rows; `settle` keeps or
-//! discards the block. A kept block is copied when the slot is used next, so that no caller waits for the copy. A run that fails, is
+//! in that of the host. An inference reads its slot's committed rows and writes its new block to the slot's staged rows; `settle` keeps or
+//! discards the block. A kept block is copied when the slot is used next, so that no caller waits for the copy. An inference that fails, is
 //! cancelled or is discarded changes nothing.
 //!
-//! There may be more slots than places. A run whose slot has no place takes a free one, or that of the slot that was not used for the
-//! longest, whose rows are parked in host memory; they are brought back, to any place, when a run of theirs begins. All of this is done by
-//! the replica's thread between two runs, so that no other thread waits for a copy, and a run cannot meet rows that move.
+//! There may be more slots than places. An inference whose slot has no place takes a free one, or that of the slot that was not used for the
+//! longest, whose rows are parked in host memory; they are brought back, to any place, when an inference of theirs begins. All of this is done by
+//! the replica's thread between two inferences, so that no other thread waits for a copy, and an inference cannot meet rows that move.
 
+mod accounting;
 mod device;
 #[cfg(test)]
 mod device_tests;
 mod digest;
 mod finite;
-mod held;
+mod finite_check;
 mod host;
 mod layout;
-mod look;
 #[cfg(test)]
 mod parking_tests;
+mod proof_slot;
 mod rows;
 mod seats;
 mod storage;
 #[cfg(test)]
 mod tests;
-mod used;
+mod usage;
 
 pub use device::DeviceRows;
-pub use held::{Held, Moves};
+pub use proof_slot::ProofSlot;
 pub use storage::Address;
+pub use usage::{Moves, Usage};
 
+use self::accounting::MemoryAccount;
 use self::layout::{Layout, Write};
 use self::rows::Rows;
 use self::seats::{BLOCKS_BESIDE, Home, Seats};
-use self::used::Used;
-use crate::manifest::{Manifest, MemoryFacts};
-use crate::memory::Block;
-use crate::room::{self, fit};
-use crate::sync::lock;
+use crate::bundle::manifest::{Manifest, MemoryFacts};
+use crate::core::memory::Block;
+use crate::core::room::{self, fit};
+use crate::core::sync::lock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 /// Places at most, if the configuration does not set their number: each has bindings of its own.
 const PLACES_MAX: usize = 64;
-/// Slots at most.
 const SLOTS_MOST: usize = 1 << 16;
 /// More than this is a mistake in the configuration.
 const MEMORY_BYTES_MOST: usize = 1 << 40;
 
-/// What the configuration says of the sessions of one replica.
 #[derive(Clone, Copy)]
-pub struct Asked {
+pub struct SessionLimits {
     /// Places; None: as many as the memory can.
     pub places: Option<usize>,
     /// Bytes of host memory for parked sessions; None: as much as the places take, if an eighth of what is available has room for it.
@@ -68,69 +68,61 @@ pub struct Seating {
     pub parked: usize,
 }
 
-/// How a run reads and writes its slot.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Pass {
     /// The graph that reads the frames.
     pub entry: Entry,
-    /// Latent frames that the run reads.
+    /// Latent frames that the inference reads.
     pub kept: usize,
-    /// Latent frames that it writes.
     pub written: usize,
 }
 
-/// How an observation is read.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Entry {
-    /// Prefill, on an empty memory.
     First,
-    /// Extend.
     Later,
     /// Prefill on the last of the frames; the block replaces the memory.
     Reset,
 }
 
-/// The slots of one replica.
 pub struct Episodes {
     rows: Rows,
-    asked: Asked,
+    limits: SessionLimits,
     /// Why its rows lie on the host though its replica computes on a device.
     refusal: Mutex<Option<String>>,
     seats: Mutex<Seats>,
-    /// Slots that sessions may have.
     count: AtomicUsize,
     /// Host memory for parked rows, used only where it was written.
     blocks: OnceLock<Vec<Block<u8>>>,
     /// Bytes of this machine that were promised to sessions.
-    used: Used,
-    /// Counters.
+    account: MemoryAccount,
     pub moves: Moves,
 }
 
 impl Episodes {
     /// Places for sessions, of which `seat` decides how many are used; the error is a sentence. Nothing uses memory yet.
-    pub fn new(manifest: &Manifest, facts: MemoryFacts, asked: Asked) -> Result<Episodes, String> {
+    pub fn new(manifest: &Manifest, facts: MemoryFacts, limits: SessionLimits) -> Result<Episodes, String> {
         let layout = Layout::of(manifest, facts)?;
         let slot_bytes = layout.slot_bytes();
-        let mapped = asked.places.unwrap_or_else(|| fit(room::host().bytes(), slot_bytes, PLACES_MAX));
+        let mapped = limits.places.unwrap_or_else(|| fit(room::host().bytes(), slot_bytes, PLACES_MAX));
         if mapped == 0 || mapped.checked_mul(slot_bytes).is_none_or(|bytes| bytes > MEMORY_BYTES_MOST) {
             return Err(format!(
                 "{mapped} slots of {slot_bytes} bytes each are asked for; name at least 1, in 1 TiB at most"
             ));
         }
-        Ok(Episodes::over(Rows::new(layout, mapped), asked))
+        Ok(Episodes::over(Rows::new(layout, mapped), limits))
     }
 
-    fn over(rows: Rows, asked: Asked) -> Episodes {
+    fn over(rows: Rows, limits: SessionLimits) -> Episodes {
         let mapped = rows.places();
         Episodes {
             rows,
-            asked,
+            limits,
             refusal: Mutex::new(None),
             seats: Mutex::new(Seats::new(mapped)),
             count: AtomicUsize::new(mapped),
             blocks: OnceLock::new(),
-            used: Used::new(mapped, &room::PROMISED),
+            account: MemoryAccount::new(mapped, &room::PROMISED),
             moves: Moves::default(),
         }
     }
@@ -139,8 +131,8 @@ impl Episodes {
     /// be parked if the configuration says nothing. Once, while all slots are empty and none is used.
     pub fn seat(&self, bytes: u64, host_bytes: u64) -> Result<Seating, String> {
         let slot_bytes = self.slot_bytes();
-        let places = self.asked.places.unwrap_or_else(|| fit(bytes, slot_bytes, self.places()));
-        let parked = match self.asked.parked_bytes_max {
+        let places = self.limits.places.unwrap_or_else(|| fit(bytes, slot_bytes, self.places()));
+        let parked = match self.limits.parked_bytes_max {
             Some(most) => usize::try_from(most / slot_bytes as u64).unwrap_or(usize::MAX),
             None => usize::try_from(host_bytes / slot_bytes as u64).unwrap_or(usize::MAX).min(places),
         };
@@ -153,9 +145,8 @@ impl Episodes {
         }
         lock(&self.seats).lay_out(places, parked);
         self.count.store(places + parked, Ordering::Release);
-        // What lies on a device is used already.
         let on_host = if self.is_on_device() { parked } else { places + parked };
-        self.used.promise(on_host * slot_bytes, self.blocks.get().map_or(0, Vec::len));
+        self.account.promise(on_host * slot_bytes, self.blocks.get().map_or(0, Vec::len));
         Ok(Seating { places, parked })
     }
 
@@ -164,7 +155,6 @@ impl Episodes {
         self.rows.layout.slot_bytes()
     }
 
-    /// Number of slots.
     pub fn len(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
@@ -182,13 +172,13 @@ impl Episodes {
         })
     }
 
-    /// Reserves the slot for a run. False while another one has it.
+    /// Reserves the slot for an inference. False while another one has it.
     pub fn take(&self, slot: usize) -> bool {
         !std::mem::replace(&mut lock(&self.seats).slots[slot].taken, true)
     }
 
     /// Sees to it that the slot's rows are in a place, a kept block among them; returns the place. Called by the thread of the replica
-    /// alone, before a run of the slot reads them.
+    /// alone, before an inference of the slot reads them.
     pub fn begin(&self, slot: usize) -> Result<usize, String> {
         let mut seats = lock(&self.seats);
         seats.touch(slot);
@@ -198,14 +188,14 @@ impl Episodes {
         };
         let pending = seats.slots[slot].pending.take();
         drop(seats);
-        self.carry_out(slot, place, pending)?;
+        self.apply_write(slot, place, pending)?;
         Ok(place)
     }
 
-    /// Copies a kept block of a slot that a run has. What cannot be copied is still to be.
-    fn carry_out(&self, slot: usize, place: usize, pending: Option<Write>) -> Result<(), String> {
+    /// Copies a kept block of a slot that an inference has. What cannot be copied is still to be.
+    fn apply_write(&self, slot: usize, place: usize, pending: Option<Write>) -> Result<(), String> {
         let Some(write) = pending else { return Ok(()) };
-        self.carry_to(place, write).inspect_err(|_| {
+        self.append_block(place, write).inspect_err(|_| {
             let mut seats = lock(&self.seats);
             // Others may have ended its run and emptied it.
             if matches!(seats.slots[slot].home, Home::Place(own) if own == place) && seats.slots[slot].frames > 0 {
@@ -214,7 +204,6 @@ impl Episodes {
         })
     }
 
-    /// As `begin`, of a slot that has no place.
     fn enter(&self, slot: usize) -> Result<usize, String> {
         let begun = Instant::now();
         let mut moved = false;
@@ -235,7 +224,7 @@ impl Episodes {
             return Err(text);
         }
         if let Some((_, kept)) = parked {
-            self.uses(place, kept.committed);
+            self.count_written(place, kept.committed);
             self.moves.brought_back.fetch_add(1, Ordering::Relaxed);
             moved = true;
         }
@@ -245,7 +234,7 @@ impl Episodes {
         }
         let pending = seats.slots[slot].pending.take();
         drop(seats);
-        self.carry_out(slot, place, pending)?;
+        self.apply_write(slot, place, pending)?;
         if moved {
             self.moves.us.fetch_add(begun.elapsed().as_micros() as u64, Ordering::Relaxed);
         }
@@ -256,7 +245,7 @@ impl Episodes {
     fn park(&self) -> Result<usize, String> {
         let leaving = lock(&self.seats).leave();
         let (place, mut pending) = (leaving.place, leaving.pending);
-        let copied = pending.map_or(Ok(()), |write| self.carry_to(place, write)).and_then(|()| {
+        let copied = pending.map_or(Ok(()), |write| self.append_block(place, write)).and_then(|()| {
             pending = None;
             self.rows.park(place, leaving.kept, self.block(leaving.block))
         });
@@ -265,7 +254,7 @@ impl Episodes {
             seats.stayed(leaving, pending);
             return Err(text);
         }
-        self.used.block(leaving.block, self.rows.parked_bytes(leaving.kept));
+        self.account.block(leaving.block, self.rows.parked_bytes(leaving.kept));
         seats.left(leaving);
         drop(seats);
         self.moves.parked.fetch_add(1, Ordering::Relaxed);
@@ -282,7 +271,7 @@ impl Episodes {
             let Some(index) = lock(&self.seats).cool() else { return };
             // SAFETY: the block is in no list and no slot has it until `cooled`.
             unsafe { self.block(index).release() };
-            self.used.released(index);
+            self.account.released(index);
             lock(&self.seats).cooled(index);
         }
     }
@@ -294,14 +283,14 @@ impl Episodes {
         let state = &mut seats.slots[slot];
         let staged = state.staged.take();
         if let (true, Some(write)) = (keep, staged) {
-            // The run has begun, so nothing was pending.
+            // The inference has begun, so nothing was pending.
             state.pending = Some(write);
             state.frames = write.from + write.frames;
         }
         state.taken = false;
     }
 
-    /// Empties the slot; its place, or its parked block, is free at once. False while a run has it.
+    /// Empties the slot; its place, or its parked block, is free at once. False while an inference has it.
     pub fn forget(&self, slot: usize) -> bool {
         let mut seats = lock(&self.seats);
         let free = !seats.slots[slot].taken;
@@ -311,17 +300,16 @@ impl Episodes {
         free
     }
 
-    /// What its slots hold.
-    pub fn held(&self) -> Held {
-        let mut held = Held::default();
+    pub fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
         for slot in &lock(&self.seats).slots {
-            held.slots += usize::from(slot.frames > 0);
-            held.bytes += self.rows.layout.bytes(slot.frames);
+            usage.slots += usize::from(slot.frames > 0);
+            usage.bytes += self.rows.layout.bytes(slot.frames);
             if let Home::Parked { kept, .. } = slot.home {
-                held.parked += 1;
-                held.parked_bytes += self.rows.parked_bytes(kept);
+                usage.parked += 1;
+                usage.parked_bytes += self.rows.parked_bytes(kept);
             }
         }
-        held
+        usage
     }
 }

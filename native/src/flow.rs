@@ -3,38 +3,47 @@
 //! Euler: x starts as noise at `t_start`; `steps` times x ← x + (t_next − t) · v(x, t). Times, direction and sign are data of
 //! the bundle. With guidance the graphs have two branches, with and without instruction, which are combined to v here.
 
-mod desk;
-mod grow;
+mod decode_inputs;
+mod device_flow;
+mod device_times;
+pub mod encoder;
+pub mod euler;
 mod inputs;
-mod own;
+mod mode;
+pub mod noise;
 mod pictures;
 #[cfg(test)]
 mod ports_tests;
 mod resident;
 mod roles;
+mod session_blocks;
 mod steps;
-mod timed;
-mod way;
 mod whole;
 
+pub use device_times::DeviceTimes;
+pub use mode::FlowMode;
 pub use resident::memory_resides;
-pub use timed::DeviceTimes;
-pub use way::Way;
 pub use whole::Whole;
 
+use self::device_flow::{DeviceFlow, Parts};
 use self::inputs::Inputs;
-use self::own::{Own, Parts};
 use self::pictures::{Pictures, blacken};
 use self::resident::{latents_reside, residents};
-use self::roles::{NO_PORTS, Owner, Roles, State, bound};
-use crate::card::Card;
-use crate::chunk::Encoder;
-use crate::cuda::chunk::Refusal;
+use self::roles::{NO_PORTS, Owner, Roles, bound};
+use crate::bundle::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
 use crate::episode::{DeviceRows, Entry, Episodes, Pass};
-use crate::graph::{Binding, Bound, Changed, DeviceBlock, Graph, Mirrors, Reach, Tensor, Terminator};
-use crate::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
-use crate::runtime::Threads;
-use crate::weights::Loaded;
+use crate::flow::encoder::Encoder;
+use crate::gpu::chunk::Refusal;
+use crate::ort::device_memory::DeviceBlock;
+use crate::ort::driver_device::DriverDevice;
+use crate::ort::graph::{Binding, Bound, Graph};
+use crate::ort::home::Reach;
+use crate::ort::mirrors::Changed;
+use crate::ort::mirrors::Mirrors;
+use crate::ort::runtime::Threads;
+use crate::ort::session::Loaded;
+use crate::ort::tensor::Tensor;
+use crate::ort::terminator::Terminator;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,14 +67,12 @@ pub struct Network {
     video: Option<Video>,
     guide_action: Option<f32>,
     /// Latents of the rows that a chunk continues, as they were before the loop; empty on a model whose chunks continue none.
-    held: Vec<f32>,
-    /// One state, out of which tensors of some of its columns are written.
-    state: Vec<f32>,
+    prefix_latents: Vec<f32>,
     /// Latents on the device, where our kernels move them.
-    own: Option<Own>,
+    device_flow: Option<DeviceFlow>,
     /// Both keep the memory alive that the graphs are bound to.
     _episodes: Option<Arc<Episodes>>,
-    card: Card,
+    driver_device: DriverDevice,
     rows: Option<Arc<DeviceRows>>,
 }
 
@@ -79,15 +86,11 @@ struct Video {
 /// One of each graph: its file, or its session, which replicas may share.
 #[derive(Clone)]
 pub struct Graphs<T> {
-    /// Of `prefill.onnx`.
     pub prefill: T,
-    /// Of `extend.onnx`, on a model with memory.
     pub extend: Option<T>,
-    /// Of `denoise.onnx`.
     pub denoise: T,
 }
 
-/// Files of the graphs.
 pub type Files = Graphs<PathBuf>;
 
 impl Files {
@@ -117,7 +120,7 @@ impl Network {
     /// The error is a sentence.
     pub fn new(
         (manifest, encoder): (&Manifest, &Encoder),
-        mut card: Card,
+        mut driver_device: DriverDevice,
         (sessions, whole): (Graphs<Arc<Loaded>>, Option<&Whole>),
         reach: Reach,
         options: &Arc<Terminator>,
@@ -164,10 +167,11 @@ impl Network {
         let (video_at, whole_there) = (video.as_ref(), whole.is_some());
         let parts =
             Parts { manifest, encoder, owned: &owned, at: &at, video: video_at, batch: most.batch, whole: whole_there };
-        let own = Own::of(&mut card, &parts, resides);
+        let device_flow = DeviceFlow::of(&mut driver_device, &parts, resides);
         let mut mirrors = Mirrors::default();
         let mut graph = |session: Arc<Loaded>, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
-            let stays = |port, given| own.as_ref().filter(|_| owner == Owner::Denoise)?.bound(port, &owned, given);
+            let stays =
+                |port, given| device_flow.as_ref().filter(|_| owner == Owner::Denoise)?.bound(port, &owned, given);
             let bind = |port, given| {
                 stays(port, given).map_or_else(|| bound(port, owner, most, &owned, episodes.as_deref()), Ok)
             };
@@ -176,7 +180,7 @@ impl Network {
             let inputs = spec.inputs.iter().map(|port| bind(port, true)).collect::<Result<_, _>>()?;
             let outputs = (spec.outputs.iter())
                 .map(|port| match port.role {
-                    Role::Latent if own.is_none() => Ok(Bound::fixed(port, noise, false)),
+                    Role::Latent if device_flow.is_none() => Ok(Bound::fixed(port, noise, false)),
                     _ => bind(port, false),
                 })
                 .collect::<Result<_, _>>()?;
@@ -192,7 +196,7 @@ impl Network {
             (Some(session), Some(spec)) => Some(graph(session, spec, Owner::Extend)?),
             _ => None,
         };
-        let held =
+        let prefix_latents =
             if manifest.action.prefix > 0 { most.batch * manifest.action.rows * manifest.action.width } else { 0 };
         let mut network = Network {
             prefill,
@@ -209,18 +213,16 @@ impl Network {
             action_width: manifest.action.width,
             video,
             guide_action: manifest.guide(Guided::Action),
-            held: vec![0.0; held],
-            state: vec![0.0; manifest.state.width],
+            prefix_latents: vec![0.0; prefix_latents],
             rows: episodes.as_ref().and_then(|episodes| episodes.device()),
-            own,
+            device_flow,
             _episodes: episodes,
-            card,
+            driver_device,
         };
-        network.put_on(options)?;
+        network.attach(options)?;
         Ok(network)
     }
 
-    /// Rows of its largest run.
     pub fn rows_max(&self) -> usize {
         self.variants.last().map_or(1, |extent| extent.batch)
     }
@@ -260,21 +262,21 @@ impl Network {
     }
 
     /// Holds the first `count` rows of the latent of row `row` in place from here on, and tells the denoise graph of them.
-    pub fn hold(&mut self, row: usize, count: usize) {
-        self.inputs.hold(&mut self.tensors, row, count);
-        let len = self.held_len(row);
+    pub fn set_prefix(&mut self, row: usize, count: usize) {
+        self.inputs.set_prefix(row, count);
+        let len = self.prefix_len(row);
         let begin = row * self.latent(row).len();
-        if let Some(own) = &mut self.own {
-            own.hold(row, len);
+        if let Some(device_flow) = &mut self.device_flow {
+            device_flow.set_prefix(row, len);
         } else if len > 0 {
-            let Network { held, tensors, at, .. } = self;
-            held[begin..][..len].copy_from_slice(&tensors[at.latent].floats()[begin..][..len]);
+            let Network { prefix_latents, tensors, at, .. } = self;
+            prefix_latents[begin..][..len].copy_from_slice(&tensors[at.latent].floats()[begin..][..len]);
         }
     }
 
     /// Values of the latent of row `row` that are held.
-    fn held_len(&self, row: usize) -> usize {
-        self.inputs.held(row) * self.action_width
+    fn prefix_len(&self, row: usize) -> usize {
+        self.inputs.prefix_rows(row) * self.action_width
     }
 
     /// Branches of the graphs: 2 with guidance.
@@ -285,31 +287,23 @@ impl Network {
     /// Writes row `row` of every state tensor.
     pub fn state(&mut self, row: usize, mut write: impl FnMut(&mut [f32])) {
         let rows = self.rows_max();
-        let Network { at, tensors, state, .. } = self;
-        for State { at, columns } in &at.states {
-            let values = part(tensors[*at].floats(), row, rows);
-            let Some(columns) = columns else {
-                write(values);
-                continue;
-            };
-            write(state);
-            for (value, &column) in values.iter_mut().zip(columns) {
-                *value = state[column];
-            }
+        let Network { at, tensors, .. } = self;
+        for &at in &at.states {
+            write(part(tensors[at].floats(), row, rows));
         }
     }
 
     /// What the chunk of row `row` is decoded with, where the device does that: state and rows to continue in robot units.
     pub fn tell(&mut self, row: usize, state: &[f32], prefix: &[f32]) {
-        if let Some(own) = &mut self.own {
-            own.tell(row, state, prefix);
+        if let Some(device_flow) = &mut self.device_flow {
+            device_flow.tell(row, state, prefix);
         }
     }
 
     /// The rows of a chunk that the device has decoded, clamped; and how many of its values were, or that it is refused: its latent is
     /// there then. None where the host decodes.
     pub fn decoded(&self, row: usize) -> Option<(&[f32], Result<u32, Refusal>)> {
-        self.own.as_ref().map(|own| own.decoded(row))
+        self.device_flow.as_ref().map(|device_flow| device_flow.decoded(row))
     }
 
     /// Row `row` of the latent, `[rows, width]`: noise before the loop, the chunk after it, but for one that the device has decoded.
@@ -331,10 +325,10 @@ impl Network {
 
     /// Images and prompt of a variant → cache.
     pub fn read(&mut self, entry: Entry, variant: usize) -> Result<(), String> {
-        let Network { prefill, extend, mirrors, tensors, own, .. } = self;
+        let Network { prefill, extend, mirrors, tensors, device_flow, .. } = self;
         mirrors.renew();
-        if let Some(own) = own {
-            own.begun();
+        if let Some(device_flow) = device_flow {
+            device_flow.begun();
         }
         match (extend, entry) {
             (Some(extend), Entry::Later) => {
@@ -348,8 +342,8 @@ impl Network {
 impl Drop for Network {
     /// Before its memory is gone: a run that was stopped or has failed may have left work in the stream.
     fn drop(&mut self) {
-        if let Some(own) = &mut self.own {
-            own.finish();
+        if let Some(device_flow) = &mut self.device_flow {
+            device_flow.finish();
         }
     }
 }

@@ -1,81 +1,94 @@
 //! The native engine of tendon: JPEG frames and a joint state in, one chunk of motion out.
 //!
-//! Everything is behind the C ABI of `abi.rs`; no tensor crosses it. In the order of one observation:
+//! An observation passes these stations:
 //!
-//! 1. `jpeg/`, `resize.rs`, `frame.rs`, `pool.rs`, `lanes.rs`: JPEG bytes → normalised tensor in page-locked memory, one job per frame.
-//! 2. `run.rs`, `model.rs`, `replica.rs`: result slots, the queue, and the thread that owns a replica; queued runs are batched.
-//! 3. `prompt.rs`, `graph.rs`, `runtime.rs`, `flow.rs`, `noise.rs`, `episode.rs`: tokens, ONNX Runtime with bound buffers, the flow loop,
-//!    episode memory. `room.rs`: how many sessions there is memory for. `weights.rs`: what the replicas of a model share. `webgpu.rs`, `adapters.rs`: the provider that needs no vendor's
-//!    files, and whether it would find a GPU.
-//!    `running.rs`, `watch.rs`: what a replica works on, and the thread that takes it out when it does not end. `devices.rs`: which replicas
-//!    a device has over all models, and what follows when it is lost or drained.
-//!    `provider.rs`, `assignment.rs`, `shapes.rs`, `driver.rs`, `engines.rs`: what a provider is told, which nodes it runs, the GPU's driver,
-//!    the engines that TensorRT keeps.
-//! 4. `chunk.rs`: model values → robot units, finite, inside their ranges, in the result slot that the caller reads.
+//! 1. `abi`: reads the caller's pointers and finds the model behind a ticket. No tensor crosses the ABI.
+//! 2. `image`, `model/decode_pool.rs`: JPEG → RGB → resized, normalised tensor in page-locked memory, one job per frame.
+//! 3. `model/inference.rs`, `core/queue.rs`: a result slot, then the queue of a replica, in which accounts alternate.
+//! 4. `model/replica/`: the replica's thread takes all that waits as one batch and fills the bound tensors.
+//! 5. `ort`: prefill or extend, images and prompt → keys and values; `episode` holds those of a session.
+//! 6. `flow`: the Euler steps of the denoise graph, then latent → robot units, checked, in the result slot.
 //!
-//! Beside it `cuda.rs`: our own kernels for NVIDIA GPUs, which do 1., the step of 3. and 4. there. Nothing uses them yet. Of the same
-//! driver `card.rs`: what a replica there asks of it beside ONNX Runtime, registered memory and a stream whose events tell times.
-//! Beside it `connections.rs`: the connections of this process, for the server above.
-//! Beside it, `body.rs`: JSON bodies of requests are checked, and their images decoded from base64, before JavaScript looks at them.
-//!
-//! Not here: sessions, steps, money, sockets. `engine.rs` has the tables behind the tickets of the ABI.
-//!
-//! `unsafe` is used in eighteen places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
-//! (libjpeg-turbo), `memory.rs` (page-locked and registered pages), `allocator.rs` (the counter), `graph.rs` and `graph/` (ONNX Runtime's
-//! raw binding and record, memory of a device), `flow.rs` (what it is bound to), `episode.rs` and `episode/` (rows of one place),
-//! `runtime.rs` (one environment variable), `runtime/preload.rs` (libraries of a GPU), `driver.rs` and `cuda/` (the driver's calls),
-//! `engines.rs` (TensorRT's version), `adapters.rs` (Vulkan), `thread.rs` (scheduling), `connections.rs` (socket options),
-//! `resize.rs` (AVX2), `weights.rs` (mapped files).
+//! Modules import their own folder and the folders below it in this list; `http` imports `core` alone. `test/tidy.test.ts` checks it.
 
 #![deny(unsafe_op_in_unsafe_fn)]
-#![warn(missing_docs)]
 
+/// The C ABI and the tables behind its tickets.
 pub mod abi;
-mod adapters;
-mod allocator;
-mod assignment;
-pub mod body;
-mod card;
-pub mod chunk;
-mod completion;
-mod connections;
-pub mod cuda;
-mod devices;
-mod driver;
-mod engine;
-mod engines;
-mod episode;
-pub mod euler;
-mod fault;
-mod flow;
-pub mod frame;
-mod graph;
-pub mod jpeg;
-mod lanes;
-pub mod layout;
-pub mod manifest;
-pub mod memory;
+/// A loaded model: its replicas, result slots, queues, devices and watchdog.
 mod model;
-pub mod noise;
-mod onnx;
-mod parity;
-mod pool;
-mod prompt;
-mod provider;
-mod queue;
-mod rehearsal;
-mod replica;
-pub mod resize;
-mod room;
-pub mod rotation;
-mod run;
-mod running;
-mod runtime;
-mod shapes;
-mod status;
-mod sync;
-mod thread;
-mod ticket;
-mod watch;
-mod webgpu;
-mod weights;
+
+/// One network on one device: bound inputs, flow steps, chunk decode.
+pub mod flow;
+
+/// Episode memory: the rows of sessions, on the host or a device.
+mod episode;
+
+/// ONNX Runtime: sessions, bindings, device memory, execution providers.
+mod ort {
+    pub mod assignment;
+    pub mod device_memory;
+    pub mod driver_device;
+    pub mod engine_cache;
+    pub mod environment;
+    pub mod graph;
+    pub mod home;
+    pub mod initializers;
+    pub mod mirrors;
+    pub mod program;
+    pub mod provider;
+    pub mod runtime;
+    pub mod session;
+    pub mod tensor;
+    pub mod terminator;
+    pub mod turn;
+    pub mod value;
+    pub mod webgpu;
+    pub mod weight_store;
+}
+
+/// The NVIDIA driver, our CUDA kernels, and Vulkan's list of adapters.
+pub mod gpu;
+
+/// JPEG decode and resize into frame slots.
+pub mod image {
+    pub mod decode_queue;
+    pub mod frame;
+    pub mod jpeg;
+    pub mod resize;
+}
+
+/// A bundle on disk: manifest, tokenizer, ONNX files, mapped weights.
+pub mod bundle {
+    pub mod manifest;
+    pub mod onnx;
+    pub mod prompt;
+    pub mod shapes;
+    pub mod weights;
+}
+
+/// Request bodies and TCP connections of the HTTP server.
+pub mod http {
+    pub mod body;
+    pub mod connections;
+}
+
+/// Tickets, queues, memory, status codes and the structs of the ABI.
+pub mod core {
+    pub mod active_batch;
+    pub mod allocator;
+    pub mod completion;
+    pub mod device;
+    pub mod dtype;
+    pub mod fault;
+    pub mod layout;
+    pub mod memory;
+    pub(crate) mod queue;
+    pub mod rehearsal;
+    pub(crate) mod room;
+    pub mod rotation;
+    pub(crate) mod status;
+    pub mod sync;
+    pub mod thread;
+    pub mod ticket;
+}

@@ -1,37 +1,43 @@
 //! A loaded model: what its replicas share, and the way of an observation into their queue. `load.rs` loads it.
 
-mod decoding;
+pub mod decode_pool;
+mod device_view;
+pub mod devices;
+pub mod inference;
 mod load;
 mod open;
+mod parity;
 mod place;
+mod plan;
+mod replica;
 mod seating;
 mod start;
-mod works;
+mod watchdog;
 
-pub use decoding::Decoding;
 pub use load::Host;
-pub use seating::Seated;
+pub use seating::SessionCapacity;
 
-use crate::card::CardUse;
-use crate::chunk::Encoder;
-use crate::completion::Completions;
-use crate::devices::Hardware;
+use crate::bundle::manifest::Manifest;
+use crate::bundle::prompt::Prompt;
+use crate::core::active_batch::Running;
+use crate::core::completion::Completions;
+use crate::core::fault::Fault;
+use crate::core::layout::{NO_SLOT, OBSERVATION_FRAMES_MAX, ObserveRequest};
+use crate::core::queue::Queue;
+use crate::core::status::{Failure, Status};
+use crate::core::sync::lock;
+use crate::core::ticket::Ticket;
 use crate::episode::{Entry, Episodes, Pass};
-use crate::fault::Fault;
-use crate::flow::Way;
-use crate::frame::FrameSlots;
-use crate::graph::{Copies, Terminator};
-use crate::layout::{NO_SLOT, OBSERVATION_FRAMES_MAX, ObserveRequest};
-use crate::manifest::Manifest;
-use crate::prompt::Prompt;
-use crate::queue::Queue;
-use crate::run::{Job, RunSlots};
-use crate::running::Running;
-use crate::status::{Failure, Status};
-use crate::sync::lock;
-use crate::ticket::Ticket;
-use crate::watch::Crew;
-use crate::weights::Tally;
+use crate::flow::FlowMode;
+use crate::flow::encoder::Encoder;
+use crate::image::frame::FrameSlots;
+use crate::model::devices::Hardware;
+use crate::model::inference::{InferenceSlots, Job};
+use crate::model::watchdog::Crew;
+use crate::ort::driver_device::DriverUse;
+use crate::ort::graph::Copies;
+use crate::ort::session::Tally;
+use crate::ort::terminator::Terminator;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
@@ -42,21 +48,18 @@ use std::time::{Duration, Instant};
 pub struct Placement {
     /// Name of the device, for example `cpu` or `echo`; of several their names, with commas.
     pub device: String,
-    /// Name of each replica's device.
     pub devices: Vec<String>,
     /// Devices tried before, each with the reason why it was refused.
     pub refused: Vec<Refused>,
-    /// Replicas that run.
     pub replicas: usize,
     /// Session slots over all replicas; 0 on a model without memory.
     pub slots: usize,
-    /// What they take, and what there was.
     #[serde(flatten)]
-    pub seated: Seated,
+    pub session_capacity: SessionCapacity,
     /// The largest difference of each parity vector over all replicas, in robot units; none on `echo`.
     pub parity: Vec<f32>,
     /// How it runs a flow; of several devices that whose replicas have the most memory there.
-    pub flow: Way,
+    pub flow: FlowMode,
     /// Why a device runs its steps one by one; None where it does not, and on a CPU, where nothing waits between them.
     pub flow_reason: Option<String>,
     /// Tensors of one replica, of those on devices the one with the most, that stay in the device's memory; 0 on a CPU.
@@ -64,9 +67,7 @@ pub struct Placement {
     /// Bytes that one observation alone copies between the host and the device; 0 on a CPU.
     pub copies: Copies,
     /// What the replica with the most of these has of the NVIDIA driver; None elsewhere.
-    pub card: Option<CardUse>,
-    /// What decodes its frames, where nvJPEG was asked for; None elsewhere.
-    pub frame_decoder: Option<Decoding>,
+    pub driver_device: Option<DriverUse>,
     /// What is read of its weight files in the memory of devices.
     pub weights: Tally,
 }
@@ -74,9 +75,7 @@ pub struct Placement {
 /// A device that could not be used.
 #[derive(serde::Serialize, Clone)]
 pub struct Refused {
-    /// Name of the device.
     pub device: String,
-    /// One sentence.
     pub reason: String,
 }
 
@@ -86,38 +85,30 @@ pub struct Model {
     pub manifest: Manifest,
     /// Slots for frames; they say whether the engine's counters know of the model.
     pub frames: Arc<FrameSlots>,
-    /// Tokens of instruction and state.
     pub prompt: Prompt,
-    /// Latent to rows.
     pub encoder: Encoder,
-    /// Key of the noise.
     pub noise_key: [u32; 2],
-    /// Queued runs: one queue for all replicas, or one per replica on a model with memory.
+    /// Queued inferences: one queue for all replicas, or one per replica on a model with memory.
     queues: Vec<Queue<Ticket>>,
     /// Memory of each replica; none on a model without it.
     pub episodes: Vec<Arc<Episodes>>,
     /// Tokens of the state tensor: 1 if a graph has one.
     state_tokens: usize,
-    /// One per replica.
     pub running: Vec<Running<Terminator>>,
     /// A batch that takes longer takes its replica out.
-    pub run_max: Duration,
-    /// The threads of the replicas.
+    pub inference_max: Duration,
     pub crew: Crew,
     /// The engine's ticket of this model.
     pub ticket: Ticket,
-    /// The engine's result slots.
-    pub runs: Arc<RunSlots>,
-    /// Told of every run that ends.
+    pub inferences: Arc<InferenceSlots>,
     pub completions: Arc<Completions>,
-    /// Set when the model is unloaded: queued runs are cancelled.
+    /// Set when the model is unloaded: queued inferences are cancelled.
     pub closing: AtomicBool,
     /// Where it runs; set once a device has been proved.
     pub placement: OnceLock<Placement>,
-    /// Of each replica; set with the placement.
     hardware: OnceLock<Vec<Arc<Hardware>>>,
-    /// Lanes of these in the decode pool, each once.
-    lanes: OnceLock<Vec<usize>>,
+    /// Queues of these in the decode pool, each once.
+    decode_queues: OnceLock<Vec<usize>>,
     /// Replicas that end what they have and take no more.
     leaving: Vec<AtomicBool>,
     /// One per replica, by its number.
@@ -145,7 +136,6 @@ struct Lost {
 }
 
 impl Model {
-    /// Where it runs and which replicas are out, as JSON.
     pub fn placement(&self) -> String {
         let lost = (self.running.iter().enumerate())
             .filter_map(|(replica, running)| Some(self.lost_replica(replica, running.lost()?.to_string())));
@@ -153,9 +143,9 @@ impl Model {
         serde_json::to_string(&now).expect("plain strings")
     }
 
-    /// Lanes of its frames in the decode pool.
-    pub fn lanes(&self) -> &[usize] {
-        self.lanes.get().map_or(&[0], Vec::as_slice)
+    /// Queues of its frames in the decode pool.
+    pub fn decode_queues(&self) -> &[usize] {
+        self.decode_queues.get().map_or(&[0], Vec::as_slice)
     }
 
     /// The replica of a session slot, and the slot's index there. None for a slot that does not exist.
@@ -171,16 +161,16 @@ impl Model {
         Some((&self.episodes[replica], slot))
     }
 
-    /// The queue that a replica takes its runs from.
+    /// The queue that a replica takes its inferences from.
     pub fn queue(&self, replica: usize) -> &Queue<Ticket> {
         &self.queues[replica % self.queues.len()]
     }
 
-    /// Prompt tokens of a run with an instruction of `text` tokens: image, text and state tokens.
+    /// Prompt tokens of an inference with an instruction of `text` tokens: image, text and state tokens.
     pub fn prompt_tokens(&self, pass: Pass, text: usize, state: Option<&[f32]>) -> usize {
         let images = match &self.manifest.memory {
             Some(memory) => (pass.kept + pass.written) * memory.tokens,
-            None => self.manifest.frames.later * self.manifest.image_tokens(),
+            None => self.manifest.frames.later * self.manifest.cameras.len() * self.manifest.image.tokens,
         };
         images + self.prompt.len(text, state) + self.state_tokens
     }
@@ -208,7 +198,7 @@ impl Model {
         Ok(self.prompt_tokens(pass, text.len(), state))
     }
 
-    /// Queues one observation. `self` is an `Arc` because the run keeps the model alive.
+    /// Queues one observation. `self` is an `Arc` because the inference keeps the model alive.
     pub fn observe(self: &Arc<Model>, request: &ObserveRequest, instruction: &str) -> Result<Ticket, Failure> {
         let misuse = |text: String| Failure::new(Status::Misuse, text);
         let home = match (request.slot, self.manifest.memory.is_some()) {
@@ -250,17 +240,13 @@ impl Model {
             if !self.frames.is_claimable(frame) || frames[..place].contains(&frame) {
                 return Err(misuse(format!("frame {place} is dropped, watched, already taken or stale")));
             }
-            // The tensor of another size would not fit.
-            if !self.frames.is_like(frame, place * self.manifest.cameras.len() / count) {
-                return Err(misuse(format!("frame {place} was put for a camera whose pictures are of another size")));
-            }
         }
         let instruction = self.prompt.instruction(instruction).ok_or_else(too_long)?;
         let episode = home.map(|(replica, slot)| (self.episodes[replica].clone(), slot));
         if episode.as_ref().is_some_and(|(episodes, slot)| !episodes.take(*slot)) {
-            return Err(misuse("another run has the slot".into()));
+            return Err(misuse("another inference has the slot".into()));
         }
-        let opened = self.runs.open(|job| {
+        let opened = self.inferences.open(|job| {
             job.model = Some(self.clone());
             job.frames = tickets;
             job.frames_len = count;
@@ -289,10 +275,10 @@ impl Model {
         })?;
         for (place, &frame) in frames.iter().enumerate() {
             if !self.frames.claim(frame, ticket, place) {
-                self.runs.arrived(ticket, &self.frames, frame);
+                self.inferences.arrived(ticket, &self.frames, frame);
             }
         }
-        self.runs.claimed(ticket);
+        self.inferences.claimed(ticket);
         Ok(ticket)
     }
 
@@ -306,45 +292,45 @@ impl Model {
         self.encoder.prefix_rows(prefix).map(|_| prefix)
     }
 
-    /// Puts a run whose frames are decoded into its replica's queue. Otherwise why it cannot run.
+    /// Puts an inference whose frames are decoded into its replica's queue. Otherwise why it cannot run.
     pub fn enqueue(&self, job: &Job, ticket: Ticket) -> Result<(), (Status, &'static str)> {
         let replica = job
             .episode
             .as_ref()
             .and_then(|(episodes, _)| self.episodes.iter().position(|own| Arc::ptr_eq(own, episodes)));
-        // A queue has room for every run that there can be; it is closed with its model, or with its last replica.
+        // A queue has room for every inference that there can be; it is closed with its model, or with its last replica.
         self.queue(replica.unwrap_or(0)).push(job.turn, ticket).map_err(|_| {
             if self.closing.load(Ordering::Acquire) {
                 (Status::Cancelled, "the model is being unloaded")
             } else {
-                (Status::Lost, "the replica of the run is out")
+                (Status::Lost, "the replica of the inference is out")
             }
         })
     }
 
-    /// Takes a run out of its queue. False if a replica has taken it.
+    /// Takes an inference out of its queue. False if a replica has taken it.
     pub fn unqueue(&self, ticket: Ticket) -> bool {
         self.queues.iter().any(|queue| queue.remove(|&waiting| waiting == ticket).is_some())
     }
 
-    /// Stops the batch of a run if all its runs are cancelled.
+    /// Stops the batch of an inference if all its inferences are cancelled.
     pub fn stop_if_all_cancelled(&self, ticket: Ticket) {
         for running in &self.running {
-            running.stop_if_all(ticket, |other| self.runs.cancelled(other));
+            running.stop_if_all(ticket, |other| self.inferences.cancelled(other));
         }
     }
 
-    /// Frees the frames that a run has not read, ends it and calls its completion; does nothing if it has ended.
+    /// Frees the frames that an inference has not read, ends it and calls its completion; does nothing if it has ended.
     pub fn end(&self, ticket: Ticket, outcome: Result<u32, (Status, &str)>) {
-        let Some((frames, count)) = self.runs.job(ticket).map(|job| (job.frames, job.frames_len)) else { return };
+        let Some((frames, count)) = self.inferences.job(ticket).map(|job| (job.frames, job.frames_len)) else { return };
         frames[..count].iter().for_each(|&frame| self.frames.finish(frame));
         let status = outcome.as_ref().map_or_else(|(status, _)| *status, |_| Status::Ok);
-        if self.runs.finish(ticket, &outcome) {
+        if self.inferences.finish(ticket, &outcome) {
             self.completions.tell(ticket, status);
         }
     }
 
-    /// Cancels what is queued, ends the replicas and joins them. Returns within `run_max` of the last batch's begin: the thread
+    /// Cancels what is queued, ends the replicas and joins them. Returns within `inference_max` of the last batch's begin: the thread
     /// of a replica that is out is left behind, with the memory that it may still write to.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);

@@ -3,9 +3,10 @@
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
-use tendon::frame::Worker;
-use tendon::jpeg::{Decoder, Header, Library};
-use tendon::resize::{Mode, Place, Resizer, SLACK};
+use tendon::bundle::manifest::Place;
+use tendon::image::frame::Worker;
+use tendon::image::jpeg::{Decoder, Header, Library};
+use tendon::image::resize::{Mode, Resizer, SLACK};
 
 #[derive(Deserialize)]
 struct Index {
@@ -127,7 +128,7 @@ fn resize_is_bit_identical_to_pillow() {
 fn stray_bytes_are_taken_before_the_end_and_nowhere_else() {
     let mut worker = worker();
     let whole = read("420-mid.jpg");
-    let pixels = |worker: &Worker, header: tendon::jpeg::Header| {
+    let pixels = |worker: &Worker, header: tendon::image::jpeg::Header| {
         worker.rgb()[..header.width as usize * header.height as usize * 3].to_vec()
     };
     let header = worker.pixels(&whole).expect("a good picture");
@@ -181,11 +182,11 @@ fn a_size_that_differs_from_the_decoders_is_refused_before_a_pixel_is_written() 
     // Large enough for either size, so that a decoder that writes its own would do no harm here.
     let mut rgb = vec![7; 128 * 128 * 3];
     for (width, height) in [(60, 47), (61, 46), (47, 61), (128, 128), (1, 1)] {
-        let refusal = decoder.decode(&jpeg, Header { width, height, usual: true }, &mut rgb).unwrap_err();
+        let refusal = decoder.decode(&jpeg, Header { width, height }, &mut rgb).unwrap_err();
         assert_eq!(refusal, format!("its header says {width}x{height} pixels, but its decoder found 61x47"));
     }
     assert!(rgb.iter().all(|&byte| byte == 7));
-    assert_eq!(decoder.decode(&jpeg, Header { width: 61, height: 47, usual: true }, &mut rgb), Ok(()));
+    assert_eq!(decoder.decode(&jpeg, Header { width: 61, height: 47 }, &mut rgb), Ok(()));
 }
 
 #[test]

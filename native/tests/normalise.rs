@@ -7,8 +7,8 @@
 //! - `mean_std` without epsilon: LeRobot `src/lerobot/processor/normalize_processor.py`, inverse: x · std + mean.
 
 use serde_json::{Value, json};
-use tendon::chunk::Encoder;
-use tendon::manifest::{Manifest, NormStats};
+use tendon::bundle::manifest::{Manifest, NormStats};
+use tendon::flow::encoder::Encoder;
 
 const ROWS: usize = 3;
 const COLUMNS: usize = 3;

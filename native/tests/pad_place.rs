@@ -6,10 +6,11 @@
 //! - `top_left`: its mirror image, all of the bars right and below.
 
 use std::path::Path;
-use tendon::frame::{FrameSpec, Worker};
-use tendon::jpeg::{Decoder, Library};
-use tendon::manifest::{Image, Resize};
-use tendon::resize::{Mode, Place, Resizer, SLACK};
+use tendon::bundle::manifest::Place;
+use tendon::bundle::manifest::{Image, Resize};
+use tendon::image::frame::{FrameSpec, Worker};
+use tendon::image::jpeg::{Decoder, Library};
+use tendon::image::resize::{Mode, Resizer, SLACK};
 
 type Size = (usize, usize);
 

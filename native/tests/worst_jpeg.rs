@@ -3,10 +3,10 @@
 //! `cargo test --release --test worst_jpeg -- --nocapture` prints what each costs, in processor time of its thread.
 
 use std::path::Path;
-use tendon::frame::{FrameSpec, Worker};
-use tendon::jpeg::{Decoder, Library, inspect};
-use tendon::layout::JPEG_BYTES_MAX;
-use tendon::manifest::{Image, Resize};
+use tendon::bundle::manifest::{Image, Resize};
+use tendon::core::layout::JPEG_BYTES_MAX;
+use tendon::image::frame::{FrameSpec, Worker};
+use tendon::image::jpeg::{Decoder, Library, inspect};
 
 /// Bits as a scan's entropy-coded data.
 #[derive(Default)]

@@ -3,14 +3,14 @@
 import type { Authenticate, Principal } from "../http/principal.ts";
 import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";
+import type { Allowance } from "../std/quota.ts";
 import { StoreDown } from "../store/store.ts";
 import { keyMatches, keyPublicId } from "./key.ts";
 import type { Keys } from "./keys.ts";
-import type { Tries } from "./tries.ts";
 
 /** The network that sends keys, and the count of its unknown ones. */
 interface Guard {
-  readonly tries: Tries;
+  readonly tries: Allowance;
   /** Found only where something is to be counted: a known key costs nothing here. */
   readonly network: () => string;
 }
@@ -18,7 +18,7 @@ interface Guard {
 interface AuthenticateDeps {
   readonly keys: Keys;
   /** Unknown keys by the network that they come from. */
-  readonly unknownKeys: Tries;
+  readonly unknownKeys: Allowance;
   /** A drill: whether keys cannot be verified now. */
   readonly authFails: () => boolean;
 }

@@ -1,12 +1,12 @@
 /** Passwords: argon2id, off the event loop, one at a time: a flood of sign-ins takes one core. The queue is bounded, also per network. */
 import { LIMITS } from "../limits.ts";
+import { Permits } from "../std/quota.ts";
 
 /** As OWASP's Password Storage Cheat Sheet recommends: 19 MiB, two passes, one lane. */
 const ARGON2ID = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
 
 export class Passwords {
-  private waiting = 0;
-  private readonly ofNetwork = new Map<string, number>();
+  private readonly waiting = new Permits(LIMITS.passwordsWaitingMax, LIMITS.networkPasswordsMax);
   private last: Promise<unknown> = Promise.resolve();
   /** Verified for an e-mail without account, so that the answer takes as long as for one with an account. */
   private nobody: string | undefined;
@@ -26,19 +26,14 @@ export class Passwords {
   }
 
   private async turn<T>(network: string, work: () => Promise<T>): Promise<T | "busy"> {
-    const own = this.ofNetwork.get(network) ?? 0;
-    if (this.waiting >= LIMITS.passwordsWaitingMax || own >= LIMITS.networkPasswordsMax) return "busy";
-    this.waiting += 1;
-    this.ofNetwork.set(network, own + 1);
+    const leave = this.waiting.take(network);
+    if (typeof leave === "string") return "busy";
     const turn = this.last.then(work);
     this.last = turn.catch(() => {});
     try {
       return await turn;
     } finally {
-      this.waiting -= 1;
-      const left = (this.ofNetwork.get(network) ?? 1) - 1;
-      if (left === 0) this.ofNetwork.delete(network);
-      else this.ofNetwork.set(network, left);
+      leave();
     }
   }
 }

@@ -1,7 +1,7 @@
 /** `models/<name>/model.json`: a model's facts plus the architecture of its reference bundle. */
 import { type Static, Type } from "@sinclair/typebox";
 import { FactFields } from "./manifest-facts.ts";
-import { closed, oneOf } from "./shape.ts";
+import { closed } from "./shape.ts";
 
 const Size = Type.Integer({ minimum: 1, maximum: 65_536 });
 
@@ -17,26 +17,11 @@ const Common = {
  * input-roles.ts for what each input is.
  */
 const FlowInputs = closed({
-  /** Tokens, positions, lengths and integer masks; absent, i64. */
-  integers: Type.Optional(oneOf("i64", "i32")),
-  /** What tells padding: absent, a mask of the prompt's tokens; `prefix`, one of the whole prefix, in integers; `length`, how long it is. */
-  mask: Type.Optional(oneOf("prefix", "length")),
   /** The policy's views, in its order: images and a mask of their own for each, black and false for one that the model has no camera for. */
   views: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 8 })),
-  /** Positions are given and not counted in the graphs: of valid tokens, or of all. */
-  position_ids: Type.Optional(oneOf("valid", "all")),
   /** The time is floor(t · buckets), an integer. */
   time_buckets: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
-  /** Of so many embodiments that the weights know, which one the robot is. */
-  embodiment: Type.Optional(closed({ count: Size, id: Type.Integer({ minimum: 0, maximum: 65_535 }) })),
-  /** The state comes in parts, one for each array of `robot_state` that it is read from; absent, as one. */
-  state_parts: Type.Optional(Type.Literal(true)),
-  /** Where the state's token stands; absent, before the rows. */
-  state: Type.Optional(Type.Literal("behind")),
-  /** What tells the rows that a chunk continues, there with `action.prefix`: a time for each row, a mask of them in float32, or how many. */
-  action_prefix: Type.Optional(oneOf("time", "mask", "length")),
 });
-export type FlowInputs = Static<typeof FlowInputs>;
 
 /** Sizes of a flow-vla; all are counts. */
 const Architecture = closed({
@@ -101,18 +86,8 @@ export const ModelFile = closed({
       bf16: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
     }),
   ),
-  /**
-   * The same of those whose blocks have fp8 weights, with `parity/fp8-f16.json` and `parity/fp8-bf16.json`: the tolerance is above all what
-   * activations rounded to float8 change.
-   */
-  fp8: Type.Optional(
-    closed({
-      f16: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
-      bf16: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
-    }),
-  ),
 });
 export type ModelFile = Static<typeof ModelFile>;
 
 /** The facts alone, as they go into the manifest. */
-export type Facts = Omit<ModelFile, "architecture" | "int8" | "bf16" | "half" | "fp8" | "unproved">;
+export type Facts = Omit<ModelFile, "architecture" | "int8" | "bf16" | "half" | "unproved">;

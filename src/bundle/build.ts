@@ -29,7 +29,7 @@ export interface Options {
   readonly progress?: Progress;
   /** Of one graph; with more, large weights lie in a weight file. */
   readonly inlineBytesMax?: number;
-  /** Half precision: a build for GPUs, of weights in that type, or in its blocks of `fp8`; no other weights go with it. */
+  /** Half precision: a build for GPUs, of weights in that type; no other weights go with it. */
   readonly compute?: Half;
   /** What such a build differs in from its own choice, for a device that cannot have that, or to measure it. */
   readonly half?: Partial<Pick<Build, "frames" | "attention">>;
@@ -50,14 +50,10 @@ export async function buildBundle(
   if (model instanceof Problem) return model;
   const norm = await readJson(join(modelDir, "norm.json"), NormStats, ADVICE);
   if (norm instanceof Problem) return norm;
-  const { architecture, int8, bf16, half: halves, fp8, unproved, ...facts } = model;
-  assert(
-    precision === "f32" || (precision === "fp8") === (compute !== undefined),
-    "fp8 is of a build for GPUs, and of no other",
-  );
+  const { architecture, int8, bf16, half: halves, unproved, ...facts } = model;
+  assert(precision === "f32" || compute === undefined, "a build for GPUs has weights of its own type");
   const built: Build = compute ? { ...HALF_BUILD, ...half, compute, precision } : { ...DEFAULT_BUILD, precision };
   const fused = built.attention === "fused" && { attention: built.attention };
-  assert(!fused || precision === "f32", "nobody has computed rows of fused attention with fp8 weights");
   const proof = proofOf(model, built, compute);
   const tolerance = unproved ? TOLERANCE_UNPROVED : proof.tolerance;
   if (tolerance === undefined) {
@@ -159,16 +155,14 @@ interface Proof {
   readonly instead: string;
 }
 
-function proofOf({ int8, bf16, half, fp8 }: ModelFile, build: Build, compute: Half | undefined): Proof {
+function proofOf({ int8, bf16, half }: ModelFile, build: Build, compute: Half | undefined): Proof {
   const { precision, attention } = build;
   if (compute !== undefined) {
     const written = attention === "fused" ? "fused" : "compute";
-    const [name, key, instead] =
-      precision === "fp8" ? (["fp8", "fp8", "no --weights"] as const) : ([written, "half", "no --compute"] as const);
-    const { tolerance } = { half, fp8 }[key]?.[compute] ?? {};
-    return { tolerance, key: `${key}/${compute}`, vectors: `${name}-${compute}.json`, instead };
+    const { tolerance } = half?.[compute] ?? {};
+    return { tolerance, key: `half/${compute}`, vectors: `${written}-${compute}.json`, instead: "no --compute" };
   }
-  const { tolerance } = { f32: { tolerance: TOLERANCE }, int8, bf16, fp8: undefined }[precision] ?? {};
+  const { tolerance } = { f32: { tolerance: TOLERANCE }, int8, bf16 }[precision] ?? {};
   const vectors = precision === "f32" ? CHUNK : `${precision}.json`;
   return { tolerance, key: precision, vectors, instead: "--weights f32" };
 }

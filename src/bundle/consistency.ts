@@ -3,12 +3,10 @@ import { LIMITS } from "../limits.ts";
 import { fault, firstRepeated } from "./fault.ts";
 import { checkGraphs } from "./graph-consistency.ts";
 import type { Manifest } from "./manifest.ts";
-import { checkMotion, comparedWith, valuesOf } from "./motion.ts";
-import { imageTokens, pictures } from "./pictures.ts";
 
 /** The first contradiction, with its JSON path, what was found and what was expected; undefined when there is none. */
 export function contradiction(manifest: Manifest): string | undefined {
-  for (const check of [checkFacts, checkMemory, checkMotion, checkColumns, checkPrompt, checkGraphs, checkListed]) {
+  for (const check of [checkFacts, checkMemory, checkColumns, checkPrompt, checkGraphs, checkListed]) {
     const fault = check(manifest);
     if (fault !== undefined) return fault;
   }
@@ -18,7 +16,7 @@ export function contradiction(manifest: Manifest): string | undefined {
 function checkFacts(manifest: Manifest): string | undefined {
   if (manifest.attention !== undefined && (manifest.compute === undefined || manifest.weights !== undefined))
     return fault("/attention", manifest.attention, "nothing, unless with compute and without weights");
-  const { cameras, frames, stateful, flow, action } = manifest;
+  const { cameras, frames, stateful, image, flow, action } = manifest;
   const repeated = firstRepeated(cameras);
   if (repeated !== undefined) return fault(`/cameras/${repeated}`, cameras[repeated], "a name that stands once");
   const most = cameras.length * Math.max(frames.first, frames.later);
@@ -27,34 +25,15 @@ function checkFacts(manifest: Manifest): string | undefined {
   // Without memory a first request cannot be told from a later one.
   if (!stateful && frames.first !== frames.later) return fault("/frames/first", frames.first, frames.later);
   if (frames.first > frames.later) return fault("/frames/first", frames.first, `${frames.later} at most, as later`);
-  const picture = checkPictures(manifest);
-  if (picture !== undefined) return picture;
+  if (image.place !== undefined && image.resize !== "pad")
+    return fault("/image/place", image.place, `nothing, with ${image.resize}`);
   if (flow.shift !== 1 && [flow.t_start, flow.t_end].some((t) => t < 0 || t > 1))
     return fault("/flow/shift", flow.shift, "1, or times from 0 to 1");
   if (flow.t_start === flow.t_end) return fault("/flow/t_end", flow.t_end, "another time than t_start");
   if (action.prefix !== undefined && action.prefix >= action.rows)
     return fault("/action/prefix", action.prefix, `less than the ${action.rows} rows`);
-  if (action.prefix !== undefined && (action.poses ?? action.rotations) !== undefined)
-    return fault("/action/prefix", action.prefix, "none with poses or rotations, which rows cannot be made back into");
   const values = action.rows * action.columns.length;
   if (values > LIMITS.chunkValuesMax) return fault("/action", `${values} values`, `${LIMITS.chunkValuesMax} at most`);
-  return undefined;
-}
-
-/** The places of pictures, and the views of cameras. */
-function checkPictures(manifest: Manifest): string | undefined {
-  const { image, cameras, views = [] } = manifest;
-  if (image.place !== undefined && image.resize !== "pad")
-    return fault("/image/place", image.place, `nothing, with ${image.resize}`);
-  const twice = firstRepeated(views.map(({ camera }) => camera));
-  if (twice !== undefined) return fault(`/views/${twice}/camera`, views[twice]?.camera, "a camera that stands once");
-  for (const [index, { camera }] of views.entries()) {
-    const picture = pictures(manifest).find((one) => one.camera === camera);
-    if (picture === undefined) return fault(`/views/${index}/camera`, camera, cameras.join(" or "));
-    const { place, resize } = picture;
-    if (place !== undefined && resize !== "pad")
-      return fault(`/views/${index}/place`, place, `nothing, with ${resize}`);
-  }
   return undefined;
 }
 
@@ -73,7 +52,7 @@ function checkMemory(manifest: Manifest): string | undefined {
   }
   if (!remembers) return guidance === null ? undefined : fault("/guidance", guidance, "null, without memory");
   if (batch !== 1) return fault("/batch", batch, "1, with memory");
-  const tokens = imageTokens(manifest);
+  const tokens = manifest.cameras.length * manifest.image.tokens;
   if (memory.tokens !== tokens) return fault("/memory/tokens", memory.tokens, `${tokens}, those of all cameras`);
   for (const name of ["first", "later"] as const) {
     if (memory[name] > memory.window)
@@ -92,15 +71,11 @@ function checkColumns(manifest: Manifest): string | undefined {
   const sources = state.columns.map(({ from, index }) => `${from}[${index}]`);
   const twice = firstRepeated(sources);
   if (twice !== undefined) return fault(`/state/columns/${twice}`, sources[twice], "a value that is read once");
-  for (const [side, { columns, width, rotations }] of Object.entries({ state, action })) {
+  for (const [side, { columns, width }] of Object.entries({ state, action })) {
     const repeated = firstRepeated(columns.map(({ name }) => name));
     if (repeated !== undefined)
       return fault(`/${side}/columns/${repeated}/name`, columns[repeated]?.name, "a name that stands once");
-    const values = valuesOf({ columns, rotations });
-    if (values > width) {
-      const found = values === columns.length ? `${values} columns` : `columns for ${values} values`;
-      return fault(`/${side}/columns`, found, `${width} at most`);
-    }
+    if (columns.length > width) return fault(`/${side}/columns`, `${columns.length} columns`, `${width} at most`);
     for (const [index, { norm, epsilon, clip }] of columns.entries()) {
       const path = `/${side}/columns/${index}`;
       if (norm === "none" && epsilon !== undefined) return fault(`${path}/epsilon`, epsilon, "nothing, with norm none");
@@ -113,13 +88,13 @@ function checkColumns(manifest: Manifest): string | undefined {
     const alone = action.rotation6d.indexOf(start) === index;
     if (!free || !alone) return fault(`/action/rotation6d/${index}`, start, "six columns of its own");
   }
-  for (const [index, { unit, min, max, relative_to: base, max_jump: limit }] of action.columns.entries()) {
+  for (const [index, { name, unit, min, max, relative_to: base, max_jump: limit }] of action.columns.entries()) {
     if (min >= max) return fault(`/action/columns/${index}/max`, max, `more than min, ${min}`);
     if (base !== null && base >= state.columns.length) {
       return fault(`/action/columns/${index}/relative_to`, base, `less than ${state.columns.length} state columns`);
     }
     if (limit === undefined) continue;
-    const from = comparedWith(manifest, index);
+    const from = base === null ? state.columns.find((one) => one.name === name) : state.columns[base];
     const unitOf = from?.unit ?? "no state column";
     if (unitOf !== unit) {
       return fault(
@@ -147,7 +122,7 @@ function checkPrompt({ prompt, state, memory }: Manifest): string | undefined {
   for (const { kind } of prompt.parts) {
     if (kind === "token") fixed += 1;
     // Each number in a template is at least one token.
-    if (kind === "state_tokens" || kind === "template") fixed += valuesOf(state);
+    if (kind === "state_tokens" || kind === "template") fixed += state.columns.length;
   }
   if (fixed >= prompt.tokens_max)
     return fault("/prompt/tokens_max", prompt.tokens_max, `more than the ${fixed} tokens without instruction`);

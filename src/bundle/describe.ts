@@ -1,6 +1,5 @@
 /** A manifest as text: the answer to a request without images, and `tendon bundle show`. */
 import type { Manifest } from "./manifest.ts";
-import { type Picture, pictures } from "./pictures.ts";
 
 /** Shown wherever a user could meet a reference bundle. */
 export const REFERENCE_WARNING =
@@ -38,7 +37,7 @@ export function attentionWords(attention: Manifest["attention"]): string | undef
   return attention && `${attention} attention`;
 }
 
-/** How weights are kept, and what else a build for GPUs has: `f32`, `int8`, `f16`, `fp8 with f16`, `bf16 with fused attention`. */
+/** How weights are kept, and what else a build for GPUs has: `f32`, `int8`, `f16`, `bf16 with fused attention`. */
 export function weightWords({
   compute,
   weights,
@@ -49,13 +48,12 @@ export function weightWords({
 
 /** For an operator: `describe`, and the content of the bundle. Ends with a line break. */
 export function show(manifest: Manifest): string {
-  const { graphs, image, views = [], prompt, flow, files } = manifest;
+  const { graphs, image, prompt, flow, files } = manifest;
   const rows: [string, string][] = [
     ["licence", manifest.licence],
     ["source", manifest.source],
     ["export", manifest.export_id],
     ["image", `${fitting(image)}, ${image.filter}, ${image.tokens} tokens a frame`],
-    ...views.map(({ camera }): [string, string] => ["", viewOf(manifest, camera)]),
     ["prompt", `${prompt.tokens_max} tokens at most, state tokens included${paddedTo(prompt.buckets)}`],
     ["flow", `t ${flow.t_start} to ${flow.t_end} in ${flow.steps} steps`],
     ["batch", `${manifest.batch} observations at most`],
@@ -77,7 +75,6 @@ export function show(manifest: Manifest): string {
         : `rows within ${manifest.parity.tolerance} of the expected ones, in their units, on every device that serves`,
     ],
     ...manifest.action.columns.map((column, index): [string, string] => [index === 0 ? "limits" : "", limits(column)]),
-    ...motion(manifest).map((text, index): [string, string] => [index === 0 ? "motion" : "", text]),
     ...Object.entries(graphs).flatMap(([name, { inputs, outputs }]): [string, string][] => [
       [name, `in   ${inputs.map(port).join(", ")}`],
       ["", `out  ${outputs.map(port).join(", ")}`],
@@ -99,14 +96,8 @@ function wireArrays({ state }: Manifest): string[] {
 }
 
 /** `224 x 224, pad`, or `224 x 224, pad to top_left`. */
-function fitting({ width, height, resize, place }: Omit<Picture, "camera">): string {
+function fitting({ width, height, resize, place }: Manifest["image"]): string {
   return `${width} x ${height}, ${place === undefined ? resize : `${resize} to ${place}`}`;
-}
-
-/** `above: 320 x 240, stretch, 64 tokens a frame`. */
-function viewOf(manifest: Manifest, camera: string): string {
-  const picture = pictures(manifest).find((one) => one.camera === camera);
-  return picture === undefined ? camera : `${camera}: ${fitting(picture)}, ${picture.tokens} tokens a frame`;
 }
 
 function paddedTo(buckets: readonly number[] | undefined): string {
@@ -119,19 +110,6 @@ function limits(column: Manifest["action"]["columns"][number]): string {
   const jumps = jump === undefined ? "" : `, row 0 at most ${jump} from the state`;
   const steps = step === undefined ? "" : `, at most ${step} from row to row`;
   return `${columnList([column])}: ${min} to ${max}${jumps}${steps}`;
-}
-
-/** What rows and state are inside the policy, where that is not what the wire has. */
-function motion({ state, action }: Manifest): string[] {
-  const name = (columns: readonly { readonly name: string }[], at: number) => columns[at]?.name ?? String(at);
-  return [
-    ...(state.rotations ?? []).map(({ at, form }) => `state ${name(state.columns, at)}: ${form}`),
-    ...(action.rotations ?? []).map(({ at, form }) => `${name(action.columns, at)}: ${form}`),
-    ...(action.poses ?? []).map(({ position, state_position: from }) => {
-      return `${name(action.columns, position)}: a pose relative to the state's at ${name(state.columns, from)}`;
-    }),
-    ...action.columns.filter(({ velocity }) => velocity === true).map((column) => `${column.name}: a velocity over dt`),
-  ];
 }
 
 function columnList(columns: readonly { readonly name: string; readonly unit: string }[]): string {

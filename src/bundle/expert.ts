@@ -3,7 +3,6 @@ import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
 import { attendAll, idleTokens, MASKED, maskScores, scoresOf } from "./attention.ts";
 import { flowCondition, modulation, rowCondition } from "./flow-condition.ts";
-import type { TimeInput } from "./flow-vla-inputs.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { headsOf, type KeyValue, queryKeyValue } from "./language.ts";
 import { blockLinear, gatedMlp, linear, rmsScale, rotationAt, tiedOut } from "./layers.ts";
@@ -13,22 +12,17 @@ export const BLOCK_PARTS = [1, 0, 1, 1, 0, 1] as const;
 export const FINAL_PARTS = [1, 0] as const;
 /** Makes a state token as strong as the rows, although most of its values are padding. */
 const STATE_GAIN = 1.5;
-/** Makes an embodiment's part as strong as half a row. */
-const EMBODIMENT_GAIN = 0.5;
 
 export interface Flow {
   /** f32 [B, rows, width]. */
   readonly latent: Value;
-  readonly time: TimeInput;
-  /** f32 [B, width]: normalised state, one token before the rows or behind them. */
+  /** f32 [1], or [B, rows] where a chunk may continue rows. */
+  readonly time: Value;
+  /** f32 [B, width]: normalised state, one token before the rows. */
   readonly state: Value | undefined;
   /** bool [B, S], S at most `prefixMax`. */
   readonly prefixMask: Value;
   readonly prefixMax: number;
-  /** i64 [B, rows and the state's token] where they are given: else rows stand behind the valid prefix. */
-  readonly positions: Value | undefined;
-  /** i64 [1]. */
-  readonly embodiment: Value | undefined;
   /** Per layer, [B, K, S, D], of the type that the graph computes in. */
   readonly caches: readonly KeyValue[];
 }
@@ -39,18 +33,16 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
   const heads = headsOf(architecture);
   const { rows, width: actionWidth } = facts.action;
   const { state } = flow;
-  const { time_buckets: buckets, embodiment, state: place } = architecture.inputs ?? {};
+  const buckets = architecture.inputs?.time_buckets;
+  const each = facts.action.prefix !== undefined;
   const tokens = rows + (state ? 1 : 0);
-  // Positions and times that are given have none for an idle token.
-  const told = flow.time.each || flow.positions !== undefined;
-  const idle = told ? 0 : idleTokens(graph, flow.prefixMax + tokens);
+  // Times of each row have none for an idle token.
+  const idle = each ? 0 : idleTokens(graph, flow.prefixMax + tokens);
   return graph.within("expert", () => {
     const asked = { flow: facts.flow, buckets, width: architecture.expert.time_width };
-    const { time, each, held } = flow.time;
-    const beside = state === undefined ? undefined : (place ?? "before");
     const condition = each
-      ? rowCondition(graph, { time, held, state: beside }, asked)
-      : flowCondition(graph, time, asked);
+      ? rowCondition(graph, flow.time, state !== undefined, asked)
+      : flowCondition(graph, flow.time, asked);
     const modulated = (x: Value, scale: Value, shift: Value) => {
       // One scale for each row is no scale of the operator's: it stands behind it.
       const plain = condition.each
@@ -64,18 +56,14 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
     const hidden = [0, 0, 0, 0, 0, 0, 0, idle];
     const seen = idle === 0 ? padded : graph.op("Pad", [padded, graph.ints(hidden), graph.scalar(MASKED)]);
     const scores = scoresOf(graph, seen, tokens + idle);
-    const positions = flow.positions ?? rowPositions(graph, flow.prefixMask, tokens + idle);
+    const positions = rowPositions(graph, flow.prefixMask, tokens + idle);
     const angles = rotationAt(graph, positions, flow.prefixMax + tokens + idle, heads.headDim);
 
     let x = linear(graph, "action_in", flow.latent, { from: actionWidth, to: width, bias: true });
     if (state) {
       const told = stateIn(graph, state, facts, width);
       const token = graph.op("Unsqueeze", [told, graph.ints([1])]);
-      x = graph.op("Concat", place === "behind" ? [x, token] : [token, x], { axis: 1 });
-    }
-    if (flow.embodiment && embodiment) {
-      const table = graph.weight("embodiments", [embodiment.count, width], { fanIn: 1, gain: EMBODIMENT_GAIN }, "f32");
-      x = graph.op("Add", [x, graph.op("Gather", [table, flow.embodiment], { axis: 0 })]);
+      x = graph.op("Concat", [token, x], { axis: 1 });
     }
     if (idle > 0) x = graph.op("Pad", [x, graph.ints([0, 0, 0, 0, idle, 0]), graph.scalar(0)]);
     x = graph.inner(x);
@@ -94,8 +82,8 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
     });
     const [scale, shift] = graph.within("final", () => modulation(graph, condition, architecture.expert, FINAL_PARTS));
     const normed = modulated(x, scale, shift);
-    const before = state && place !== "behind" ? 1 : 0;
-    const parts = [before, rows, tokens - before - rows + idle].filter((count) => count > 0);
+    const before = state ? 1 : 0;
+    const parts = [before, rows, idle].filter((count) => count > 0);
     const acting = parts.length === 1 ? normed : present(graph.split(normed, 1, parts)[before], "the rows");
     return tiedOut(graph, "action", acting, { hidden: width, width: actionWidth, flow: facts.flow });
   });

@@ -12,25 +12,18 @@ export function firstRepeated(values: readonly string[]): number | undefined {
   return index < 0 ? undefined : index;
 }
 
-type Size = Pick<Facts["image"], "width" | "height" | "tokens">;
 type Rule = readonly [holds: boolean, path: string, found: number, expected: string];
 
 /** What every family asks of the sizes in model.json: whole patches, and a time embedding of sines and cosines. */
-export function commonRules({ image, views = [] }: Facts, patch: number, part: string, timeWidth: number): Rule[] {
+export function commonRules({ image }: Facts, patch: number, part: string, timeWidth: number): Rule[] {
+  const { width, height, tokens } = image;
+  const patches = (width / patch) * (height / patch);
   const even = timeWidth % 2 === 0 && timeWidth > 2;
   return [
-    ...patchRules("/image", image, patch),
-    ...views.flatMap((view, index) => patchRules(`/views/${index}`, view, patch)),
+    [width % patch === 0, "/image/width", width, `a multiple of the patch, ${patch}`],
+    [height % patch === 0, "/image/height", height, `a multiple of the patch, ${patch}`],
+    [tokens === patches, "/image/tokens", tokens, `${patches}, the patches of one image`],
     [even, `/architecture/${part}/time_width`, timeWidth, "an even number above 2"],
-  ];
-}
-
-function patchRules(path: string, { width, height, tokens }: Size, patch: number): Rule[] {
-  const patches = (width / patch) * (height / patch);
-  return [
-    [width % patch === 0, `${path}/width`, width, `a multiple of the patch, ${patch}`],
-    [height % patch === 0, `${path}/height`, height, `a multiple of the patch, ${patch}`],
-    [tokens === patches, `${path}/tokens`, tokens, `${patches}, the patches of one image`],
   ];
 }
 

@@ -35,26 +35,16 @@ export function flowCondition(graph: GraphBuilder, time: Value, wanted: Wanted):
   };
 }
 
-/** The rows of a chunk, and the place of the state's token beside them. */
-interface Rows {
-  /** f32 [1] of all rows that are not held; or f32 [B, rows], which says by itself which are held. */
-  readonly time: Value;
-  /** bool [B, rows]: those that the chunk continues. */
-  readonly held: Value | undefined;
-  readonly state: "before" | "behind" | undefined;
-}
-
-/** The condition of each token. Rows that are held, and the state, have that of the flow's end: there is no noise in them. */
-export function rowCondition(graph: GraphBuilder, { time, held, state }: Rows, wanted: Wanted): Condition {
+/**
+ * The condition of each token, of `time` f32 [B, rows]. Rows that are held, and the token of a state before them, have that of the flow's end:
+ * there is no noise in them.
+ */
+export function rowCondition(graph: GraphBuilder, time: Value, hasState: boolean, wanted: Wanted): Condition {
   const { width, shortest = PERIOD_MIN, flow } = wanted;
   const asked = { ...wanted, end: true };
   const end = graph.ints([flow.steps]);
-  const rows =
-    held === undefined
-      ? flowStep(graph, graph.op("Unsqueeze", [time, graph.ints([2])]), asked, 2)
-      : graph.op("Where", [held, end, flowStep(graph, time, asked) ?? end]);
-  const pads = { before: [0, 1, 0, 0], behind: [0, 0, 0, 1] };
-  const row = state === undefined || rows === undefined ? rows : graph.op("Pad", [rows, graph.ints(pads[state]), end]);
+  const rows = flowStep(graph, graph.op("Unsqueeze", [time, graph.ints([2])]), asked, 2);
+  const row = hasState && rows !== undefined ? graph.op("Pad", [rows, graph.ints([0, 1, 0, 0]), end]) : rows;
   return { table: timeTable(graph, askedTimes(asked), width, shortest), row, each: true };
 }
 

@@ -3,7 +3,7 @@ import { present } from "../std/assert.ts";
 import type { Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 
-/** Times 0 to `steps`: equal steps, each shifted (manifest-facts.ts), as the engine computes them (native/src/manifest.rs). */
+/** Times 0 to `steps`: equal steps, each shifted (manifest-facts.ts), as the engine computes them (native/src/bundle/manifest.rs). */
 function flowTimes({ t_start, t_end, steps, shift }: Facts["flow"]): number[] {
   return Array.from({ length: steps + 1 }, (_, index) => {
     const t = t_start + (index * (t_end - t_start)) / steps;

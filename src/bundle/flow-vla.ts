@@ -4,16 +4,7 @@ import type { Architecture, Facts } from "./architecture.ts";
 import { expert } from "./expert.ts";
 import type { Graphs } from "./families.ts";
 import { commonRules, firstBroken } from "./fault.ts";
-import {
-  embodimentInput,
-  type Prefix,
-  positionInput,
-  prefixOf,
-  readInputs,
-  stateInput,
-  timeInput,
-  toldMask,
-} from "./flow-vla-inputs.ts";
+import { type Prefix, prefixOf, readInputs, timeInput } from "./flow-vla-inputs.ts";
 import { GraphBuilder, type Port } from "./graph.ts";
 import { embedTokens, type KeyValue, language } from "./language.ts";
 import { vision } from "./vision.ts";
@@ -30,13 +21,11 @@ export function flowVla(facts: Facts, architecture: Architecture, vocabulary: nu
 /** The first rule that is broken: a JSON path of model.json, what was found there and what was expected. */
 export function flowVlaMismatch(
   facts: Facts,
-  { vision: tower, language: prefix, expert: flow, inputs }: Architecture,
+  { vision: tower, language: prefix, expert: flow }: Architecture,
   vocabulary: number,
 ): string | undefined {
-  const { frames, memory, guidance, prompt } = facts;
+  const { frames, memory, guidance } = facts;
   const table = prefix.vocabulary ?? vocabulary;
-  const { id, count } = inputs?.embodiment ?? { id: 0, count: 1 };
-  const views = inputs?.mask === undefined || inputs.views === undefined;
   return firstBroken([
     [frames.first === frames.later, "/frames/first", frames.first, `${frames.later}, as later`],
     [memory === null, "/memory", 1, "null: this family keeps none"],
@@ -50,26 +39,6 @@ export function flowVlaMismatch(
     ],
     [table >= vocabulary, "/architecture/language/vocabulary", table, `at least the tokenizer's ${vocabulary}`],
     [prefix.head_dim % 2 === 0, "/architecture/language/head_dim", prefix.head_dim, "an even number"],
-    [id < count, "/architecture/inputs/embodiment/id", id, `less than ${count}`],
-    [views, "/architecture/inputs/views", inputs?.views?.length ?? 0, "none, with a mask of the prefix"],
-    [
-      inputs?.mask !== "length" || prompt.buckets === undefined,
-      "/prompt/buckets",
-      prompt.buckets?.length ?? 0,
-      "none, with a length of the prefix",
-    ],
-    [
-      (inputs?.action_prefix === undefined) === (facts.action.prefix === undefined),
-      "/action/prefix",
-      facts.action.prefix ?? 0,
-      "some rows, exactly with /architecture/inputs/action_prefix",
-    ],
-    [
-      inputs?.state_parts === undefined || !promptHasState(facts),
-      "/architecture/inputs/state_parts",
-      1,
-      "nothing, where the prompt has the state",
-    ],
     ...commonRules(facts, tower.patch, "expert", flow.time_width),
   ]);
 }
@@ -80,19 +49,18 @@ function promptHasState({ prompt }: Facts): boolean {
 
 /** What prefill writes and denoise reads. */
 interface Cached {
-  /** Absent where the denoise graph is told of it by an input of its own. */
-  readonly mask: Port | undefined;
+  readonly mask: Port;
   readonly caches: readonly KeyValue<Port>[];
 }
 
-function cachedOf({ length }: Prefix, { language, inputs }: Architecture, { build }: Weights): Cached {
+function cachedOf({ length }: Prefix, { language }: Architecture, { build }: Weights): Cached {
   const cache = (name: string): Port => {
     return { name, dtype: build.compute, shape: ["batch", language.kv_heads, length, language.head_dim] };
   };
   const layers = Array.from({ length: language.layers }, (_, layer) => layer);
   const caches = layers.map((layer) => ({ k: cache(`past_k_${layer}`), v: cache(`past_v_${layer}`) }));
   const mask: Port = { name: "prefix_mask", dtype: "bool", shape: ["batch", length] };
-  return { mask: inputs?.mask === undefined ? mask : undefined, caches };
+  return { mask, caches };
 }
 
 /** Pictures and prompt → prefix_mask, past_k_i, past_v_i. */
@@ -105,15 +73,15 @@ function buildPrefill(
   weights: Weights,
 ): GraphBuilder {
   const graph = new GraphBuilder("prefill", facts, weights);
-  const { images, tokens, valid, positions } = readInputs(graph, facts, prefix, architecture);
-  const seen = vision(graph, images, prefix.views, facts, architecture);
+  const { images, tokens, valid } = readInputs(graph, facts, prefix, architecture);
+  const seen = vision(graph, images, prefix.views.length, facts, architecture);
   const { width: columns, vocabulary: ids = vocabulary } = architecture.language;
   const read = embedTokens(graph, tokens, ids, columns);
   const embedded = graph.op("Concat", [seen, read], { axis: 1 });
   const mask = valid();
-  const caches = language(graph, embedded, { valid: mask, given: positions }, prefix.most, architecture);
+  const caches = language(graph, embedded, mask, prefix.most, architecture);
 
-  if (cached.mask) graph.output(mask, cached.mask, "cache");
+  graph.output(mask, cached.mask, "cache");
   cached.caches.forEach(({ k, v }, layer) => {
     const cache = present(caches[layer], "cache of a layer");
     graph.output(cache.k, k, "cache");
@@ -131,19 +99,17 @@ function buildDenoise(
   weights: Weights,
 ): GraphBuilder {
   const graph = new GraphBuilder("denoise", facts, weights);
-  const { inputs = {} } = architecture;
   const rows: Port["shape"] = ["batch", facts.action.rows, facts.action.width];
   const latent = graph.input({ name: "x_t", dtype: "f32", shape: rows }, "latent");
-  const time = timeInput(graph, facts.action.rows, inputs);
-  const prefixMask = cached.mask ? graph.input(cached.mask, "cache") : toldMask(graph, prefix, inputs);
+  const time = timeInput(graph, facts, architecture);
+  const prefixMask = graph.input(cached.mask, "cache");
   const caches = cached.caches.map(({ k, v }) => ({ k: graph.input(k, "cache"), v: graph.input(v, "cache") }));
-  const state = promptHasState(facts) ? undefined : stateInput(graph, facts, inputs);
-  const tokens = facts.action.rows + (state ? 1 : 0);
-  const positions = inputs.position_ids && positionInput(graph, inputs, tokens);
-  const embodiment = embodimentInput(graph, inputs);
+  const state = promptHasState(facts)
+    ? undefined
+    : graph.input({ name: "state", dtype: "f32", shape: ["batch", facts.state.width] }, "state");
   const velocity = expert(
     graph,
-    { latent, time, state, prefixMask, prefixMax: prefix.most, positions, embodiment, caches },
+    { latent, time, state, prefixMask, prefixMax: prefix.most, caches },
     facts,
     architecture,
   );

@@ -137,14 +137,13 @@ export class GraphBuilder {
   }
 
   /**
-   * Seeded matrices [`from`, `to`] side by side as one weight: the values of `<name>.weight` for each, called `a+b+c.weight`; in units of
-   * `scale`, a power of two.
+   * Seeded matrices [`from`, `to`] side by side as one weight: the values of `<name>.weight` for each, called `a+b+c.weight`.
    */
-  joinedWeight(matrices: readonly Matrix[], from: number, kept: Kept, scale = 1): Value {
+  joinedWeight(matrices: readonly Matrix[], from: number, kept: Kept): Value {
     const named = matrices.map((matrix) => ({ ...matrix, name: this.qualified(`${matrix.name}.weight`) }));
     const name = `${matrices.map(({ name }) => name).join("+")}.weight`;
     const to = matrices.reduce((sum, matrix) => sum + matrix.to, 0);
-    return this.initializer(this.qualified(name), [from, to], kept, this.weights.joined(named, from, kept, scale));
+    return this.initializer(this.qualified(name), [from, to], kept, this.weights.joined(named, from, kept));
   }
 
   /** The numbers of `weight`, for a weight that is computed from others. */

@@ -25,7 +25,7 @@ export function imageInput(
   const chw = layout === "chw";
   const shape = chw ? planes : [...lead, height, width, 3];
   const pixels = graph.input({ name, dtype: "u8", shape }, "images", of);
-  // The engine's own table of what each value of a channel becomes (native/src/frame.rs): the same bits, on any device.
+  // The engine's own table of what each value of a channel becomes (native/src/image/frame.rs): the same bits, on any device.
   const table = Float32Array.from({ length: 3 * 256 }, (_, at) => {
     const channel = at >> 8;
     return ((at & 255) / 255 - (mean[channel] ?? 0)) / (std[channel] ?? 1);

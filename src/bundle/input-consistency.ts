@@ -5,7 +5,7 @@ import { type GraphSizes, graphSizes } from "./graph-sizes.ts";
 import { type GraphName, INPUT_ROLES, type Input, RULES } from "./input-roles.ts";
 import type { Manifest } from "./manifest.ts";
 
-const FIELDS = ["values", "buckets", "cameras", "counts", "columns"] as const;
+const FIELDS = ["buckets", "cameras"] as const;
 
 /** The first contradiction, as `contradiction` says it. */
 export function checkInputs(manifest: Manifest): string | undefined {
@@ -23,8 +23,7 @@ export function checkInputs(manifest: Manifest): string | undefined {
     const missing =
       missingInput(path, graph, inputs, sizes) ??
       viewFault(path, graph, inputs, manifest.cameras, sizes) ??
-      maskFault(path, inputs, sizes) ??
-      columnFault(path, inputs, manifest.state);
+      maskFault(path, inputs, sizes);
     if (missing !== undefined) return missing;
   }
   return pictureFault(manifest) ?? checkActionPrefix(manifest);
@@ -64,34 +63,12 @@ function inputFault(place: string, graph: GraphName, input: Input, sizes: GraphS
   if (foreign !== undefined) return fault(`${place}/${foreign}`, input[foreign], `nothing for the role ${role}`);
   if (!dtypes.includes(dtype)) return fault(`${place}/dtype`, dtype, dtypes.join(" or "));
   const possible = shapes?.(sizes, graph, input);
-  if (possible?.length === 0)
-    return fault(`${place}/cameras`, input.cameras ?? sizes.cameras, "cameras whose pictures have one size");
   if (possible && !possible.some((one) => Bun.deepEquals(one, shape))) {
     return fault(`${place}/shape`, shape, possible.map((one) => JSON.stringify(one)).join(" or "));
   }
   if (role === "time" && dtype !== "f32" && input.buckets === undefined)
     return fault(`${place}/buckets`, "nothing", `a number of buckets, for a time in ${dtype}`);
-  return role === "constant" ? constantFault(place, input, sizes) : undefined;
-}
-
-/** The values of a constant: as many as its shape has for one observation, or one, each of its type. */
-function constantFault(place: string, { dtype, shape, values }: Input, { rows }: GraphSizes): string | undefined {
-  const own = shape[0] === rows ? shape.slice(1) : shape;
-  const sizes = own.filter((size) => typeof size === "number");
-  if (sizes.length < own.length)
-    return fault(`${place}/shape`, shape, "numbers, and no word but batch, which is first");
-  if (values === undefined) return fault(`${place}/values`, "nothing", "the values of the constant");
-  const count = sizes.reduce((product, size) => product * size, 1);
-  if (values.length !== 1 && values.length !== count)
-    return fault(`${place}/values`, `${values.length} values`, `${count}, or one for all`);
-  const fits = (value: number | boolean) => {
-    const number = Number(value);
-    if (dtype === "bool") return number === 0 || number === 1;
-    if (dtype === "f32") return Number.isFinite(Math.fround(number));
-    return Number.isSafeInteger(number) && (dtype === "i64" || number === (number | 0));
-  };
-  const bad = values.findIndex((value) => !fits(value));
-  return bad < 0 ? undefined : fault(`${place}/values/${bad}`, values[bad], `a value of ${dtype}`);
+  return undefined;
 }
 
 /** What a graph cannot do without, and what it may have once. */
@@ -104,7 +81,7 @@ function missingInput(path: string, graph: GraphName, inputs: readonly Input[], 
           ["images"],
           ["tokens"],
           // Else nothing tells padding from a token.
-          ["token_mask", "prefix_mask", "prefix_length"],
+          ["token_mask"],
           ...(graph === "extend" ? [["memory_length"] as const] : []),
         ];
   const missing = needed.find((roles) => count(...roles) === 0);
@@ -144,42 +121,15 @@ function maskFault(path: string, inputs: readonly Input[], { views }: GraphSizes
   return undefined;
 }
 
-/** A part of the state names columns that there are, each once. Rotations make other values of them, which have no names. */
-function columnFault(
-  path: string,
-  inputs: readonly Input[],
-  { columns, rotations }: Manifest["state"],
-): string | undefined {
-  const names = columns.map(({ name }) => name);
-  for (const [index, { columns: own }] of inputs.entries()) {
-    if (own === undefined) continue;
-    const place = `${path}/${index}/columns`;
-    if (rotations !== undefined) return fault(place, own.join(", "), "nothing, in a state with rotations");
-    const twice = firstRepeated(own);
-    if (twice !== undefined) return fault(`${place}/${twice}`, own[twice], "a name that stands once");
-    const strange = own.findIndex((name) => !names.includes(name));
-    if (strange >= 0) return fault(`${place}/${strange}`, own[strange], `one of ${names.join(", ")}`);
-  }
-  return undefined;
-}
-
 /** Rows that a chunk continues are told to the graph, and only where the model says that there may be some. */
 function checkActionPrefix({ action, graphs }: Manifest): string | undefined {
   const path = "/graphs/denoise/inputs";
   const { inputs } = graphs.denoise;
-  const tells = ({ role, shape }: Input) =>
-    role === "action_prefix_mask" || role === "action_prefix_length" || (role === "time" && shape.length === 2);
-  const index = inputs.findIndex(tells);
+  const index = inputs.findIndex(({ role, shape }) => role === "time" && shape.length === 2);
   if (action.prefix === undefined) {
     return index < 0
       ? undefined
       : fault(`${path}/${index}`, "rows that the chunk continues", "none, without /action/prefix");
   }
-  return index < 0
-    ? fault(
-        path,
-        "nothing about the rows that a chunk continues",
-        "a time for each row, action_prefix_mask or action_prefix_length",
-      )
-    : undefined;
+  return index < 0 ? fault(path, "nothing about the rows that a chunk continues", "a time for each row") : undefined;
 }

@@ -41,22 +41,22 @@ export function embedTokens(graph: GraphBuilder, ids: Value, vocabulary: number,
 
 /**
  * x [B, N, width] and valid bool [B, N], N at most `most` → the cache of every layer. A token's position is the number of valid ones
- * before it, unless `given`, i64 [B, N], says otherwise.
+ * before it.
  */
 export function language(
   graph: GraphBuilder,
   embedded: Value,
-  { valid, given }: { readonly valid: Value; readonly given: Value | undefined },
+  valid: Value,
   most: number,
   architecture: Architecture,
 ): KeyValue[] {
   const { width, layers, mlp } = architecture.language;
   const heads = headsOf(architecture);
   return graph.within("language", () => {
-    const counted = given ?? graph.op("CumSum", [graph.cast(valid, "f32"), graph.ints([1])]);
+    const counted = graph.op("CumSum", [graph.cast(valid, "f32"), graph.ints([1])]);
     const scores = scoresOf(graph, maskScores(graph, valid));
     // Of tokens before the first valid one it is −1, which reads the last row of the table: nobody sees them.
-    const positions = given ?? graph.cast(graph.op("Sub", [counted, graph.scalar(1)]), "i64");
+    const positions = graph.cast(graph.op("Sub", [counted, graph.scalar(1)]), "i64");
     const angles = rotationAt(graph, positions, most, heads.headDim);
     const caches: KeyValue[] = [];
     let x = embedded;

@@ -7,7 +7,6 @@
  * mask and softmax. All else is of `graph.build.compute`: the blocks' weights and activations, embeddings, caches.
  */
 import type { Facts } from "./architecture.ts";
-import { float8Product } from "./float8.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { halfProduct } from "./half.ts";
 import { int8Product } from "./quantize.ts";
@@ -31,7 +30,7 @@ interface Linear {
   readonly inner?: boolean;
 }
 
-/** `linear` with a matrix of a block, which is int8, bf16 or float8 in a bundle of such weights: nearly all products of a model are these. */
+/** `linear` with a matrix of a block, which is int8 or bf16 in a bundle of such weights: nearly all products of a model are these. */
 export function blockLinear(graph: GraphBuilder, name: string, x: Value, size: Linear): Value {
   const matrices = [{ name, to: size.to, gain: size.gain ?? 1 }];
   return smallerProduct(graph, x, matrices, size) ?? linear(graph, name, x, size);
@@ -46,7 +45,7 @@ export function smallerProduct(
 ): Value | undefined {
   const { precision, compute } = graph.build;
   if (precision === "f32" && compute === "f32") return undefined;
-  const product = precision === "int8" ? int8Product : precision === "fp8" ? float8Product : halfProduct;
+  const product = precision === "int8" ? int8Product : halfProduct;
   return product(graph, x, matrices, size);
 }
 

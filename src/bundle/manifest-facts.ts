@@ -30,11 +30,6 @@ const ActionColumn = closed({
   ...NormFields,
   /** Index of the state column that a relative action is added to; null for an absolute one. */
   relative_to: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
-  /**
-   * The model's value is a velocity, in units a second: over dt it moves the row from the one before as that is sent (clamped), row 0 from
-   * `relative_to`. What leaves is a position.
-   */
-  velocity: Type.Optional(Type.Literal(true)),
   /** Allowed range in robot units, inclusive. */
   min: Type.Number(),
   max: Type.Number(),
@@ -46,39 +41,6 @@ const ActionColumn = closed({
   max_jump: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
   max_step: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
 });
-
-/** `pad`: whole picture, black bars; `stretch`: both edges to size; `crop`: fill, cut the rest centred. */
-const Resize = oneOf("pad", "stretch", "crop");
-
-const FittingFields = {
-  width: Type.Integer({ minimum: 8, maximum: 1024 }),
-  height: Type.Integer({ minimum: 8, maximum: 1024 }),
-  /**
-   * Where the picture stands with `pad`. Absent, `centre`: bars on both sides, the odd pixel right or below (openpi). `top_left`: bars
-   * right or below. `bottom_right`: bars left or above (LeRobot's SmolVLA, which pads at the top left).
-   */
-  place: Type.Optional(oneOf("centre", "top_left", "bottom_right")),
-  /** Prefix tokens that one frame becomes. */
-  tokens: Type.Integer({ minimum: 1 }),
-};
-
-const Column = Type.Integer({ minimum: 0, maximum: 63 });
-
-const RotationFields = {
-  /** First of the six columns that are a rotation6d on the wire. */
-  at: Column,
-  /**
-   * How the policy has them: as the first two rows of the matrix in place of its columns (PyTorch3D, UMI), or as a quaternion of any length.
-   * Of a quaternion the policy has four values, whose normalisation is that of the first four columns; the last two have none.
-   */
-  form: oneOf("rotation6d_rows", "quaternion_wxyz", "quaternion_xyzw"),
-};
-
-/**
- * Columns that are relative to the state's pose as a rigid transform, T = T_state · T_row: `position` of three columns, `rotation` of
- * `rotation6d`. Behind it the row is absolute; ranges, `max_jump` (of the state's pose) and `max_step` are those of absolute values.
- */
-const Pose = closed({ position: Column, rotation: Column, state_position: Column, state_rotation: Column });
 
 const PromptPart = Type.Union([
   /** One fixed token, for example the begin-of-sequence token. */
@@ -121,8 +83,17 @@ export const FactFields = {
   /** Frames per camera: on a session's first request, and later. */
   frames: closed({ first: Type.Integer({ minimum: 1, maximum: 4 }), later: Type.Integer({ minimum: 1, maximum: 4 }) }),
   image: closed({
-    ...FittingFields,
-    resize: Resize,
+    width: Type.Integer({ minimum: 8, maximum: 1024 }),
+    height: Type.Integer({ minimum: 8, maximum: 1024 }),
+    /** `pad`: whole picture, black bars; `stretch`: both edges to size; `crop`: fill, cut the rest centred. */
+    resize: oneOf("pad", "stretch", "crop"),
+    /**
+     * Where the picture stands with `pad`. Absent, `centre`: bars on both sides, the odd pixel right or below (openpi). `top_left`: bars
+     * right or below. `bottom_right`: bars left or above (LeRobot's SmolVLA, which pads at the top left).
+     */
+    place: Type.Optional(oneOf("centre", "top_left", "bottom_right")),
+    /** Prefix tokens that one frame becomes. */
+    tokens: Type.Integer({ minimum: 1 }),
     /** Pillow's antialiased bilinear on 8-bit values, horizontal then vertical. */
     filter: Type.Literal("pillow-bilinear"),
     /** Per RGB channel: (value / 255 − mean) / std. */
@@ -131,29 +102,12 @@ export const FactFields = {
     /** Of the images that a graph reads: planes of each channel, or the channels of each pixel side by side, which only pixels have. */
     layout: oneOf("chw", "hwc"),
   }),
-  /** Cameras whose pictures differ from `image` in size, and the ways of theirs; with `resize` a view has its own `place` or none. */
-  views: Type.Optional(
-    Type.Array(closed({ camera: Type.String({ minLength: 1 }), ...FittingFields, resize: Type.Optional(Resize) }), {
-      minItems: 1,
-      maxItems: 4,
-    }),
-  ),
   state: closed({
     /** Wire shape of `robot_state`. */
     kind: oneOf("joint", "cartesian"),
     /** The model's vector, in order. */
     columns: Type.Array(StateColumn, { minItems: 1, maxItems: LIMITS.stateValuesMax }),
-    /**
-     * Rotations that the policy is told in another form. A quaternion has length 1, and of its two signs the one nearer to `near`, in the
-     * policy's order; absent: its scalar is not negative. With poses about half a turn from that, name one of theirs, or the sign jumps.
-     */
-    rotations: Type.Optional(
-      Type.Array(
-        closed({ ...RotationFields, near: Type.Optional(Type.Array(Type.Number(), { minItems: 4, maxItems: 4 })) }),
-        { minItems: 1, maxItems: 8 },
-      ),
-    ),
-    /** Values of the `state` tensor: the columns, rotations in the policy's form, then zeros. */
+    /** Values of the `state` tensor: the columns, then zeros. */
     width: Type.Integer({ minimum: 1, maximum: LIMITS.stateValuesMax }),
   }),
   prompt: closed({
@@ -172,17 +126,14 @@ export const FactFields = {
     /** Rows per second; dt = 1 / hz. */
     hz: Type.Integer({ minimum: 1, maximum: 1000 }),
     space: oneOf("joint_position", "cartesian_position"),
-    /** Values per row inside the model, at least one for each column (four for the six of a quaternion); the rest is padding and is cut. */
+    /** Values per row inside the model, at least one for each column; the rest is padding and is cut. */
     width: Type.Integer({ minimum: 1, maximum: 64 }),
     columns: Type.Array(ActionColumn, { minItems: 1, maxItems: 64 }),
     /** First columns of rotations of six columns, two column vectors of a rotation matrix each, made orthonormal by Gram-Schmidt. */
-    rotation6d: Type.Array(Column),
-    /** Those of them that the policy has in another form. Both signs of a quaternion are one rotation. */
-    rotations: Type.Optional(Type.Array(closed(RotationFields), { minItems: 1, maxItems: 8 })),
-    poses: Type.Optional(Type.Array(Pose, { minItems: 1, maxItems: 7 })),
+    rotation6d: Type.Array(Type.Integer({ minimum: 0, maximum: 63 })),
     /**
      * The most rows that a chunk may continue: rows that are still being executed, which the flow holds in place as arXiv 2512.05964 trains
-     * it. Its graphs are told of them by `time` for each row, `action_prefix_mask` or `action_prefix_length`. Absent, none.
+     * it: a graph with a `time` for each row is told of them. Absent, none.
      */
     prefix: Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.chunkRowsMax - 1 })),
     /** A value outside its column's range: clamped and counted, or `model_failure`. */

@@ -2,10 +2,9 @@
  * The bundle manifest, `manifest.json` in a bundle folder: everything that differs between models, as data.
  *
  * A bundle folder holds `manifest.json`, the graphs `prefill.onnx` and `denoise.onnx` (one flow step), `tokenizer.json`,
- * `norm.json` and `parity/`. The native engine reads the same file (native/src/manifest.rs).
+ * `norm.json` and `parity/`. The native engine reads the same file (native/src/bundle/manifest.rs).
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { LIMITS } from "../limits.ts";
 import type { InputRole } from "./input-roles.ts";
 import { FactFields } from "./manifest-facts.ts";
 import { closed, oneOf } from "./shape.ts";
@@ -30,16 +29,10 @@ const GraphInput = closed({
   from: Type.Optional(Type.String()),
   dtype: Dtype,
   shape: Type.Array(Dim),
-  /** Of `constant`: row-major, the same for each observation of a batch; one value stands for all. true and false are 1 and 0. */
-  values: Type.Optional(Type.Array(Type.Union([Type.Number(), Type.Boolean()]), { minItems: 1 })),
   /** Of `time`: floor(t · buckets) in place of t, as GR00T has it. Integers need it. */
   buckets: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
   /** Of `images` and `image_mask`: the views in it, by the names of their cameras; absent, those of the model. */
   cameras: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 16 })),
-  /** Of `position_ids`: which tokens of a prefix are counted, the valid ones (absent), or padding and masked views too. */
-  counts: Type.Optional(oneOf("valid", "all")),
-  /** Of `state`: the columns in it, by their names and in this order; absent, all of them as `state.width` has them. */
-  columns: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: LIMITS.stateValuesMax })),
 });
 
 const GraphOutput = closed({
@@ -61,10 +54,10 @@ export const Manifest = closed({
   ...FactFields,
   /**
    * How the matrices of its blocks are kept: absent, float32; `int8` with a float32 scale for each output (quantize.ts), and activations
-   * are rounded to int8 before they are multiplied; `bf16`, like the table of tokens, and sums are of float32 (half.ts). With `compute` they
-   * are of its type, or `fp8`, and activations are rounded to that before they are multiplied (float8.ts).
+   * are rounded to int8 before they are multiplied; `bf16`, like the table of tokens, and sums are of float32 (half.ts). Not with `compute`:
+   * they are of its type then.
    */
-  weights: Type.Optional(oneOf("int8", "bf16", "fp8")),
+  weights: Type.Optional(oneOf("int8", "bf16")),
   /**
    * Absent, the graphs compute in float32. Else in this type, of which their weights and caches are: a build for GPUs (layers.ts says what
    * stays float32).
@@ -78,7 +71,7 @@ export const Manifest = closed({
   graphs: closed({ prefill: Graph, extend: Type.Optional(Graph), denoise: Graph }),
   /**
    * Where the graphs keep their large weights, absent where they hold them themselves: ONNX's external data, named in the graphs as here.
-   * Mapped when the bundle is loaded: nobody may write into these files while it is served (native/src/weights.rs).
+   * Mapped when the bundle is loaded: nobody may write into these files while it is served (native/src/bundle/weights.rs).
    */
   weight_files: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
   tokenizer: Type.String(),

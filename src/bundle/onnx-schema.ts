@@ -15,7 +15,7 @@ import {
 import { present } from "../std/assert.ts";
 
 /** TensorProto.DataType. */
-export const DATA_TYPE = { f32: 1, u8: 2, i8: 3, i32: 6, i64: 7, bool: 9, f16: 10, bf16: 16, f8: 17 } as const;
+export const DATA_TYPE = { f32: 1, u8: 2, i8: 3, i32: 6, i64: 7, bool: 9, f16: 10, bf16: 16 } as const;
 /** TensorProto.DataLocation: the values lie in another file. */
 export const EXTERNAL = 1;
 /** AttributeProto.AttributeType. */

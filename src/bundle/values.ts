@@ -1,9 +1,7 @@
 /** Values of tensors that are made when they are written: of a full-size model no more than a piece is ever in memory. */
 
-import { e4m3 } from "./e4m3.ts";
-
-/** How a weight is kept: float32; half of its bytes, IEEE half precision or bfloat16, its upper half; or a quarter, e4m3.ts. */
-export type Kept = "f32" | "f16" | "bf16" | "f8";
+/** How a weight is kept: float32, or half of its bytes: IEEE half precision or bfloat16, its upper half. */
+export type Kept = "f32" | "f16" | "bf16";
 
 export interface Values {
   readonly bytes: number;
@@ -87,7 +85,7 @@ export function sideBySide(key: string, rows: number, kept: Kept, matrices: read
   };
 }
 
-const BYTES: Readonly<Record<Kept, number>> = { f32: 4, f16: 2, bf16: 2, f8: 1 };
+const BYTES: Readonly<Record<Kept, number>> = { f32: 4, f16: 2, bf16: 2 };
 
 function bytesAs(kept: Kept, values: Float32Array): Uint8Array {
   const { buffer, byteOffset, byteLength } = keptAs(kept, values);
@@ -95,9 +93,8 @@ function bytesAs(kept: Kept, values: Float32Array): Uint8Array {
 }
 
 /** The nearest values that can be kept so, ties to even. */
-export function keptAs(kept: Kept, values: Float32Array): Float32Array | Float16Array | Uint16Array | Uint8Array {
+export function keptAs(kept: Kept, values: Float32Array): Float32Array | Float16Array | Uint16Array {
   if (kept === "f32") return values;
-  if (kept === "f8") return e4m3(values);
   return kept === "f16" ? new Float16Array(values) : rounded(values);
 }
 

@@ -1,50 +1,32 @@
 /** Vision tower of a flow-vla: images to prefix tokens. SigLIP's shape: patches, learned positions, pre-norm blocks. */
-import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
 import { attend, joinedHeads, partHeads, SHARP_ATTENTION } from "./attention.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { blockLinear, gelu, layerNorm, linear } from "./layers.ts";
-import { type Group, groups } from "./pictures.ts";
 import { SLIGHT } from "./weights.ts";
 
 /**
- * Images f32 [B, views, 3, height, width] of each group of cameras → tokens [B, all patches, language width], view by view, patches
- * row-major. One tower sees all sizes; each has positions of its own.
+ * Images f32 [B, `views` · frames, 3, height, width] → tokens [B, all patches, language width], view by view, patches row-major.
  */
 export function vision(
   graph: GraphBuilder,
-  images: readonly Value[],
-  views: readonly string[],
-  facts: Facts,
-  architecture: Architecture,
-): Value {
-  return graph.within("vision", () => {
-    const seen = groups(facts, views).map((group, index) =>
-      look(graph, present(images[index], "the images of a group"), group, facts.frames.later, architecture),
-    );
-    return seen.length === 1 ? present(seen[0], "a group") : graph.op("Concat", seen, { axis: 1 });
-  });
-}
-
-/** Images of one group → [B, views · patches, language width]. */
-function look(
-  graph: GraphBuilder,
   images: Value,
-  { cameras, picture, usual }: Group,
-  frames: number,
+  views: number,
+  { image, frames }: Facts,
   { vision: size, language }: Architecture,
 ): Value {
-  const { width, height, tokens: patches } = picture;
-  const positions = usual ? "positions" : `positions ${width}x${height}`;
-  // Views become part of the batch: attention stays inside one view. [B · views, 3, height, width]
-  const flat = graph.reshape(images, [-1, 3, height, width]);
-  let x = patchEmbedding(graph, flat, size, { patches, positions });
-  for (let layer = 0; layer < size.layers; layer += 1) {
-    x = graph.within(`blocks.${layer}`, () => block(graph, x, size));
-  }
-  x = layerNorm(graph, "norm", x, size.width);
-  x = linear(graph, "projection", x, { from: size.width, to: language.width, bias: true, inner: true });
-  return graph.reshape(x, [-1, cameras.length * frames * patches, language.width]);
+  const { width, height, tokens: patches } = image;
+  return graph.within("vision", () => {
+    // Views become part of the batch: attention stays inside one view. [B · views, 3, height, width]
+    const flat = graph.reshape(images, [-1, 3, height, width]);
+    let x = patchEmbedding(graph, flat, size, patches);
+    for (let layer = 0; layer < size.layers; layer += 1) {
+      x = graph.within(`blocks.${layer}`, () => block(graph, x, size));
+    }
+    x = layerNorm(graph, "norm", x, size.width);
+    x = linear(graph, "projection", x, { from: size.width, to: language.width, bias: true, inner: true });
+    return graph.reshape(x, [-1, views * frames.later * patches, language.width]);
+  });
 }
 
 /** `patch.weight` [width, 3, patch, patch], `patch.bias` [width], `positions` [patches, width]; result [B · views, patches, width]. */
@@ -52,13 +34,13 @@ function patchEmbedding(
   graph: GraphBuilder,
   images: Value,
   { patch, width }: Architecture["vision"],
-  { patches, positions }: { readonly patches: number; readonly positions: string },
+  patches: number,
 ): Value {
   const weight = graph.weight("patch.weight", [width, 3, patch, patch], { fanIn: 3 * patch * patch, gain: 2 }, "f32");
   const bias = graph.weight("patch.bias", [width], SLIGHT, "f32");
   const grid = graph.op("Conv", [images, weight, bias], { kernel_shape: [patch, patch], strides: [patch, patch] });
   const tokens = graph.transpose(graph.reshape(grid, [0, width, patches]), [0, 2, 1]);
-  const places = graph.weight(positions, [patches, width], { fanIn: 1, gain: 0.5 }, "f32");
+  const places = graph.weight("positions", [patches, width], { fanIn: 1, gain: 0.5 }, "f32");
   return graph.inner(graph.op("Add", [tokens, places]));
 }
 

@@ -16,17 +16,17 @@ export const SLIGHT = { fanIn: 100 } as const;
 
 /**
  * How the matrices of a bundle's blocks are kept: `int8` as quantize.ts says, `bf16` rounded to bfloat16 like the table of tokens
- * (half.ts). All other weights are float32. `fp8` as float8.ts says, in a build for GPUs, whose other weights are of its own type.
+ * (half.ts). All other weights are float32.
  */
-export type Precision = "f32" | "int8" | "bf16" | "fp8";
-export const PRECISIONS: readonly Precision[] = ["f32", "int8", "bf16", "fp8"];
+export type Precision = "f32" | "int8" | "bf16";
+export const PRECISIONS: readonly Precision[] = ["f32", "int8", "bf16"];
 
 /** What a bundle is built for: `DEFAULT_BUILD`, or a GPU. */
 export interface Build {
-  /** Of a graph that computes in f32; of another one `f32`, weights of the type that it computes in, or `fp8`. */
+  /** Of a graph that computes in f32; of another one `f32`: weights of the type that it computes in. */
   readonly precision: Precision;
   /** The type that a graph computes in; what needs float32 keeps it (layers.ts). */
-  readonly compute: Exclude<Kept, "f8">;
+  readonly compute: Kept;
   /** Frames come as pixels and are normalised in the graph, or as the normalised numbers themselves. */
   readonly frames: "f32" | "u8";
   readonly attention: AttentionForm;
@@ -71,19 +71,19 @@ export class Weights {
   }
 
   /**
-   * Matrices [`from`, `to`] side by side, each with the values of the tensor `name`, made when they are written: in units of `scale`, a
-   * power of two, by which a float32 is divided exactly.
+   * Matrices [`from`, `to`] side by side, each with the values of the tensor `name`, made when they are written.
    */
-  joined(matrices: readonly Matrix[], from: number, kept: Kept, scale = 1): Values {
+  joined(matrices: readonly Matrix[], from: number, kept: Kept): Values {
     const parts = matrices.map(({ name, to, gain }): Columns => {
-      return { columns: to, begin: this.begin(name, from * to, { fanIn: from, gain: gain / scale }) };
+      return { columns: to, begin: this.begin(name, from * to, { fanIn: from, gain }) };
     });
     const key = matrices.map(({ name, to, gain }) => `${name} ${from},${to} ${gain}`).join(" | ");
     return sideBySide(key, from, kept, parts);
   }
 
   private begin(name: string, count: number, { fanIn, gain = 1, offsets = [0] }: Spread): () => Source {
-    const reach = reachOf({ fanIn, gain });
+    // A uniform number in [-1, 1) has variance 1/3. Square roots are correctly rounded everywhere.
+    const reach = gain * Math.sqrt(3 / fanIn);
     const part = count / offsets.length;
     return () => {
       const stream = new RandomStream(`${this.seed}/${name}`);
@@ -99,12 +99,6 @@ export class Weights {
       };
     };
   }
-}
-
-/** The largest magnitude of a uniform number with that spread around its mean. */
-export function reachOf({ fanIn, gain }: { readonly fanIn: number; readonly gain: number }): number {
-  // A uniform number in [-1, 1) has variance 1/3. Square roots are correctly rounded everywhere.
-  return gain * Math.sqrt(3 / fanIn);
 }
 
 function sizeOf(dims: readonly number[]): number {

@@ -4,10 +4,10 @@
  * Each node bounds what it does itself.
  */
 
-import { Allowance } from "../std/allowance.ts";
 import type { Clock } from "../std/clock.ts";
 import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";
+import { Allowance } from "../std/quota.ts";
 
 /** A service in trouble is no fault of the account. */
 export function isCallersFault({ status }: Failure): boolean {

@@ -51,18 +51,6 @@ export function keptOrtFolder(env: Environment = environment()): string {
   return join(folders(env).cache, "gpu");
 }
 
-export interface CudaNumbering {
-  /** CUDA_VISIBLE_DEVICES: numbers or UUIDs, in the order in which CUDA then numbers them. */
-  readonly visible: string | undefined;
-  /** Cards are numbered by their place on the bus, as NVIDIA's tool numbers them. */
-  readonly isByBus: boolean;
-}
-
-/** How CUDA numbers the cards of this machine. */
-export function cudaNumbering(env: Environment = environment()): CudaNumbering {
-  return { visible: env.CUDA_VISIBLE_DEVICES, isByBus: env.CUDA_DEVICE_ORDER === "PCI_BUS_ID" };
-}
-
 /** What a client command (`act`, `status`, …) takes from the environment. It wins over the credentials file. */
 export function clientConfig(env: Environment = environment()) {
   return {

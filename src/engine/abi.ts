@@ -1,6 +1,6 @@
-/** Generated from native/src/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */
+/** Generated from native/src/core/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */
 
-export const ABI_VERSION = 8;
+export const ABI_VERSION = 9;
 export const OBSERVATION_FRAMES_MAX = 16;
 export const STATE_VALUES_MAX = 64;
 export const CHUNK_VALUES_MAX = 2048;
@@ -42,7 +42,7 @@ export const KIND = {
   model: 2,
 } as const;
 
-/** What goes wrong with a run on purpose. */
+/** What goes wrong with an inference on purpose. */
 export const FAULT = {
   none: 0,
   hang: 1,
@@ -152,7 +152,7 @@ export const ChunkResult = {
 } as const;
 
 export const Stats = {
-  size: 168,
+  size: 152,
   /** u64 */
   allocations: 0,
   /** u64 */
@@ -162,45 +162,41 @@ export const Stats = {
   /** u64 */
   frames_refused: 24,
   /** u64 */
-  frames_by_device: 32,
+  chunks_run: 32,
   /** u64 */
-  frames_passed_on: 40,
+  chunks_failed: 40,
   /** u64 */
-  chunks_run: 48,
+  chunks_cancelled: 48,
   /** u64 */
-  chunks_failed: 56,
+  values_clamped: 56,
   /** u64 */
-  chunks_cancelled: 64,
+  memory_bytes_held: 64,
   /** u64 */
-  values_clamped: 72,
+  parked_bytes_held: 72,
   /** u64 */
-  memory_bytes_held: 80,
+  sessions_parked: 80,
   /** u64 */
-  parked_bytes_held: 88,
+  sessions_brought_back: 88,
   /** u64 */
-  sessions_parked: 96,
+  parking_us: 96,
   /** u64 */
-  sessions_brought_back: 104,
+  panics: 104,
   /** u64 */
-  parking_us: 112,
+  locked_bytes: 112,
   /** u64 */
-  panics: 120,
-  /** u64 */
-  locked_bytes: 128,
-  /** u64 */
-  tensor_bytes: 136,
+  tensor_bytes: 120,
   /** u32 */
-  frames_free: 144,
+  frames_free: 128,
   /** u32 */
-  chunks_free: 148,
+  chunks_free: 132,
   /** u32 */
-  slots_held: 152,
+  slots_held: 136,
   /** u32 */
-  replicas: 156,
+  replicas: 140,
   /** u32 */
-  replicas_out: 160,
+  replicas_out: 144,
   /** u32 */
-  slots_parked: 164,
+  slots_parked: 148,
 } as const;
 
 export const MemoryState = {

@@ -1,4 +1,4 @@
-/** The TCP connections that this process has accepted on a port: what Bun does not tell. native/src/connections.rs watches them. */
+/** The TCP connections that this process has accepted on a port: what Bun does not tell. native/src/http/connections.rs watches them. */
 import type { Pointer } from "bun:ffi";
 import { assert } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";

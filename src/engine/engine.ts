@@ -128,7 +128,7 @@ interface RunMicros {
   readonly prefill: number;
   readonly denoise: number;
   readonly encode: number;
-  /** Of `prefill` and `denoise` what the device was at, by its own events; absent where it does not tell (`user_stream`). */
+  /** Of `prefill` and `denoise` what the device was at, by its own events; absent where it does not tell. */
   readonly device?: { readonly prefill: number; readonly denoise: number } | undefined;
 }
 
@@ -179,28 +179,12 @@ interface CardUse {
   readonly unregistered: string | undefined;
   /** The device times the runs. */
   readonly timed: boolean;
-  /** Why it does not, though `user_stream` asks for it. */
+  /** Why it does not. */
   readonly untimed: string | undefined;
   /** Our kernels advance its latents and decode its chunks. */
   readonly launched: boolean;
   /** Why they do not, though `own_kernels` asks for it. */
   readonly unlaunched: string | undefined;
-}
-
-/** What decodes the frames of a model on an NVIDIA GPU, where `jpeg` asks for nvJPEG. */
-export interface FrameDecoder {
-  /** nvJPEG does, where one of its decoders is free and takes the file; else libjpeg-turbo. */
-  readonly nvjpeg: boolean;
-  /** Why it does not. */
-  readonly reason: string | undefined;
-  /** Its version, where it was opened. */
-  readonly version: string | undefined;
-  /** Frames that it decodes at once. */
-  readonly decoders: number;
-  /** Until the tensors of all frames of an observation, that of the first parity vector, are in host memory: medians, microseconds. */
-  readonly times: { readonly hostUs: number; readonly deviceUs: number } | undefined;
-  /** How far its pixels are from those of libjpeg-turbo in the frames of all parity vectors, in levels from 0 to 255. */
-  readonly apart: { readonly largest: number; readonly mean: number } | undefined;
 }
 
 /** How the sessions of a model share memory. */
@@ -240,8 +224,6 @@ export interface Model {
   readonly copies: { readonly toDevice: number; readonly fromDevice: number };
   /** Of the replica with the most `deviceBytes`; absent where it runs on no NVIDIA GPU. */
   readonly card?: CardUse | undefined;
-  /** Absent where nobody asks for nvJPEG, or the model runs on no NVIDIA GPU. */
-  readonly frameDecoder?: FrameDecoder | undefined;
   /**
    * What is read of the bundle's weight files in the memory of devices, bytes: what lies there once for all graphs and replicas (of it,
    * what this load has copied: the rest was there for another model), and what sessions have copied for themselves. All 0 on a CPU, which
@@ -290,10 +272,6 @@ export interface EngineStats {
   readonly chunksFree: number;
   readonly framesDecoded: number;
   readonly framesRefused: number;
-  /** Of the decoded ones, those that a device has decoded. */
-  readonly framesByDevice: number;
-  /** Frames that a device was given and has not decoded: libjpeg-turbo had them then. */
-  readonly framesPassedOn: number;
   readonly chunksRun: number;
   readonly chunksFailed: number;
   readonly chunksCancelled: number;

@@ -1,4 +1,4 @@
-/** The part of a load plan about GPUs, as native/src/provider.rs reads it. */
+/** The part of a load plan about GPUs, as native/src/ort/provider.rs reads it. */
 import { join } from "node:path";
 import type { GpuOptions } from "../config/gpu.ts";
 import { PREBUILT } from "./library.ts";
@@ -7,16 +7,10 @@ import { PREBUILT } from "./library.ts";
 export function gpuPlan(options: GpuOptions, cache: string, kernels?: string) {
   return {
     precision: options.precision,
-    tf32: options.tf32,
     cuda_graph: options.cudaGraph,
-    user_stream: options.userStream,
     own_kernels: options.ownKernels,
-    jpeg: options.jpeg,
     kernels: kernels ?? null,
     arena_bytes_max: options.arenaBytesMax ?? null,
-    arena_extend: options.arenaExtend,
     engine_cache: options.engineCache ? join(cache, "engines", `ort${PREBUILT.runtime.version}`) : null,
-    cuda_behind: options.cudaBehind,
-    shapes_on_cpu: options.shapesOnCpu,
   };
 }

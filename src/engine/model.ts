@@ -41,21 +41,13 @@ interface Placement
   readonly flow_reason: string | null;
   readonly device_bytes: number;
   readonly copies: { readonly to_device: number; readonly from_device: number };
-  readonly card: {
+  readonly driver_device: {
     readonly registered_bytes: number;
     readonly unregistered: string | null;
     readonly timed: boolean;
     readonly untimed: string | null;
     readonly launched: boolean;
     readonly unlaunched: string | null;
-  } | null;
-  readonly frame_decoder: {
-    readonly nvjpeg: boolean;
-    readonly reason: string | null;
-    readonly version: string | null;
-    readonly decoders: number;
-    readonly times: { readonly host_us: number; readonly device_us: number } | null;
-    readonly apart: { readonly largest: number; readonly mean: number } | null;
   } | null;
   readonly weights: {
     readonly shared_bytes: number;
@@ -70,15 +62,6 @@ interface Placement
   readonly room: Model["sessionMemory"]["room"] | null;
 }
 
-function frameDecoderOf({ frame_decoder: decoder }: Placement): Model["frameDecoder"] {
-  if (decoder === null) return undefined;
-  const { nvjpeg, reason, version, decoders, times, apart } = decoder;
-  return {
-    ...{ nvjpeg, decoders, reason: reason ?? undefined, version: version ?? undefined, apart: apart ?? undefined },
-    times: times === null ? undefined : { hostUs: times.host_us, deviceUs: times.device_us },
-  };
-}
-
 export class NativeModel implements Model {
   readonly device: string;
   readonly devices: readonly string[];
@@ -89,7 +72,6 @@ export class NativeModel implements Model {
   readonly deviceBytes: number;
   readonly copies: Model["copies"];
   readonly card: Model["card"];
-  readonly frameDecoder: Model["frameDecoder"];
   readonly deviceWeights: Model["deviceWeights"];
   readonly replicas: number;
   readonly slots: number;
@@ -116,7 +98,7 @@ export class NativeModel implements Model {
     this.flowReason = placement.flow_reason;
     this.deviceBytes = placement.device_bytes;
     this.copies = { toDevice: placement.copies.to_device, fromDevice: placement.copies.from_device };
-    const { card } = placement;
+    const { driver_device: card } = placement;
     this.card = card
       ? {
           registeredBytes: card.registered_bytes,
@@ -127,7 +109,6 @@ export class NativeModel implements Model {
           unlaunched: card.unlaunched ?? undefined,
         }
       : undefined;
-    this.frameDecoder = frameDecoderOf(placement);
     const { shared_bytes: sharedBytes, copied_bytes: copiedBytes, own_bytes: ownBytes, reason } = placement.weights;
     this.deviceWeights = { sharedBytes, copiedBytes, ownBytes, reason: reason ?? undefined };
     this.replicas = placement.replicas;

@@ -144,8 +144,6 @@ class NativeEngine implements Engine {
       chunksFree: narrow(Stats.chunks_free),
       framesDecoded: wide(Stats.frames_decoded),
       framesRefused: wide(Stats.frames_refused),
-      framesByDevice: wide(Stats.frames_by_device),
-      framesPassedOn: wide(Stats.frames_passed_on),
       chunksRun: wide(Stats.chunks_run),
       chunksFailed: wide(Stats.chunks_failed),
       chunksCancelled: wide(Stats.chunks_cancelled),

@@ -4,7 +4,7 @@ import type { Drills } from "../drill.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
-import type { Places } from "../std/places.ts";
+import type { Permits } from "../std/quota.ts";
 import type { SeenClock } from "../std/seen-clock.ts";
 import type { Live } from "./live.ts";
 import type { LlmId } from "./models.ts";
@@ -24,10 +24,10 @@ export interface LlmDeps {
   readonly owner: string;
   /** Another process has ended: for the rest of the service. */
   readonly ownerEnded: (owner: string) => Promise<void>;
-  /** Places for live responses. */
-  readonly places: Places;
-  /** Places for streams that read what runs by itself, or has ended. */
-  readonly readers: Places;
+  /** Permits for live responses. */
+  readonly places: Permits;
+  /** Permits for streams that read what runs by itself, or has ended. */
+  readonly readers: Permits;
   /** Live responses that this process runs, by account and key. */
   readonly running: Map<string, Live>;
   readonly watchers: Watchers;

@@ -28,8 +28,8 @@ export function unconfigured(model: string): Failure {
   );
 }
 
-export function tooMany(whose: "account" | "all", what: "responses" | "jobs" | "streams"): Failure {
-  const words = whose === "account" ? `too many ${what} of this account are open` : `too many ${what} are open`;
+export function tooMany(whose: "account" | "owner" | "all", what: "responses" | "jobs" | "streams"): Failure {
+  const words = whose === "all" ? `too many ${what} are open` : `too many ${what} of this account are open`;
   return new Failure(LLM.upstream_unavailable, `${words}; nothing was charged, retry with the same key`, {
     retryAfterSeconds: 1,
   });

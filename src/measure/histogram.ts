@@ -1,6 +1,6 @@
 /**
  * A latency histogram of fixed memory, after HdrHistogram (Tene): buckets are linear within a power of two, so that every value is kept
- * with the same relative precision, from microseconds to minutes, and two histograms can be added.
+ * with the same relative precision, from microseconds to minutes.
  *
  * Values are whole microseconds inside. The greatest and the least value are kept exactly; every other figure is the middle of its
  * bucket, at most `RELATIVE_ERROR` (and half a microsecond) away from what was recorded.
@@ -42,14 +42,6 @@ export class Histogram {
     this.greatestMs = Math.max(this.greatestMs, ms);
   }
 
-  /** Adds all that another one has recorded. */
-  merge(other: Histogram): void {
-    for (const [at, count] of other.counts.entries()) this.counts[at] = (this.counts[at] ?? 0) + count;
-    this.recorded += other.recorded;
-    this.leastMs = Math.min(this.leastMs, other.leastMs);
-    this.greatestMs = Math.max(this.greatestMs, other.greatestMs);
-  }
-
   get count(): number {
     return this.recorded;
   }
@@ -57,10 +49,6 @@ export class Histogram {
   /** NaN for no values, as all figures. */
   get maxMs(): number {
     return this.recorded === 0 ? Number.NaN : this.greatestMs;
-  }
-
-  get minMs(): number {
-    return this.recorded === 0 ? Number.NaN : this.leastMs;
   }
 
   /** The value below or at which `percent` of all lie, 0 < percent ≤ 100, by nearest rank. */

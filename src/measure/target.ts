@@ -31,25 +31,15 @@ export interface Measurement {
   readonly reference: boolean;
 }
 
-/** A measurement without what all of one service share. */
-export type Unnamed<M extends Measurement> = Omit<M, "model" | "device">;
-
-/** A service under measurement. */
-interface Measured {
-  readonly service: Service;
-  /** Of its process; undefined for a service that was already running. */
-  readonly pid: number | undefined;
-}
-
 /** A measurement of each number of robots on each device, one after the other. */
 export async function measureEach<T extends Pick<Measurement, "reference">>(
   target: BenchTarget,
   told: string,
-  work: (measured: Measured, robots: number) => Promise<T | Problem>,
+  work: (service: Service, robots: number) => Promise<T | Problem>,
 ): Promise<(T & Measurement)[] | Problem> {
   const cases = target.robots.map((robots) => ({ robots, told: `robots ${robots}, ${told}` }));
-  return await measureCases(target, cases, async (measured, { robots }) => {
-    const done = await work(measured, robots);
+  return await measureCases(target, cases, async (service, { robots }) => {
+    const done = await work(service, robots);
     return done instanceof Problem ? done : { ...done, robots };
   });
 }
@@ -61,13 +51,13 @@ export async function measureCases<
 >(
   target: BenchTarget,
   cases: readonly C[],
-  work: (measured: Measured, one: C) => Promise<T | Problem>,
+  work: (service: Service, one: C) => Promise<T | Problem>,
 ): Promise<(T & Measurement)[] | Problem> {
   const measurements: (T & Measurement)[] = [];
   for (const device of target.url === undefined ? target.devices : ["as configured"]) {
     for (const one of cases) {
       await target.progress?.(`measuring: device ${device}, ${one.told}`);
-      const done = await withService(target, device, (measured) => work(measured, one));
+      const done = await withService(target, device, (service) => work(service, one));
       if (done instanceof Problem) return done;
       measurements.push({ ...done, model: SAMPLE_MODEL, device });
     }
@@ -79,16 +69,16 @@ export async function measureCases<
 async function withService<T>(
   target: BenchTarget,
   device: string,
-  work: (measured: Measured) => Promise<T | Problem>,
+  work: (service: Service) => Promise<T | Problem>,
 ): Promise<T | Problem> {
   if (target.url !== undefined) {
     const service = await signedIn(target.url);
-    return service instanceof Problem ? service : work({ service, pid: undefined });
+    return service instanceof Problem ? service : work(service);
   }
   const child = await startChild({ device, modelsDir: target.models });
   if (child instanceof Problem) return child;
   try {
-    const done = await work(child);
+    const done = await work(child.service);
     return done instanceof Problem ? await child.explain(done) : done;
   } finally {
     await child.stop();

@@ -63,9 +63,8 @@ export class Replays {
   }
 }
 
-/** An older version wrote records without a digest: every repeat of such an id gets its answer. */
 function replay({ digest: first, generationId, step, answer }: AnsweredObservation, digest: Uint8Array) {
-  if (first && !sameBytes(first, digest)) return conflict();
+  if (!sameBytes(first, digest)) return conflict();
   return answer === undefined ? lost() : ({ kind: "replay", generationId, step, answer } as const);
 }
 

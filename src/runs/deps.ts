@@ -3,7 +3,7 @@ import type { Drills } from "../drill.ts";
 import type { Log } from "../std/log.ts";
 import type { SeenClock } from "../std/seen-clock.ts";
 import type { Blobs } from "./blob/blobs.ts";
-import type { RunPlaces } from "./gate.ts";
+import type { RunPermits } from "./gate.ts";
 import type { Meter } from "./meter.ts";
 import type { RunBounds } from "./store/records.ts";
 import type { RunStore } from "./store/runs.ts";
@@ -17,10 +17,10 @@ export interface RunDeps {
   /** This process. */
   readonly owner: string;
   readonly bounds: RunBounds;
-  /** Places of requests that run, */
-  readonly requests: RunPlaces;
-  /** and of those with the bytes of a file. */
-  readonly bodies: RunPlaces;
+  /** Permits of requests without the bytes of a file. */
+  readonly requests: RunPermits;
+  /** Permits of bodies. */
+  readonly bodies: RunPermits;
   readonly meter: Meter;
   /** Files that come, and attempts to put uploads together, in this process: nobody else's to end. */
   readonly live: Set<string>;

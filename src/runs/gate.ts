@@ -1,34 +1,34 @@
-/** The bound of requests that run at once: each holds memory and a place at the disk. */
+/** The bound of requests that run at once: each holds memory and uses the disk. */
 import { Failure } from "../std/failure.ts";
-import { Places } from "../std/places.ts";
+import { Permits } from "../std/quota.ts";
 import type { RunDeps } from "./deps.ts";
 import { RUNS } from "./errors.ts";
 import type { RunKey } from "./store/records.ts";
 
-/** Places of one kind: in all, of one account, of one run. */
-export interface PlaceBounds {
+/** Bounds in all, of one account, of one run. */
+export interface PermitBounds {
   readonly max: number;
   readonly accountMax: number;
   readonly runMax: number;
 }
 
-export class RunPlaces {
-  private readonly accounts: Places;
-  private readonly runs: Places;
+export class RunPermits {
+  private readonly accounts: Permits;
+  private readonly runs: Permits;
 
-  constructor({ max, accountMax, runMax }: PlaceBounds) {
-    this.accounts = new Places(max, accountMax);
-    this.runs = new Places(max, runMax);
+  constructor({ max, accountMax, runMax }: PermitBounds) {
+    this.accounts = new Permits(max, accountMax);
+    this.runs = new Permits(max, runMax);
   }
 
   get size(): number {
     return this.runs.size;
   }
 
-  /** What comes back gives the place back, once. A text says of what there are too many. */
+  /** The function that returns the permit; a text names what has too many requests. */
   take({ accountId, robot, run }: RunKey): (() => void) | string {
     const leaveAccount = this.accounts.take(accountId);
-    if (typeof leaveAccount !== "function") return leaveAccount === "account" ? "runs of this account" : "runs";
+    if (typeof leaveAccount === "string") return leaveAccount === "owner" ? "runs of this account" : "runs";
     const leaveRun = this.runs.take(`${accountId}\n${robot}\n${run}`);
     if (typeof leaveRun === "function") {
       return () => {
@@ -41,12 +41,12 @@ export class RunPlaces {
   }
 }
 
-/** Keeps the place of a request beyond the end of its work; what comes back gives it back. */
+/** Keeps the permit of a request beyond the end of its work; the result returns it. */
 export type Keep = () => () => void;
 
 /**
- * The work, unless too much of its kind runs already on this run, of the account, or in all. Bodies have places of their own: they may
- * take hours, and nobody who reads or deletes waits for them.
+ * The result of the work, or a failure without a permit. Bodies have separate permits: they may take hours, and must not delay reads
+ * and deletions.
  */
 export async function gated<T>(
   { requests, bodies, drills }: Pick<RunDeps, "requests" | "bodies" | "drills">,

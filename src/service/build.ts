@@ -10,7 +10,6 @@ import { oauth } from "../account/oauth/oauth.ts";
 import { OidcProvider } from "../account/oidc.ts";
 import { pages } from "../account/pages/routes.ts";
 import { People } from "../account/people.ts";
-import { Tries } from "../account/tries.ts";
 import { Charges } from "../charge/charges.ts";
 import { LedgerWatch } from "../charge/ledger-watch.ts";
 import { Unpaid } from "../charge/unpaid.ts";
@@ -40,7 +39,7 @@ import { type RobotSocketDeps, Sockets } from "../robot/socket/sockets.ts";
 import { robotSocket } from "../robot/socket/upgrade.ts";
 import { Blobs } from "../runs/blob/blobs.ts";
 import type { RunDeps } from "../runs/deps.ts";
-import { RunPlaces } from "../runs/gate.ts";
+import { RunPermits } from "../runs/gate.ts";
 import { runsForPages } from "../runs/http/for-pages.ts";
 import { runs } from "../runs/http/routes.ts";
 import { Meter } from "../runs/meter.ts";
@@ -52,7 +51,7 @@ import { makeId } from "../std/ids.ts";
 import { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import { LOOPBACK, Networks } from "../std/networks.ts";
-import { Places } from "../std/places.ts";
+import { Allowance, Permits } from "../std/quota.ts";
 import { ServiceClock } from "../std/seen-clock.ts";
 import type { Store } from "./domains.ts";
 import { health } from "./ops/health.ts";
@@ -141,8 +140,8 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   const ingress = new Ingress(bounds.ingressBytesMax);
   const authFails = () => drills.strikes("auth_unavailable");
   const unpaid = new Unpaid(settings.unpaidSeconds ?? LIMITS.unpaidSecondsDefault, clock);
-  const unknownKeys = new Tries(clock, LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds);
-  const oauthTries = new Tries(clock, LIMITS.oauthTriesMax, LIMITS.oauthSeconds);
+  const unknownKeys = new Allowance(LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds * 1_000, clock);
+  const oauthTries = new Allowance(LIMITS.oauthTriesMax, LIMITS.oauthSeconds * 1_000, clock);
   const { proxies = new Networks(LOOPBACK) } = settings;
   const transport = { clock, log, lifecycle, ingress, bodies: new Bodies(), requests };
   const authenticate = authenticator({ keys, unknownKeys, authFails });
@@ -175,8 +174,8 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     store: store.llm,
     providers: settings.providers ?? new Map(),
     owner,
-    places: new Places(LIMITS.llmLiveMax, LIMITS.accountLlmLiveMax),
-    readers: new Places(LIMITS.llmReadersMax, LIMITS.accountLlmReadersMax),
+    places: new Permits(LIMITS.llmLiveMax, LIMITS.accountLlmLiveMax),
+    readers: new Permits(LIMITS.llmReadersMax, LIMITS.accountLlmReadersMax),
     running: new Map(),
     watchers: new Watchers(clock, lifecycle.over),
     ownerEnded: (ended) => takeOver(runDeps, ended),
@@ -193,8 +192,8 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     blobs,
     owner,
     bounds: { ...RUN_BOUNDS, ...bounds.runs },
-    requests: new RunPlaces(LIMITS.runRequests),
-    bodies: new RunPlaces(LIMITS.runBodies),
+    requests: new RunPermits(LIMITS.runRequests),
+    bodies: new RunPermits(LIMITS.runBodies),
     meter: new Meter(store.runs, clock, log),
     live: new Set(),
   };

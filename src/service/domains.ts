@@ -5,10 +5,10 @@ import { charges } from "../charge/store/charges.ts";
 import { llm } from "../llm/store/llm.ts";
 import { robot } from "../robot/store/robot.ts";
 import { runs } from "../runs/store/runs.ts";
-import { probe } from "../store/probe/probe.ts";
+import { base } from "../store/base.ts";
 import type { StoreOf } from "../store/store.ts";
-import { time } from "../store/time/time.ts";
 
-export const DOMAINS = { accounts, people, charges, robot, llm, runs, time, probe };
+/** In the order of their migrations: a table that another one refers to comes first. */
+export const DOMAINS = { base, accounts, people, charges, robot, llm, runs };
 
 export type Store = StoreOf<typeof DOMAINS>;

@@ -93,7 +93,7 @@ export class Server {
     const { config, service, store } = this;
     const { core, http, robot } = service;
     // Before anything that has a time.
-    const untimed = await beginSeenTime(core.clock, store.time);
+    const untimed = await beginSeenTime(core.clock, store.base);
     if (untimed instanceof StoreDown) {
       const advice = "see that the store can be read and written, then start again";
       return new Problem(`the time that the service has seen cannot be read: ${untimed.reason}; ${advice}`);
@@ -182,7 +182,7 @@ export class Server {
     await Promise.all(this.listeners.map((listener) => listener.stop()));
     await Promise.all([discard(this.preparation), this.service.http.bodies.close()]);
     for (const provider of this.providers.values()) provider.close();
-    const seen = keepSeenTime(this.service.core.clock, this.store.time);
+    const seen = keepSeenTime(this.service.core.clock, this.store.base);
     await Promise.all([keys.flush(), this.service.llm.owners.stop(), this.service.runs.meter.flush(), seen]);
     this.service.runs.blobs.close();
     await this.store.close();

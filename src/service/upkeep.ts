@@ -14,7 +14,7 @@ export class Upkeep {
 
   constructor(
     private readonly service: Service,
-    private readonly store: Pick<Store, "charges" | "people" | "robot" | "llm" | "time" | "exclusive">,
+    private readonly store: Pick<Store, "charges" | "people" | "robot" | "llm" | "base" | "exclusive">,
     private readonly days: { readonly usageDays: number; readonly responseDays: number },
   ) {
     const { core, robot, llm, runs } = service;
@@ -38,7 +38,7 @@ export class Upkeep {
     this.timers = [
       clock.every(LIMITS.sweepMs, () => robot.sessions.sweep()),
       every(store.exclusive ? LIMITS.seenKeepOwnMs : LIMITS.seenKeepMs, "seen time", () =>
-        keepSeenTime(clock, store.time),
+        keepSeenTime(clock, store.base),
       ),
       // Beside the last turn: one question without an answer must not hold up the next.
       clock.every(

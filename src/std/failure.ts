@@ -1,9 +1,9 @@
 /**
  * The one type of failure, and what a row of a table of failures says. Each surface of the interface has a table of its own
- * (`errors.ts` in its folder); the codes of every route are in `every-route.ts`. The OpenAPI document and
+ * (`robot.ts`, `llm.ts`, `runs.ts`, `oauth.ts`); the codes of every route are in `every-route.ts`. The OpenAPI document and
  * the lists of errors on the pages are generated from these tables.
  *
- * Failures of the caller or the world are values, never exceptions; only a row of a table knows the status of an error.
+ * Failures of the caller or the world are values, never exceptions; nobody outside of this folder knows an error's status.
  * Our own bugs are assertions (`std/assert.ts`).
  */
 

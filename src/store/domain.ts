@@ -4,7 +4,7 @@
  * The types below turn a domain into the asynchronous interface that callers have, so that "go to definition" on
  * `store.robot.observation` leads to the generator with the SQL.
  */
-import type { Migration } from "./migration.ts";
+import type { Migration } from "./migrate.ts";
 import type { Steps } from "./steps.ts";
 import type { StoreDown } from "./store.ts";
 
@@ -28,13 +28,13 @@ export interface DomainOf<Reads, Writes> {
   readonly hot?: { readonly [K in keyof Writes]?: HotOf<Writes[K]> };
   /** Writes that book a transfer in the ledger; a node remembers the newest ones (postgres/high-water.ts). */
   readonly books?: { readonly [K in keyof Writes]?: BookingOf<Writes[K]> };
-  /** What the domain changed in the schema since it was first released, oldest first (migrate.ts). */
+  /** Oldest first (migrate.ts). */
   readonly migrations?: readonly Migration[];
 }
 
 type Domain = DomainOf<Operations, Operations>;
 
-/** By name; the name is also that of the domain's migrations in the database, so it never changes. */
+/** Domains by name. A name never changes: the database knows the domain's migrations by it. */
 export type Domains = Readonly<Record<string, Domain>>;
 
 /** The argument of a hot operation as its SQL function reads it, a JSON object; what is undefined is left out. */
@@ -83,7 +83,7 @@ export type Slice<D extends Domain> = Asynchronous<D["reads"]> & Asynchronous<D[
 export type Slices<D extends Domains> = { readonly [Name in keyof D]: Slice<D[Name]> };
 
 /** An operation with what its domain says about it. */
-export interface Listed<Argument = never, Result = unknown> {
+export interface NamedOperation<Argument = never, Result = unknown> {
   readonly name: string;
   /** `domain.operation`, unique among all. */
   readonly key: string;
@@ -96,13 +96,13 @@ export interface Listed<Argument = never, Result = unknown> {
 
 const NOT_WRITTEN = { hot: undefined, booking: undefined };
 
-function readsOf(domain: string, { reads, snapshots = [] }: Domain): Listed[] {
+function readsOf(domain: string, { reads, snapshots = [] }: Domain): NamedOperation[] {
   return Object.entries(reads).map(([name, steps]) => {
     return { name, key: `${domain}.${name}`, steps, durable: true, snapshot: snapshots.includes(name), ...NOT_WRITTEN };
   });
 }
 
-function writesOf(domain: string, { writes, notDurable, hot = {}, books = {} }: Domain): Listed[] {
+function writesOf(domain: string, { writes, notDurable, hot = {}, books = {} }: Domain): NamedOperation[] {
   return Object.entries(writes).map(([name, steps]) => {
     const durable = !notDurable.includes(name);
     return { name, key: `${domain}.${name}`, steps, durable, snapshot: false, hot: hot[name], booking: books[name] };
@@ -110,12 +110,12 @@ function writesOf(domain: string, { writes, notDurable, hot = {}, books = {} }: 
 }
 
 /** All writes of all domains. */
-export function everyWrite(domains: Domains): Listed[] {
+export function everyWrite(domains: Domains): NamedOperation[] {
   return Object.entries(domains).flatMap(([name, domain]) => writesOf(name, domain));
 }
 
 /** How an engine runs an operation. */
-export type Run = <A, R>(operation: Listed<A, R>) => (argument: A) => Promise<R | StoreDown>;
+export type Run = <A, R>(operation: NamedOperation<A, R>) => (argument: A) => Promise<R | StoreDown>;
 
 /** The interface of the domains on an engine that runs reads and writes like this. */
 export function slicesOf<D extends Domains>(domains: D, read: Run, write: Run): Slices<D> {

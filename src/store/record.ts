@@ -1,6 +1,6 @@
 /** Rows as records. */
 
-/** As it arrives from either engine. */
+/** A row of either engine. */
 export type Row = Readonly<Record<string, string | bigint | Uint8Array | null>>;
 
 /** The fields that may be numbers; all other integers of a record are amounts, which stay bigints. */

@@ -1,6 +1,6 @@
 /**
- * An operation of the store, written once for both engines: a generator that yields statements and gets their outcome.
- * SQLite runs a write on its writer thread without a pause, PostgreSQL in a transaction of its own.
+ * An operation of the store, written once for both engines: a generator that yields statements and gets their outcomes.
+ * SQLite runs a write on its writer thread without a pause, PostgreSQL in one transaction.
  *
  * Texts are written for PostgreSQL, in the part of SQL that both know: parameters are `$1`, `$2`, or `$name` with a record of
  * their values; every integer is 64 bits and arrives as a bigint; `FOR NO KEY UPDATE` is removed for SQLite, which has one
@@ -10,10 +10,10 @@ import { assert } from "../std/assert.ts";
 
 export type Value = string | number | bigint | null | Uint8Array;
 
-/** Values by the names of their parameters, of which it may have more than the text; undefined is NULL. */
+/** Values by parameter name; undefined is NULL. Names that the text lacks are ignored. */
 type Fields = Readonly<Record<string, Value | undefined>>;
 
-type Given = readonly Value[] | readonly [Fields];
+type Bindings = readonly Value[] | readonly [Fields];
 
 export interface Statement {
   readonly text: string;
@@ -25,17 +25,17 @@ export interface Statement {
 /** Ends with the outcome of the operation. */
 export type Steps<R> = Generator<Statement, R, unknown>;
 
-export function* rows<Row>(text: string, ...given: Given): Steps<readonly Row[]> {
+export function* rows<Row>(text: string, ...given: Bindings): Steps<readonly Row[]> {
   // The engine answers a statement that wants rows with rows; their columns are those of the text.
   return (yield bound(text, given, "rows")) as readonly Row[];
 }
 
-export function* first<Row>(text: string, ...given: Given): Steps<Row | undefined> {
+export function* first<Row>(text: string, ...given: Bindings): Steps<Row | undefined> {
   return (yield* rows<Row>(text, ...given))[0];
 }
 
 /** How many rows the statement changed. */
-export function* changes(text: string, ...given: Given): Steps<number> {
+export function* changes(text: string, ...given: Bindings): Steps<number> {
   return (yield bound(text, given, "count")) as number;
 }
 
@@ -44,7 +44,7 @@ const NAME = /\$([a-z]\w*)/gi;
 /** Texts with numbered parameters, and the names of these, by the texts with names. */
 const numbered = new Map<string, { readonly text: string; readonly names: readonly string[] }>();
 
-function bound(text: string, given: Given, wants: Statement["wants"]): Statement {
+function bound(text: string, given: Bindings, wants: Statement["wants"]): Statement {
   if (!isNamed(given)) return { text, values: given, wants };
   const [fields] = given;
   let known = numbered.get(text);
@@ -57,7 +57,7 @@ function bound(text: string, given: Given, wants: Statement["wants"]): Statement
   return { text: known.text, values: known.names.map((name) => fields[name] ?? null), wants };
 }
 
-function isNamed(given: Given): given is readonly [Fields] {
+function isNamed(given: Bindings): given is readonly [Fields] {
   const [value] = given;
   return typeof value === "object" && value !== null && !(value instanceof Uint8Array);
 }

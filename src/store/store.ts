@@ -1,6 +1,6 @@
 /**
- * What every store has, whatever its domains are. A domain (a folder beside this file) is a closed list of operations, one per
- * purpose; the list of domains is composed in `service/domains.ts`. No SQL is written outside of this folder.
+ * What every store has, whatever its domains are. A domain is a closed list of operations, one per purpose. `service/domains.ts`
+ * composes the list of domains.
  *
  * Operations never throw: what the store cannot do is a `StoreDown`. Each can be repeated after an answer that was lost, and then
  * says what the first one said. The exceptions do no harm: nobody reads what a `release` says; `attempt` counts once more;
@@ -33,9 +33,9 @@ export interface ServerIdentity {
 
 /** The database came back as another server, or without transfers that it had confirmed as durable. */
 export interface LedgerChange {
-  /** How many of the newest transfers were looked for, */
+  /** Newest transfers that were looked for. */
   readonly checked: number;
-  /** and those that are not there, oldest first. */
+  /** Those that are not there, oldest first. */
   readonly missing: readonly Transfer[];
   readonly before: ServerIdentity | undefined;
   readonly now: ServerIdentity | undefined;
@@ -49,13 +49,13 @@ export interface WriteCall {
 }
 
 export interface StoreBase {
-  /** Tells of every `LedgerChange`, also of those that were found before; only a store that another server may replace has it. */
+  /** Reports every `LedgerChange`, earlier ones too. Only a store whose server may be replaced has it. */
   onLedgerChange?(tell: (change: LedgerChange) => void): void;
   /** Whether no other process holds money or sessions here: what is held at the start then belongs to a process that ended. */
   readonly exclusive: boolean;
   /**
    * Does these writes in one step and takes them back, so that the first of their kind waits for nothing that could have been prepared.
-   * Nobody sees them. Only a store that prepares something has it.
+   * No reader sees them. Only a store that prepares something has it.
    */
   warmUp?(writes: readonly WriteCall[]): Promise<void>;
   /** Undefined when reading and writing both work. */

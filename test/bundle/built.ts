@@ -13,9 +13,6 @@ import type { Given } from "./reference.ts";
 
 export const MODEL_DIR = join(import.meta.dir, "../../models/molmoact2-yam");
 
-/** Folders of small models, each with what a published policy declares and no served one; test/vectors/README.md. */
-export const VARIANT_DIR = join(import.meta.dir, "../vectors/models");
-
 /** An empty folder of this process. */
 export async function emptyDir(): Promise<string> {
   return await mkdtemp(join(tmpdir(), "tendon-bundle-"));
@@ -35,7 +32,7 @@ export async function buildInto(
 
 /** Of the models that no test writes to. All of them take gigabytes if each test has its own. */
 const bundles = new Map<string, Promise<Bundle>>();
-const FIXED = [resolve(MODEL_DIR, ".."), resolve(VARIANT_DIR, "..")];
+const FIXED = [resolve(MODEL_DIR, ".."), join(import.meta.dir, "../vectors")];
 
 /**
  * The bundle of a model folder, by its name or path. Who changes its files copies them first, and the manifest is the caller's own.

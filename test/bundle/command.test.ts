@@ -94,20 +94,6 @@ describe("tendon bundle", () => {
     expect(printed).toContain("weights  int8\nparity   rows within 0.1 of the expected ones");
   });
 
-  test("build --weights fp8 takes --compute, says both, and show tells both", async () => {
-    const fp8 = join(await emptyDir(), "fp8");
-    expect(await run("build", MODEL_DIR, "--weights", "fp8", "--compute", "f16", "--out", fp8)).toBe(EXIT.done);
-    expect(printed).toStartWith(
-      "built vendorB/molmoact2:yam (reference bundle, random weights), fp8 weights, f16 arithmetic: 8 files",
-    );
-    printed = "";
-    expect(await run("verify", fp8, "--json")).toBe(EXIT.done);
-    expect(JSON.parse(printed)).toMatchObject({ ok: true, weights: "fp8", compute: "f16" });
-    printed = "";
-    expect(await run("show", fp8)).toBe(EXIT.done);
-    expect(printed).toContain("weights  fp8\ncompute  f16, a build for GPUs\nparity   rows within 0.22 of");
-  });
-
   test("build --attention fused takes --compute, says so, and show and verify tell it", async () => {
     const fused = join(await emptyDir(), "fused");
     expect(await run("build", MODEL_DIR, "--compute", "f16", "--attention", "fused", "--out", fused)).toBe(EXIT.done);
@@ -125,8 +111,7 @@ describe("tendon bundle", () => {
   test("build --attention of another form, or of a bundle that is no such build for GPUs, is wrong use", async () => {
     for (const [words, expected] of [
       [["--compute", "f16", "--attention", "flash"], "--attention is 'flash', expected fused"],
-      [["--attention", "fused"], "--attention fused goes with --compute f16 or --compute bf16, and with no --weights"],
-      [["--attention", "fused", "--weights", "fp8", "--compute", "f16"], "--attention fused goes with --compute f16"],
+      [["--attention", "fused"], "--attention fused goes with --compute f16 or --compute bf16"],
     ] as const)
       expect(await run("build", MODEL_DIR, "--out", out, ...words)).toMatchObject({
         exit: EXIT.usage,
@@ -136,11 +121,10 @@ describe("tendon bundle", () => {
     expect(printed).toBe("");
   });
 
-  test("build --weights fp8 without --compute is wrong use, and so are other weights with it: each says what to give", async () => {
+  test("build --weights with --compute, and an unknown word, are wrong use: each says what to give", async () => {
     for (const [words, expected] of [
-      [["--weights", "fp8"], "--weights fp8 is for builds for GPUs: give --compute f16 or --compute bf16 with it"],
-      [["--weights", "int8", "--compute", "f16"], "--weights is 'int8', but those of --compute f16 are f16 or fp8"],
-      [["--weights", "fp16"], "--weights is 'fp16', expected f32, int8, bf16, fp8"],
+      [["--weights", "int8", "--compute", "f16"], "--weights is 'int8', but those of --compute f16 are f16"],
+      [["--weights", "fp16"], "--weights is 'fp16', expected f32, int8, bf16"],
     ] as const)
       expect(await run("build", MODEL_DIR, "--out", out, ...words)).toMatchObject({
         exit: EXIT.usage,

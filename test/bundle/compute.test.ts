@@ -128,7 +128,7 @@ for (const compute of HALVES) {
         expect((cameras.length * image.tokens + bucket + rows) % 8).toBe(0);
       expect(fused.manifest.attention).toBe("fused");
       const { compute: _, ...plain } = fused.manifest;
-      for (const wrong of [plain, { ...fused.manifest, weights: "fp8" as const }])
+      for (const wrong of [plain, { ...fused.manifest, weights: "int8" as const }])
         expect(contradiction(wrong)).toBe(
           "/attention: found fused, expected nothing, unless with compute and without weights",
         );

@@ -7,8 +7,8 @@ import type { Bundle } from "../../src/engine/engine.ts";
 import { present } from "../../src/std/assert.ts";
 import { emptyDir } from "./built.ts";
 
-/** Which input has the type of the output: what is chosen, a zero point, a scale. */
-const TYPED_BY: Readonly<Record<string, number>> = { Where: 1, QuantizeLinear: 2, DequantizeLinear: 1 };
+/** Which input has the type of the output: what is chosen. */
+const TYPED_BY: Readonly<Record<string, number>> = { Where: 1 };
 
 /** The nodes of a graph by their outputs, and the type of each value that is known without inference. */
 export function traced({ node, initializer, input }: ModelProto["graph"]) {

@@ -38,10 +38,7 @@ test("int8 weights are said so, in the table and for programs", () => {
   ]);
 });
 
-test("fp8 weights are said so with what is computed in, in the table and for programs", () => {
-  const fp8: Manifest = { ...manifest, weights: "fp8", compute: "bf16" };
-  expect(modelsText([{ manifest: fp8 }])).toContain("RANDOM (reference), fp8 with bf16\n");
-  expect(modelFacts({ manifest: fp8 })).toMatchObject({ weights: "fp8" });
+test("what a build for GPUs computes in is said in the table and for programs", () => {
   const half: Manifest = { ...manifest, compute: "bf16" };
   expect(modelsText([{ manifest: half }])).toContain("RANDOM (reference), bf16\n");
   expect(modelFacts({ manifest: half })).toMatchObject({ weights: "bf16" });

@@ -1,5 +1,6 @@
 /** A connection to a service that fails on purpose: it cuts, damages, answers in the service's place, or is gone. */
-import { connect, createServer, type Server, type Socket } from "node:net";
+import type { Socket } from "node:net";
+import { BrokenProxy } from "../broken-proxy.ts";
 
 /** Bytes are counted from the beginning of the request that it strikes, or of its answer. */
 export type Fault =
@@ -22,46 +23,25 @@ interface Struck {
   down: number;
 }
 
-export class BadLink implements AsyncDisposable {
+export class BadLink extends BrokenProxy {
   /** Heads of the requests, in their order. */
   readonly heads: string[] = [];
   /** Called with each request line, before the request passes. */
   onRequest: (line: string) => void = () => {};
-  private readonly sockets = new Set<Socket>();
-  private readonly server: Server;
   private armed: Armed[] = [];
-  private gone = false;
-
-  private constructor(private readonly upstream: URL) {
-    this.server = createServer((client) => this.accept(client));
-  }
 
   static async to(url: string): Promise<BadLink> {
-    const link = new BadLink(new URL(url));
-    const listening = Promise.withResolvers<void>();
-    link.server.listen(0, "127.0.0.1", listening.resolve);
-    await listening.promise;
-    return link;
+    const { port, hostname } = new URL(url);
+    return await new BadLink(Number(port), hostname).listen();
   }
 
   get url(): string {
-    const address = this.server.address();
-    return `http://127.0.0.1:${typeof address === "object" && address ? address.port : 0}`;
+    return `http://127.0.0.1:${this.port}`;
   }
 
   /** The next request whose line begins so meets the fault, once. */
   next(match: string, fault: Fault): void {
     this.armed.push({ match, fault });
-  }
-
-  /** Cuts everything and takes no connection, until `mend`. */
-  cut(): void {
-    this.gone = true;
-    for (const socket of this.sockets) socket.destroy();
-  }
-
-  mend(): void {
-    this.gone = false;
   }
 
   /** Lines of the requests that begin so, and forgets all of them. */
@@ -71,26 +51,13 @@ export class BadLink implements AsyncDisposable {
     return found;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.cut();
-    const closed = Promise.withResolvers<void>();
-    this.server.close(() => closed.resolve());
-    await closed.promise;
-  }
-
-  private accept(client: Socket): void {
-    if (this.gone) {
-      client.destroy();
-      return;
-    }
-    const upstream = connect(Number(this.upstream.port), this.upstream.hostname);
+  protected wire(client: Socket, upstream: Socket): void {
     let struck: Struck | undefined;
-    this.pair(client, upstream);
     client.on("data", (bytes: Buffer) => {
       struck = this.newRequest(bytes) ?? struck;
       if (struck === undefined) upstream.write(bytes);
       else up(struck, bytes, client, upstream);
-      if (this.gone) client.destroy();
+      if (this.isCut) client.destroy();
     });
     upstream.on("data", (bytes: Buffer) => {
       if (struck === undefined) client.write(bytes);
@@ -108,20 +75,6 @@ export class BadLink implements AsyncDisposable {
     const index = this.armed.findIndex(({ match }) => head.startsWith(match));
     const [found] = index === -1 ? [] : this.armed.splice(index, 1);
     return found === undefined ? undefined : { fault: found.fault, up: 0, down: 0 };
-  }
-
-  private pair(one: Socket, other: Socket): void {
-    for (const [socket, peer] of [
-      [one, other],
-      [other, one],
-    ] as const) {
-      this.sockets.add(socket);
-      socket.on("error", () => peer.destroy());
-      socket.on("close", () => {
-        this.sockets.delete(socket);
-        peer.destroy();
-      });
-    }
   }
 }
 

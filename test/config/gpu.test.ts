@@ -29,40 +29,32 @@ async function planned(toml: string) {
 
 const ALL_DEFAULTS = {
   precision: "f32",
-  tf32: false,
   cudaGraph: false,
-  userStream: false,
   ownKernels: false,
-  jpeg: "cpu",
   arenaBytesMax: undefined,
-  arenaExtend: "same_as_requested",
   engineCache: true,
-  cudaBehind: true,
-  shapesOnCpu: true,
 } as const;
 
-test("without a table a GPU computes what the CPU computes, and all memory is taken at load", async () => {
+test("without a table a GPU computes what the CPU computes", async () => {
   expect(await planned("")).toEqual(ALL_DEFAULTS);
   expect(gpuOptions()).toEqual(ALL_DEFAULTS);
 });
 
 test("what a model's table says wins over [gpu], which wins over the defaults", async () => {
-  const host = '[gpu]\nprecision = "bf16"\ntf32 = true\narena_mib_max = 4096\nengine_cache = false\n';
-  const own = `[robot."${MODEL}"]\nprecision = "f16"\narena_extend = "next_power_of_two"\ntf32 = false\ncuda_graph = true\n`;
+  const host = '[gpu]\nprecision = "bf16"\nown_kernels = true\narena_mib_max = 4096\nengine_cache = false\n';
+  const own = `[robot."${MODEL}"]\nprecision = "f16"\nown_kernels = false\ncuda_graph = true\n`;
   expect(await planned(host)).toEqual({
     ...ALL_DEFAULTS,
     precision: "bf16",
-    tf32: true,
+    ownKernels: true,
     arenaBytesMax: 4 * 2 ** 30,
     engineCache: false,
   });
   expect(await planned(host + own)).toEqual({
     ...ALL_DEFAULTS,
     precision: "f16",
-    tf32: false,
     cudaGraph: true,
     arenaBytesMax: 4 * 2 ** 30,
-    arenaExtend: "next_power_of_two",
     engineCache: false,
   });
 });
@@ -79,46 +71,38 @@ test("every wrong key and value is told with its table and what was expected", a
     await message('[gpu]\ncuda_graph = "on"'),
     await message("[gpu]\ncuda_grahp = true"),
     await message("gpu = 5"),
-    await message('[gpu]\narena_extend = "double"'),
     await message(`${robot}precision = "half"`),
-    await message(`${robot}shapes_on_gpu = true`),
-    await message("[gpu]\nuser_stream = 1"),
+    await message(`${robot}engine_cash = true`),
+    await message("[gpu]\nown_kernels = 1"),
   ]).toEqual([
     expect.stringMatching(/^2 .*: \[gpu\]: precision must be "f32", "f16" or "bf16", not "f8"$/),
     expect.stringMatching(/^2 .*: \[gpu\]: arena_mib_max must be a whole number from 1 to 1048576, not 0$/),
     expect.stringMatching(/^2 .*: \[gpu\]: cuda_graph must be true or false, not "on"$/),
     expect.stringMatching(/^2 .*: \[gpu\]: unknown key 'cuda_grahp'; did you mean 'cuda_graph'\?$/),
     expect.stringMatching(/^2 .*: \[gpu\] must be a table, not 5$/),
-    expect.stringMatching(/must be "same_as_requested" or "next_power_of_two", not "double"$/),
     expect.stringMatching(
       /^2 .*\[robot\."vendorB\/molmoact2:yam"\]: precision must be "f32", "f16" or "bf16", not "half"$/,
     ),
-    expect.stringMatching(/unknown key 'shapes_on_gpu'; did you mean 'shapes_on_cpu'\?$/),
-    expect.stringMatching(/user_stream must be true or false, not 1$/),
+    expect.stringMatching(/unknown key 'engine_cash'; did you mean 'engine_cache'\?$/),
+    expect.stringMatching(/own_kernels must be true or false, not 1$/),
   ]);
 });
 
 test("config prints the table with every default, a model's keys only where they are set, and the folder of ONNX Runtime", async () => {
   await using place = await Place.make();
   const path = join(place.dir, "tendon.toml");
-  await writeFile(path, `[gpu]\ntf32 = true\n[robot."${MODEL}"]\nprecision = "f16"\n`);
+  await writeFile(path, `[gpu]\nown_kernels = true\n[robot."${MODEL}"]\nprecision = "f16"\n`);
   const { stdout } = await place.run(["config", "--config", path], { TENDON_ORT_DIR: "/opt/ort" });
   expect(stdout).toContain("# TENDON_ORT_DIR: ONNX Runtime comes from /opt/ort");
   const printed = Bun.TOML.parse(stdout) as { gpu: object; robot: Record<string, object> };
   expect(printed.gpu).toEqual({
     precision: "f32",
-    tf32: true,
     cuda_graph: false,
-    user_stream: false,
-    own_kernels: false,
-    jpeg: "cpu",
-    arena_extend: "same_as_requested",
+    own_kernels: true,
     engine_cache: true,
-    cuda_behind: true,
-    shapes_on_cpu: true,
   });
   expect(printed.robot[MODEL]).toMatchObject({ precision: "f16" });
-  expect(printed.robot[MODEL]).not.toHaveProperty("tf32");
+  expect(printed.robot[MODEL]).not.toHaveProperty("own_kernels");
 });
 
 test("the folder of ONNX Runtime is that of the variable, or the one that setup fills; none refuses both", () => {

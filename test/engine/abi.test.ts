@@ -268,8 +268,13 @@ describe("the rest", () => {
     expect(calls.tendon_placement(engine, model, buffer, length)).toBe(length);
     expect(JSON.parse(buffer.toString())).toEqual({
       ...{ device: "echo", devices: ["echo"], refused: [], replicas: 1, slots: 0, parity: [], lost: [] },
-      ...{ flow: "steps", flow_reason: null, device_bytes: 0, copies: { to_device: 0, from_device: 0 }, card: null },
-      frame_decoder: null,
+      ...{
+        flow: "steps",
+        flow_reason: null,
+        device_bytes: 0,
+        copies: { to_device: 0, from_device: 0 },
+        driver_device: null,
+      },
       weights: { shared_bytes: 0, copied_bytes: 0, own_bytes: 0, reason: null },
       ...{ places: 0, places_on_device: 0, host_memory_because: null, slot_bytes: 0, room: null },
     });

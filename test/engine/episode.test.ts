@@ -152,9 +152,9 @@ test("memory is what the manifest says, and dropping a session gives it back", a
 test("two runs on a slot, a drop during a run, a slot that is not there, frames of the wrong step: our own bugs", async () => {
   const run = await opened.run(given(0), { slot: 0 });
   const second = await opened.observed(given(0), { slot: 0 });
-  expect(() => opened.model.observe(second)).toThrow("another run has the slot");
-  expect(() => opened.model.sessionDrop(0)).toThrow("a run has the slot");
-  expect(() => opened.model.memory(0)).toThrow("a run has the slot");
+  expect(() => opened.model.observe(second)).toThrow("another inference has the slot");
+  expect(() => opened.model.sessionDrop(0)).toThrow("an inference has the slot");
+  expect(() => opened.model.memory(0)).toThrow("an inference has the slot");
   await run.result;
   run.abort();
   await run.released;

@@ -1,6 +1,6 @@
 /**
  * "Each device has its own decode pool, run and session slots, health and drain; a list of devices in the configuration places replicas."
- * The CPU plays the GPUs (native/src/rehearsal.rs).
+ * The CPU plays the GPUs (native/src/core/rehearsal.rs).
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Bundle, Engine, LostReplica, Model, Run } from "../../src/engine/engine.ts";

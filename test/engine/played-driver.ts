@@ -79,7 +79,7 @@ export class PlayedDriver {
 }
 
 /** A library of what the CPU plays, from its source in native/cuda/. */
-export function played(source: string): string {
+function played(source: string): string {
   const path = join(mkdtempSync(join(tmpdir(), "tendon-played-")), "libplayed.so");
   const file = join(import.meta.dir, "../../native/cuda", source);
   const words = ["-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-x", "c++", file, "-o", path];

@@ -49,7 +49,7 @@ async function failed(run: Run): Promise<Failure> {
 }
 
 const FAULTS: readonly (readonly [Fault, string])[] = [
-  ["hang", "a run had not ended after"],
+  ["hang", "an inference had not ended after"],
   ["die", "its thread ended"],
   ["device", "its device failed: CUDA failure 700"],
 ];

@@ -8,7 +8,6 @@ import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, largestDifference, MODEL_DIR, parityOf } from "../bundle/built.ts";
 import { variant, variantNames } from "../bundle/variants.ts";
 import { Opened, ok, rowsOf } from "./opened.ts";
-import { retimed, TIMES } from "./retimed.ts";
 import { changed, type Rehearsal, rehearse } from "./wrong-provider.ts";
 
 const NAMES = readdirSync(join(MODEL_DIR, "..")).sort();
@@ -93,13 +92,6 @@ describe("variants as one graph", () => {
       expect(apart(pair)).toBeLessThan(TOLERANCE);
       expect(largestDifference(rowsOf(pair[1]), present(golden[index], "rows").actions)).toBeLessThan(1e-4);
     }
-  });
-
-  test.each([...TIMES])("a time in $dtype of shape $shape, in a batch of two as alone", async (as) => {
-    const bundle = await retimed(await variant("groot"), as);
-    const { chunks, flow, flowReason } = await episode(bundle);
-    expect([flow, flowReason]).toEqual(["whole", null]);
-    for (const pair of chunks) expect(apart(pair)).toBeLessThan(TOLERANCE);
   });
 
   test.each(CONTINUING)(

@@ -1,4 +1,4 @@
-/** Providers that compute wrongly: the CPU plays a GPU (native/src/rehearsal.rs), with other graphs or with inputs bound once. */
+/** Providers that compute wrongly: the CPU plays a GPU (native/src/core/rehearsal.rs), with other graphs or with inputs bound once. */
 import { dlopen, FFIType } from "bun:ffi";
 import { afterAll } from "bun:test";
 import { readFile, writeFile } from "node:fs/promises";
@@ -21,10 +21,6 @@ export interface Rehearsal {
   readonly proof_ms_max?: number;
   /** A library that plays its driver; without it none is asked. */
   readonly driver?: string;
-  /** A library that plays nvJPEG; without it there is none. */
-  readonly nvjpeg?: string;
-  /** By how much libjpeg-turbo's decode of a frame is slowed where it is measured, microseconds. */
-  readonly host_decode_us?: number;
   /** Graphs that the device runs instead, by their path in the bundle. */
   readonly graphs?: Readonly<Record<string, string>>;
 }

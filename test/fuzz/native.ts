@@ -1,13 +1,13 @@
 /** The fuzz targets written in Rust (`native/fuzz`): how they are built, with which corpus they begin, how one is run. */
 import { cp, mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { childEnvironment } from "../../src/config/environment.ts";
+import { addFailed, readCorpus, writeCorpus } from "./corpus.ts";
 import type { Report, Run } from "./run.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const NATIVE = join(ROOT, "native");
-const CORPUS = join(NATIVE, "fuzz/corpus");
 
 /** Their names, and where else inputs to begin with are. */
 export const NATIVE_TARGETS: Readonly<Record<string, readonly string[]>> = {
@@ -45,14 +45,16 @@ export async function buildNative(): Promise<string | undefined> {
   return (await cargo.exited) === 0 ? undefined : said;
 }
 
-/** Replays the corpus, then searches. */
+/** Replays the corpus, then searches. libFuzzer reads folders: the corpus is unpacked into a temporary one. */
 export async function runNative({ name, seconds, seed, keep = false }: Run): Promise<Report> {
   const folder = await mkdtemp(join(tmpdir(), "tendon-fuzz-"));
-  const kept = join(CORPUS, name);
+  const corpus = await readCorpus(name);
   try {
-    const [fresh, merged] = [join(folder, "fresh"), join(folder, "merged")];
-    await Promise.all([fresh, merged, kept].map((path) => mkdir(path, { recursive: true })));
-    const begin = [kept, ...(NATIVE_TARGETS[name] ?? []).map((path) => join(ROOT, path))];
+    const [kept, fresh, merged] = [join(folder, "kept"), join(folder, "fresh"), join(folder, "merged")];
+    await Promise.all([kept, fresh, merged].map((path) => mkdir(path)));
+    const inputs = [...corpus.inputs, ...corpus.failed];
+    await Promise.all(inputs.map((input, index) => Bun.write(join(kept, String(index)), input)));
+    const others = (NATIVE_TARGETS[name] ?? []).map((path) => join(ROOT, path));
     const start = (flags: readonly string[], folders: readonly string[]) =>
       Bun.spawn([join(NATIVE, "target/release", `fuzz-${name}`), ...(FLAGS[name] ?? []), ...flags, ...folders], {
         env: childEnvironment({ ASAN_OPTIONS: "detect_leaks=0:abort_on_error=0" }),
@@ -68,17 +70,21 @@ export async function runNative({ name, seconds, seed, keep = false }: Run): Pro
         `-artifact_prefix=${folder}/failed-`,
         "-print_final_stats=1",
       ],
-      [fresh, ...begin],
+      [fresh, kept, ...others],
     );
     const said = await child.stderr.text();
     const good = (await child.exited) === 0;
-    const failed = (await readdir(folder)).filter((file) => file.startsWith("failed-"));
-    for (const file of failed) await cp(join(folder, file), join(kept, file));
+    const failed = await readAll(folder, (file) => file.startsWith("failed-"));
+    for (const input of failed) await addFailed(name, input);
     if (good && keep) {
-      // The smallest set of inputs that reaches the same.
-      await start(["-set_cover_merge=1", ...bounds], [merged, ...begin, fresh]).exited;
-      for (const file of await readdir(kept)) if (!file.startsWith("failed-")) await rm(join(kept, file));
-      await cp(merged, kept, { recursive: true });
+      // The smallest set of inputs that reaches the same, beside the files that are kept elsewhere.
+      for (const other of others) await cp(other, merged, { recursive: true });
+      const elsewhere = new Set(await readdir(merged));
+      await start(["-set_cover_merge=1", ...bounds], [merged, kept, fresh]).exited;
+      await writeCorpus(name, {
+        inputs: await readAll(merged, (file) => !elsewhere.has(file)),
+        failed: corpus.failed,
+      });
     }
     const count = (what: RegExp) => Number(what.exec(said)?.[1] ?? Number.NaN);
     return {
@@ -86,9 +92,16 @@ export async function runNative({ name, seconds, seed, keep = false }: Run): Pro
       runs: count(/number_of_executed_units:\s*(\d+)/),
       corpus: (await readdir(fresh)).length,
       unseen: [],
-      ...(good ? {} : { failure: { input: failed.map((file) => basename(file)).join(), error: said.slice(-6_000) } }),
+      ...(good
+        ? {}
+        : { failure: { input: failed.map((input) => input.toBase64()).join(), error: said.slice(-6_000) } }),
     };
   } finally {
     await rm(folder, { recursive: true });
   }
+}
+
+async function readAll(folder: string, where: (file: string) => boolean = () => true): Promise<Uint8Array[]> {
+  const files = (await readdir(folder)).filter(where);
+  return Promise.all(files.map((file) => Bun.file(join(folder, file)).bytes()));
 }

@@ -1,7 +1,7 @@
 /** What is fuzzed: a piece of code that reads what a stranger sends, and what must hold for whatever that is. */
 
 export interface Target {
-  /** Of its folder in `corpus/`. */
+  /** The name of its file in `corpus/` too. */
   readonly name: string;
   /** Files of `src/` whose lines guide the search. */
   readonly guides: readonly string[];

@@ -3,7 +3,6 @@
 import { authenticator } from "../../src/account/authenticate.ts";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
-import { Tries } from "../../src/account/tries.ts";
 import { Unpaid } from "../../src/charge/unpaid.ts";
 import { Bodies } from "../../src/engine/bodies.ts";
 import { appOf } from "../../src/http/app.ts";
@@ -20,6 +19,7 @@ import { Lifecycle } from "../../src/std/lifecycle.ts";
 import type { Metrics } from "../../src/std/metrics.ts";
 import { LOOPBACK, Networks } from "../../src/std/networks.ts";
 import { Problem } from "../../src/std/problem.ts";
+import { Allowance } from "../../src/std/quota.ts";
 import { fakeStore, funded } from "../account/fake-store.ts";
 
 /** Failures of a surface that no product has. */
@@ -72,7 +72,7 @@ export async function kit(options: Options = {}): Promise<Kit> {
     requests,
     authenticate: authenticator({
       keys: new Keys(store.accounts, clock),
-      unknownKeys: new Tries(clock, LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds),
+      unknownKeys: new Allowance(LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds * 1_000, clock),
       authFails: () => false,
     }),
     unpaid: new Unpaid(unpaidSeconds, clock),

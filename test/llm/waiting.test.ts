@@ -2,7 +2,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Store } from "../../src/service/domains.ts";
 import { Failure } from "../../src/std/failure.ts";
-import { Places } from "../../src/std/places.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { fakeStore } from "../account/fake-store.ts";
 import { ask, ending, expectLedger, toldBy } from "./asking.ts";
@@ -92,17 +91,4 @@ describe("at a shutdown", () => {
     for (const { closed } of stage.provider.exchanges) await closed;
     await expectLedger(stage, 0n);
   });
-});
-
-test("places are bounded in all and for each account, and given back once", () => {
-  const places = new Places(3, 2);
-  const [a, b] = [places.take("a"), places.take("a")];
-  expect([typeof a, typeof b, places.take("a")]).toEqual(["function", "function", "account"]);
-  const c = places.take("c");
-  expect([typeof c, places.take("d"), places.size]).toEqual(["function", "all", 3]);
-  if (typeof a === "string") throw new Error("there is a place");
-  a();
-  a();
-  expect(places.size).toBe(2);
-  expect(typeof places.take("a")).toBe("function");
 });

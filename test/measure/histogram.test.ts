@@ -22,7 +22,7 @@ test("every percentile is within the relative error of the exact one, from 10 mi
   const histogram = Histogram.of(values);
   for (const percent of PERCENTS) expectClose(histogram.percentile(percent), percentile(sorted, percent));
   expect(histogram.count).toBe(50_000);
-  expect([histogram.minMs, histogram.maxMs]).toEqual([sorted[0] ?? 0, sorted.at(-1) ?? 0]);
+  expect(histogram.maxMs).toBe(sorted.at(-1) ?? 0);
 });
 
 test("each value alone keeps its precision: no gap between two buckets", () => {
@@ -31,15 +31,6 @@ test("each value alone keeps its precision: no gap between two buckets", () => {
     // With a greater and a smaller value beside it, so that the exact ends say nothing.
     expectClose(Histogram.of([0, ms, 1_000_000]).percentile(50), ms);
   }
-});
-
-test("two histograms added are one of all values", () => {
-  const [some, others] = [latencies(3_000, "some"), latencies(500, "others")];
-  const merged = Histogram.of(some);
-  merged.merge(Histogram.of(others));
-  const whole = Histogram.of([...some, ...others]);
-  expect(merged.points()).toEqual(whole.points());
-  expect([merged.count, merged.minMs, merged.maxMs]).toEqual([3_500, whole.minMs, whole.maxMs]);
 });
 
 test("the distribution rises in share and in latency, and ends with the exact greatest value", () => {

@@ -1,5 +1,6 @@
 /** A proxy before a server that loses an answer on purpose: the server has done what was asked, nobody is told. */
-import { connect, createServer, type Server, type Socket } from "node:net";
+import type { Socket } from "node:net";
+import { BrokenProxy } from "../broken-proxy.ts";
 
 /** What is to be lost. */
 interface Trap {
@@ -12,32 +13,16 @@ interface Trap {
   readonly sprung: () => void;
 }
 
-export class CutProxy implements AsyncDisposable {
-  private readonly sockets = new Set<Socket>();
-  private readonly server: Server;
+export class CutProxy extends BrokenProxy {
   private trap: Trap | undefined;
-  private isCut = false;
   private readonly stops = new Map<string, () => void>();
   /** Sockets that pass nothing on, with what they would. */
   private readonly stopped = new Map<Socket, Buffer[]>();
   private readonly sent: string[] = [];
   private renamed: readonly [string, string] | undefined;
 
-  private constructor(private upstreamPort: number) {
-    this.server = createServer((client) => this.accept(client));
-  }
-
   static async before(upstreamPort: number): Promise<CutProxy> {
-    const proxy = new CutProxy(upstreamPort);
-    const listening = Promise.withResolvers<void>();
-    proxy.server.listen(0, "127.0.0.1", listening.resolve);
-    await listening.promise;
-    return proxy;
-  }
-
-  get port(): number {
-    const address = this.server.address();
-    return typeof address === "object" && address ? address.port : 0;
+    return await new CutProxy(upstreamPort).listen();
   }
 
   /** Loses the answer to the next statement with `asked` in it, once `done` stands in that answer, and cuts its connection. */
@@ -45,12 +30,6 @@ export class CutProxy implements AsyncDisposable {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.trap = { asked, done, stay, sprung: resolve };
     return promise;
-  }
-
-  /** Ends every connection, and refuses new ones. */
-  cut(): void {
-    this.isCut = true;
-    for (const socket of this.sockets) socket.destroy();
   }
 
   /**
@@ -89,28 +68,10 @@ export class CutProxy implements AsyncDisposable {
     for (const socket of this.sockets) socket.destroy();
   }
 
-  /** Lets everything through again. */
-  mend(): void {
-    this.isCut = false;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.cut();
-    const closed = Promise.withResolvers<void>();
-    this.server.close(() => closed.resolve());
-    await closed.promise;
-  }
-
-  private accept(client: Socket): void {
-    if (this.isCut) {
-      client.destroy();
-      return;
-    }
-    const upstream = connect(this.upstreamPort, "127.0.0.1");
+  protected wire(client: Socket, upstream: Socket): void {
     let caught: Trap | undefined;
     let swallowed = "";
     let begins = true;
-    this.pair(client, upstream);
     client.on("data", (bytes) => {
       if (caught === undefined && this.trap && bytes.includes(this.trap.asked)) {
         caught = this.trap;
@@ -144,20 +105,5 @@ export class CutProxy implements AsyncDisposable {
       upstream.destroy();
       caught.sprung();
     });
-  }
-
-  /** Each ends with the other. */
-  private pair(one: Socket, other: Socket): void {
-    for (const [socket, peer] of [
-      [one, other],
-      [other, one],
-    ] as const) {
-      this.sockets.add(socket);
-      socket.on("error", () => peer.destroy());
-      socket.on("close", () => {
-        this.sockets.delete(socket);
-        peer.destroy();
-      });
-    }
   }
 }

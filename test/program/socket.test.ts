@@ -45,7 +45,7 @@ test("act --socket gives the chunk that act gives over HTTP, and with --session 
 test("bench episode tells of each loop what was due, what was late and the longest gap", async () => {
   await using place = await Place.make();
   const plan = ["--robots", "2", "--seconds", "2", "--device", "echo"];
-  const { code, stdout } = await place.run(["bench", "episode", ...plan, "--json", "loops.json", "--csv", "-"]);
+  const { code, stdout } = await place.run(["bench", "episode", ...plan, "--json", "loops.json"]);
   expect(code).toBe(0);
   const json = await Bun.file(place.path("loops.json")).text();
   const { measurements } = JSON.parse(json) as { measurements: Record<string, unknown>[] };
@@ -59,7 +59,5 @@ test("bench episode tells of each loop what was due, what was late and the longe
     expect(told.longest_gap_ms).toBeGreaterThan(33);
     for (const value of Object.values(told)) expect(value).toBeFinite();
   }
-  const [head, ...lines] = stdout.trimEnd().split("\n");
-  expect(lines).toHaveLength(2);
-  for (const line of lines) expect(line.replace(/"[^"]*"/g, "x").split(",")).toHaveLength(head?.split(",").length ?? 0);
+  expect(stdout).toMatch(/^rows due +\d+ +\d+$/m);
 });

@@ -23,7 +23,7 @@ async function withOneModel(): Promise<{ place: Place; args: string[] }> {
 }
 
 for (const [drill, reason] of [
-  ["replica_hangs", "a run had not ended after"],
+  ["replica_hangs", "an inference had not ended after"],
   ["device_fails", "its device failed: CUDA failure 700"],
 ] as const) {
   test(`${drill}: the last replica's run is answered with 503, and the process ends with 1 and says why`, async () => {

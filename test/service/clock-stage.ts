@@ -64,7 +64,7 @@ export class ClockStage implements AsyncDisposable {
     const settings = { chunkMs: 10_000, signUpOpen: true, drills: new Drills(), providers };
     const log = { info: () => {}, error: () => {} };
     const service = build(settings, { clock, log, store });
-    await beginSeenTime(service.core.clock, store.time);
+    await beginSeenTime(service.core.clock, store.base);
     await expireHolds(store.charges, service.core.clock, log, store.exclusive ? "all" : "overdue");
     await service.llm.owners.start(store.exclusive);
     const { catalog } = service.robot;
@@ -83,14 +83,14 @@ export class ClockStage implements AsyncDisposable {
   async end(how: "stopped" | "killed"): Promise<void> {
     const { clock, lifecycle } = this.service.core;
     lifecycle.cut();
-    if (how === "stopped") await keepSeenTime(clock, this.store.time);
+    if (how === "stopped") await keepSeenTime(clock, this.store.base);
     this.clock.forget();
   }
 
   /** All recurring work, once. */
   async turn(): Promise<void> {
     const { core, robot, runs } = this.service;
-    await keepSeenTime(core.clock, this.store.time);
+    await keepSeenTime(core.clock, this.store.base);
     robot.sessions.sweep();
     await expireHolds(this.store.charges, core.clock, core.log);
     await sweep(runs);

@@ -34,7 +34,7 @@ test("sessions on a lost replica answer 410, those on the other one go on, and c
   expect(await chunk("on-0")).toEqual({ status: 200, code: undefined });
   expect(await chunk("on-1")).toEqual({ status: 200, code: undefined });
   expect(freeSlots()).toBe(2);
-  at.engine.lose(STATEFUL, 0, "a run had not ended after 15000 ms");
+  at.engine.lose(STATEFUL, 0, "an inference had not ended after 15000 ms");
   expect(await chunk("on-0")).toEqual({ status: 410, code: "session_expired" });
   expect((await chunk("on-1")).code).not.toBe("session_expired");
   expect(freeSlots()).toBe(1);
@@ -55,7 +55,7 @@ test("a session whose chunk runs while its replica goes out ends after it", asyn
   const running = chunk("on-0");
   while (at.engine.observations.length === 0) await Bun.sleep(0);
   at.engine.lose(STATEFUL, 0, "its thread ended");
-  at.engine.script.run = async () => at.engine.failure("the replica of the run is out");
+  at.engine.script.run = async () => at.engine.failure("the replica of the inference is out");
   release();
   expect((await running).status).toBe(500);
   at.engine.script.start = async () => {};

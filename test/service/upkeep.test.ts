@@ -45,7 +45,7 @@ test("the time that the service sees pass is kept while it runs: what a kill los
     const store = fakeStore();
     const log = { info: () => {}, error: () => {} };
     const service = build({ chunkMs: 10_000, signUpOpen: false, drills: new Drills() }, { clock, log, store });
-    await beginSeenTime(service.core.clock, store.time);
+    await beginSeenTime(service.core.clock, store.base);
     const upkeep = new Upkeep(service, { ...store, exclusive }, { usageDays: 400, responseDays: 30 });
     const kept = () => Number(store.rows<{ seconds: bigint }>("SELECT seconds FROM seen_time")[0]?.seconds) * 1_000;
     const from = kept();
@@ -57,7 +57,7 @@ test("the time that the service sees pass is kept while it runs: what a kill los
       expect([exclusive, second, lostMs]).toEqual([exclusive, second, exclusive ? (second % 5) * 1_000 : 0]);
     }
     // Another process has seen more.
-    await store.time.timeKeep({ seconds: from / 1_000 + 100 });
+    await store.base.timeKeep({ seconds: from / 1_000 + 100 });
     clock.advance(5_000);
     await Bun.sleep(0);
     expect(service.core.clock.seenMs()).toBe(from + 100_000);

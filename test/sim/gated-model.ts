@@ -31,7 +31,6 @@ export class GatedModel implements Model {
   readonly deviceBytes: Model["deviceBytes"];
   readonly copies: Model["copies"];
   readonly card: Model["card"];
-  readonly frameDecoder: Model["frameDecoder"];
   readonly deviceWeights: Model["deviceWeights"];
   readonly replicas: number;
   readonly slots: number;
@@ -63,7 +62,6 @@ export class GatedModel implements Model {
     this.deviceBytes = inner.deviceBytes;
     this.copies = inner.copies;
     this.card = inner.card;
-    this.frameDecoder = inner.frameDecoder;
     this.deviceWeights = inner.deviceWeights;
     this.replicas = inner.replicas;
     this.slots = inner.slots;

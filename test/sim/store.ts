@@ -123,8 +123,8 @@ export class SimStore {
     return this.current.store.charges;
   }
 
-  get time(): Store["time"] {
-    return this.current.store.time;
+  get base(): Store["base"] {
+    return this.current.store.base;
   }
 
   get robot(): Store["robot"] {

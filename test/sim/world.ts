@@ -109,7 +109,7 @@ export class World {
   /** What the service does again and again: old records are forgotten, holds of dead nodes given back. */
   async upkeep(): Promise<void> {
     const { clock, log } = this.service.core;
-    await keepSeenTime(clock, this.store.time);
+    await keepSeenTime(clock, this.store.base);
     await forgetChunks(this.store.robot, clock, log);
     await expireHolds(this.store.charges, clock, log);
   }
@@ -180,7 +180,7 @@ export class World {
     this.app = publicApp(this.service.http, this.service.surfaces);
     // Before the first request, as `serve` does.
     this.letThrough();
-    const untimed = await beginSeenTime(this.service.core.clock, this.store.time);
+    const untimed = await beginSeenTime(this.service.core.clock, this.store.base);
     assert(!(untimed instanceof StoreDown), "the time that the service has seen is read");
     await this.upkeep();
     this.gateSteps(true);

@@ -1,9 +1,9 @@
 /** A real PostgreSQL server for tests: its own folder, its own port on loopback, gone at the end. */
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
+import { freePort } from "./temporary.ts";
 
 /** Where Debian and others put the server's programs; undefined: there is no server here. */
 const BIN = [...new Bun.Glob("/usr/lib/postgresql/*/bin").scanSync({ cwd: "/", onlyFiles: false, absolute: true })]
@@ -159,14 +159,4 @@ export class PostgresServer implements AsyncDisposable {
     await this.down();
     await rm(this.dir, { recursive: true, force: true });
   }
-}
-
-async function freePort(): Promise<number> {
-  const { promise, resolve } = Promise.withResolvers<number>();
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const address = server.address();
-    const port = typeof address === "object" && address ? address.port : 0;
-    server.close(() => resolve(port));
-  });
-  return await promise;
 }

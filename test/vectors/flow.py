@@ -8,14 +8,10 @@ from observed import (
     INSTRUCTION,
     SEED,
     STEP,
-    embodiment_of,
     flow_times,
     held_latent,
-    is_behind,
     load_image,
-    names_of,
     padded_state,
-    positions_in,
     prompt_tokens,
     read_bundle,
     state_of,
@@ -39,24 +35,19 @@ def time_condition(w, t, arch):
     return swish(w.dense("expert.time_out", swish(w.dense("expert.time_in", embedded))))
 
 
-def velocity(w, x_t, t, cache, arch, state=None, first=None, embodiment=None, held=None):
-    """v(x_t, t) [rows, action width]: rows stand after the valid prefix, or from position `first` on, and see all of it and each other. A
-    state that the prompt does not hold stands before them as one more row, or behind them. An embodiment is added to all of these. `held`
-    are, on a model whose chunks continue rows, the number of these and their time, which the state's row has too."""
+def velocity(w, x_t, t, cache, arch, state=None, held=None):
+    """v(x_t, t) [rows, action width]: rows stand after the valid prefix and see all of it and each other. A state that the prompt does not
+    hold stands before them as one more row. `held` are, on a model whose chunks continue rows, the number of these and their time, which the state's row has too."""
     size, width = arch["language"], arch["expert"]["width"]
-    behind = is_behind(arch.get("inputs", {}))
     times = [t] * len(x_t) if held is None else [held[1]] * held[0] + [t] * (len(x_t) - held[0])
     if state is not None:
-        own = [t if held is None else held[1]]
-        times = times + own if behind else own + times
+        times = [t if held is None else held[1]] + times
     conditions = np.array([time_condition(w, each, arch) for each in times])
     x = w.dense("expert.action_in", x_t)
     if state is not None:
         token = w.dense("expert.state_in", state)[None]
-        x = np.concatenate([x, token] if behind else [token, x])
-    if embodiment is not None:
-        x = x + w["expert.embodiments"][embodiment]
-    positions = row_positions(len(cache[0][0][0]) if first is None else first, len(x))
+        x = np.concatenate([token, x])
+    positions = row_positions(len(cache[0][0][0]), len(x))
     for layer, (past_keys, past_values) in enumerate(cache):
         name = f"expert.blocks.{layer}"
         parts = w.dense(f"{name}.adaptive", conditions).reshape(len(x), 6, width)
@@ -71,7 +62,7 @@ def velocity(w, x_t, t, cache, arch, state=None, first=None, embodiment=None, he
         x = x + gate2 * mlp(w, name, rms(x) * scale2 + shift2)
     scale, shift = w.dense("expert.final.adaptive", conditions).reshape(len(x), 2, width).transpose(1, 0, 2)
     done = rms(x) * scale + shift
-    return w.dense("expert.action_out", done[: len(x_t)] if behind else done[-len(x_t) :])
+    return w.dense("expert.action_out", done[-len(x_t) :])
 
 
 def slant(x, facts):
@@ -99,15 +90,13 @@ def compute_latent(bundle, frames, arch, noise_of=None, prefix=(), step=STEP, se
     inputs = arch.get("inputs", {})
     per_camera = len(frames) // len(facts["cameras"])
     images = [
-        load_image(frame, facts, name)
-        for name, camera in zip(names_of(facts, inputs), views_of(facts, inputs))
+        load_image(frame, facts)
+        for camera in views_of(facts, inputs)
         if camera is not None
         for frame in frames[camera * per_camera : (camera + 1) * per_camera]
     ]
     prefill, denoise = (Weights(bundle / facts["graphs"][graph]["file"], columns_of(arch)) for graph in ("prefill", "denoise"))
-    positions, first = positions_in(facts, inputs, len(ids))
-    cache = prefix_cache(prefill, images, ids, arch, positions)
-    embodiment = embodiment_of(inputs)
+    cache = prefix_cache(prefill, images, ids, arch)
     told = any(part["kind"] in ("state_tokens", "template") for part in facts["prompt"]["parts"])
 
     action = facts["action"]
@@ -118,6 +107,6 @@ def compute_latent(bundle, frames, arch, noise_of=None, prefix=(), step=STEP, se
     for t, after in zip(times, times[1:]):
         x[: len(kept)] = kept
         own = None if told else padded_state(state, facts, norm)
-        x = x + (after - t) * velocity(denoise, x, told_time(t, inputs), cache, arch, own, first, embodiment, held)
+        x = x + (after - t) * velocity(denoise, x, told_time(t, inputs), cache, arch, own, held)
     x[: len(kept)] = kept
     return x

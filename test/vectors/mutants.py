@@ -40,10 +40,6 @@ def causal(queries, keys, values, size):
     return np.concatenate(out, axis=1)
 
 
-def other_positions(facts, inputs, words, right=observed.positions_in):
-    return right(facts, inputs | {"position_ids": "valid" if inputs["position_ids"] == "all" else "all"}, words)
-
-
 MUTANTS = {
     "padding is seen": {"prompt_tokens": padded},
     "attention is causal": {"grouped_attention": causal},
@@ -60,14 +56,13 @@ MUTANTS = {
 INPUT_MUTANTS = {
     "time_buckets": {"time is not rounded down": {"told_time": lambda t, inputs: float(np.float32(t))}},
     "views": {"views the other way round": {"views_of": lambda facts, inputs, right=observed.views_of: right(facts, inputs)[::-1]}},
-    "position_ids": {"the other tokens are counted": {"positions_in": other_positions}},
-    "embodiment": {"another embodiment": {"embodiment_of": lambda inputs: inputs["embodiment"]["id"] - 1}},
-    "action_prefix": {
-        "the prefix is absolute": {"held_latent": lambda prefix, state, facts, norm, right=observed.held_latent: right(prefix, [0.0] * len(state), facts, norm)},
-        "the prefix has the time of the rows": {"velocity": lambda *given, right=flow.velocity: right(*given[:-1], None)},
-        "one row of it too few": {"velocity": lambda *given, right=flow.velocity: right(*given[:-1], (given[-1][0] - 1, given[-1][1]))},
-    },
-    "state": {"state before the rows": {"is_behind": lambda inputs: False}},
+}
+
+# Of bundles whose chunks continue rows.
+PREFIX_MUTANTS = {
+    "the prefix is absolute": {"held_latent": lambda prefix, state, facts, norm, right=observed.held_latent: right(prefix, [0.0] * len(state), facts, norm)},
+    "the prefix has the time of the rows": {"velocity": lambda *given, right=flow.velocity: right(*given[:-1], None)},
+    "one row of it too few": {"velocity": lambda *given, right=flow.velocity: right(*given[:-1], (given[-1][0] - 1, given[-1][1]))},
 }
 
 
@@ -75,7 +70,7 @@ def mutants(bundle, frames, arch, rows, tolerance, prefix, seed):
     """Computes the chunk, the one with a prefix if there is one, with one mistake at a time; 0 when each of them would be noticed."""
     missed = 0
     own = [mutants for key, mutants in INPUT_MUTANTS.items() if key in arch.get("inputs", {})]
-    for name, changes in [pair for mutants in [MUTANTS, *own] for pair in mutants.items()]:
+    for name, changes in [pair for mutants in [MUTANTS, *own, PREFIX_MUTANTS if prefix else {}] for pair in mutants.items()]:
         step = observed.STEP + 1 if prefix else observed.STEP
         with changed(changes):
             wrong, _ = flow.compute_chunk(bundle, frames, arch, prefix=prefix, step=step, seed=seed)

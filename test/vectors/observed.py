@@ -54,16 +54,9 @@ def draw_frames(folder, cameras, moment=0):
     return names
 
 
-def picture_of(camera, facts):
-    """What the manifest says of a camera's pictures."""
-    view = next((view for view in facts.get("views", []) if view["camera"] == camera), {})
-    usual = {key: value for key, value in facts["image"].items() if key != "place" or "resize" not in view}
-    return usual | view
-
-
-def load_image(path, facts, camera=None):
+def load_image(path, facts):
     """[3, height, width]: brought to size with Pillow's antialiased bilinear, scaled to 0..1, normalised per channel."""
-    spec = picture_of(camera, facts)
+    spec = facts["image"]
     size, bilinear = (spec["width"], spec["height"]), Image.Resampling.BILINEAR
     with Image.open(path) as picture:
         rgb = picture.convert("RGB")
@@ -123,37 +116,10 @@ def held_latent(prefix, state, facts, norm):
     return latent
 
 
-def names_of(facts, inputs):
-    """The policy's views in its order."""
-    return inputs.get("views", facts["cameras"])
-
-
 def views_of(facts, inputs):
-    """The same, each with the place of its camera among the model's, or None."""
+    """The policy's views in its order, each as the place of its camera among the model's, or None."""
     cameras = facts["cameras"]
-    return [cameras.index(view) if view in cameras else None for view in names_of(facts, inputs)]
-
-
-def positions_in(facts, inputs, words):
-    """Positions of the prefix's valid tokens, `words` of them words, and of the first row behind it. Where all are counted, masked views and
-    padding have positions too."""
-    valid = []
-    for name, view in zip(names_of(facts, inputs), views_of(facts, inputs)):
-        valid += [view is not None] * (picture_of(name, facts)["tokens"] * facts["frames"]["later"])
-    if inputs.get("position_ids") != "all":
-        seen = sum(valid)
-        return list(range(seen + words)), seen + words
-    seen = [place for place, is_seen in enumerate(valid) if is_seen]
-    return seen + [len(valid) + i for i in range(words)], len(valid) + facts["prompt"]["tokens_max"]
-
-
-def embodiment_of(inputs):
-    return inputs.get("embodiment", {}).get("id")
-
-
-def is_behind(inputs):
-    """Whether the state's token stands behind the rows."""
-    return inputs.get("state") == "behind"
+    return [cameras.index(view) if view in cameras else None for view in inputs.get("views", cameras)]
 
 
 def told_time(t, inputs):

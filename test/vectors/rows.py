@@ -1,7 +1,6 @@
 """State and rows of a model in NumPy, float64: what stands between the wire and the graphs, from the words of the manifest.
 
-Independent of native/src: rigid transforms are matrices of 4 x 4, a quaternion turns the axes by Hamilton's product, and the quaternion of
-a matrix is an eigenvector (Bar-Itzhack 2000). Run alone, it writes `rows/cases.json`, which native/tests/rows.rs compares the engine with:
+Independent of native/src. Run alone, it writes `rows/cases.json`, which native/tests/rows.rs compares the engine with:
 
     python3 test/vectors/rows.py            # writes
     python3 test/vectors/rows.py --check    # compares, writes nothing
@@ -58,77 +57,12 @@ def matrix_of_columns(six):
     return np.stack([first, second, np.cross(first, second)], axis=1)
 
 
-def hamilton(a, b):
-    """w, x, y, z."""
-    scalar = a[0] * b[0] - a[1:].dot(b[1:])
-    return np.concatenate([[scalar], a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])])
-
-
-def matrix_of_quaternion(q):
-    q = np.array(q, dtype=np.float64) / np.linalg.norm(q)
-    back = q * [1, -1, -1, -1]
-    return np.stack([hamilton(hamilton(q, np.concatenate([[0], axis])), back)[1:] for axis in np.eye(3)], axis=1)
-
-
-def quaternion_of_matrix(m):
-    """w, x, y, z of either sign."""
-    k = np.array([
-        [m[0, 0] - m[1, 1] - m[2, 2], m[1, 0] + m[0, 1], m[2, 0] + m[0, 2], m[2, 1] - m[1, 2]],
-        [m[1, 0] + m[0, 1], m[1, 1] - m[0, 0] - m[2, 2], m[2, 1] + m[1, 2], m[0, 2] - m[2, 0]],
-        [m[2, 0] + m[0, 2], m[2, 1] + m[1, 2], m[2, 2] - m[0, 0] - m[1, 1], m[1, 0] - m[0, 1]],
-        [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1], m[0, 0] + m[1, 1] + m[2, 2]],
-    ])
-    _, vectors = np.linalg.eigh(k / 3)
-    x, y, z, w = vectors[:, -1]
-    return np.array([w, x, y, z])
-
-
-def numbers_of(form):
-    return 4 if form.startswith("quaternion") else 6
-
-
-def matrix_of(form, values):
-    if form == "rotation6d_rows":
-        return matrix_of_columns(values).T
-    if form == "quaternion_wxyz":
-        return matrix_of_quaternion(values)
-    if form == "quaternion_xyzw":
-        return matrix_of_quaternion(np.roll(values, 1))
-    return matrix_of_columns(values)
-
-
-def form_of(form, matrix, near):
-    if form == "rotation6d_rows":
-        return matrix[:2].reshape(6)
-    q = quaternion_of_matrix(matrix)
-    q = q if form == "quaternion_wxyz" else np.roll(q, -1)
-    near = near or ([1, 0, 0, 0] if form == "quaternion_wxyz" else [0, 0, 0, 1])
-    return -q if q.dot(near) < 0 else q
-
-
 # --- state and rows -------------------------------------------------------------------------------------------------------------
 
 
 def normal_state(state, facts, norm):
-    """The policy's values, normalised."""
-    columns = facts["state"]["columns"]
-    rotations = {one["at"]: one for one in facts["state"].get("rotations", [])}
-    values, column = [], 0
-    while column < len(columns):
-        one = rotations.get(column)
-        if one is None:
-            told = [state[column]]
-        else:
-            told = form_of(one["form"], matrix_of_columns(state[column : column + 6]), one.get("near"))
-        values += [normalise(value, columns[column + i], norm["state"], column + i) for i, value in enumerate(told)]
-        column += 1 if one is None else 6
-    return values
-
-
-def transform(position, rotation):
-    whole = np.eye(4)
-    whole[:3, :3], whole[:3, 3] = rotation, position
-    return whole
+    """The model's values, normalised."""
+    return [normalise(value, spec, norm["state"], column) for column, (value, spec) in enumerate(zip(state, facts["state"]["columns"]))]
 
 
 def robot_rows(x, state, facts, norm):
@@ -136,34 +70,15 @@ def robot_rows(x, state, facts, norm):
     action = facts["action"]
     columns = action["columns"]
     state = [float(np.float32(value)) for value in state]
-    forms = {one["at"]: one["form"] for one in action.get("rotations", [])}
     least, most = [spec["min"] for spec in columns], [spec["max"] for spec in columns]
     rows, clamped = [], 0
     for number, latent in enumerate(x):
-        row, matrices, place, column = np.zeros(len(columns)), {}, 0, 0
-        while column < len(columns):
-            form = forms.get(column)
-            count, wide = (1, 1) if form is None else (numbers_of(form), 6)
-            for i in range(count):
-                row[column + i] = unnormalise(latent[place + i], columns[column + i], norm["action"], column + i, number)
-            place, column = place + count, column + wide
+        row = np.array([unnormalise(latent[column], spec, norm["action"], column, number) for column, spec in enumerate(columns)])
         for column, spec in enumerate(columns):
-            start = spec["relative_to"]
-            if spec.get("velocity"):
-                row[column] = row[column] / action["hz"] + (rows[-1][column] if rows else state[start])
-            elif start is not None:
-                row[column] += state[start]
+            if spec["relative_to"] is not None:
+                row[column] += state[spec["relative_to"]]
         for start in action["rotation6d"]:
-            form = forms.get(start, "rotation6d")
-            matrices[start] = matrix_of(form, row[start : start + numbers_of(form)])
-        for pose in action.get("poses", []):
-            at, turned = pose["state_position"], pose["state_rotation"]
-            current = transform(state[at : at + 3], matrix_of_columns(state[turned : turned + 6]))
-            p, r = pose["position"], pose["rotation"]
-            whole = current @ transform(row[p : p + 3], matrices[r])
-            row[p : p + 3], matrices[r] = whole[:3, 3], whole[:3, :3]
-        for start, matrix in matrices.items():
-            row[start : start + 6] = matrix[:, :2].T.reshape(6)
+            row[start : start + 6] = matrix_of_columns(row[start : start + 6])[:, :2].T.reshape(6)
         inside = row.clip(least, most)
         clamped += int((inside != row).sum())
         rows.append(inside)
@@ -172,33 +87,17 @@ def robot_rows(x, state, facts, norm):
 
 # --- cases ----------------------------------------------------------------------------------------------------------------------
 
-FORMS = ["rotation6d", "rotation6d_rows", "quaternion_wxyz", "quaternion_xyzw"]
-
 
 def cases():
-    """Two arms, position, rotation and gripper, in every form, absolute and relative to the state's pose; and velocities."""
+    """Two arms, position, rotation and gripper, with statistics of each row and clips."""
     draw = np.random.default_rng(17)
     names = [f"{side}_{name}" for side in ("left", "right") for name in ("x", "y", "z", "a", "b", "c", "d", "e", "f", "grip")]
-    for form in FORMS:
-        for relative in (False, True):
-            spec = lambda i: {"norm": "none"} if i % 10 in range(3, 9) else {"norm": "min_max", "epsilon": 0, "clip": {"min": -1, "max": 1}}
-            columns = [spec(i) | {"name": name, "relative_to": None, "min": -1.5, "max": 1.5} for i, name in enumerate(names)]
-            other = [] if form == "rotation6d" else [{"at": at, "form": form} for at in (3, 13)]
-            poses = [{"position": p, "rotation": p + 3, "state_position": p, "state_rotation": p + 3} for p in (0, 10)] if relative else []
-            rows, width = 5, 20 - (4 if numbers_of(form) == 4 else 0)
-            action = {"rows": rows, "hz": 30, "width": width + 1, "columns": columns, "rotation6d": [3, 13], "out_of_range": "clamp"}
-            action |= ({"rotations": other} if other else {}) | ({"poses": poses} if poses else {})
-            table = lambda low, high: draw.uniform(low, high, (rows, 20)).round(3).tolist()
-            latent = draw.normal(0, 0.6, (rows, width + 1)).round(4)
-            yield f"{form}, {'relative' if relative else 'absolute'}", action, {"min": table(-0.6, -0.2), "max": table(0.2, 0.6)}, latent
-    columns = [{"norm": "mean_std", "name": f"joint_{i}", "relative_to": i, "min": -1.5, "max": 1.5} for i in range(4)]
-    for column in columns[:3]:
-        column["velocity"] = True
-    action = {"rows": 12, "hz": 10, "width": 4, "columns": columns, "rotation6d": [], "out_of_range": "clamp"}
-    latent = draw.normal(0.5, 1, (12, 4)).round(4)
-    # One that runs into its end, stays there, and comes back as soon as its velocity turns.
-    latent[:, 1] = [5, 5, 5, 5, 5, 5, -1, -1, -1, 2, 2, 2]
-    yield "velocities", action, {"mean": [0.1, 0, -0.2, 0.3], "std": [1, 0.9, 2, 0.1]}, latent
+    spec = lambda i: {"norm": "none"} if i % 10 in range(3, 9) else {"norm": "min_max", "epsilon": 0, "clip": {"min": -1, "max": 1}}
+    columns = [spec(i) | {"name": name, "relative_to": None, "min": -1.5, "max": 1.5} for i, name in enumerate(names)]
+    action = {"rows": 5, "hz": 30, "width": 21, "columns": columns, "rotation6d": [3, 13], "out_of_range": "clamp"}
+    table = lambda low, high: draw.uniform(low, high, (5, 20)).round(3).tolist()
+    latent = draw.normal(0, 0.6, (5, 21)).round(4)
+    yield "rotation6d, absolute", action, {"min": table(-0.6, -0.2), "max": table(0.2, 0.6)}, latent
 
 
 def written():
@@ -206,15 +105,9 @@ def written():
     state = np.concatenate([draw.uniform(-0.4, 0.4, 3), [0.6, 0.9, 0.1, -0.7, 0.5, 0.2], [0.3]] * 2)
     state[10:19] = np.concatenate([draw.uniform(-0.4, 0.4, 3), [-0.2, 0.1, -0.9, 0.4, -0.8, 0.3]])
     state = [float(np.float32(value)) for value in state.round(4)]
-    facts = {"columns": [{"name": f"s{i}", "norm": "none"} for i in range(20)], "width": 20}
-    near = {"quaternion_wxyz": [0, 0.2, -1, 0], "quaternion_xyzw": None, "rotation6d_rows": None}
-    read = [
-        {"rotations": [{"at": 3, "form": form} | ({"near": near[form]} if near[form] else {}), {"at": 13, "form": form}]} for form in FORMS[1:]
-    ]
     return {
         "provenance": f"test/vectors/rows.py, float64, numpy {np.__version__}",
         "state": state,
-        "read": [one | {"expected": normal_state(state, {"state": facts | one}, {"state": {}})} for one in read],
         "rows": [
             {"name": name, "action": action, "stats": stats, "latent": latent.tolist()}
             | dict(zip(("expected", "clamped"), robot_rows(latent, state, {"action": action}, {"action": stats})))
@@ -229,7 +122,7 @@ def main():
     if "--check" in sys.argv:
         return 0 if json.loads(path.read_text()) == whole else 1
     path.parent.mkdir(exist_ok=True)
-    lines = {name: [json.dumps(case) for case in whole.pop(name)] for name in ("read", "rows")}
+    lines = {name: [json.dumps(case) for case in whole.pop(name)] for name in ("rows",)}
     tail = ",\n".join(f'"{name}": [\n' + ",\n".join(cases) + "\n]" for name, cases in lines.items())
     path.write_text(json.dumps(whole)[:-1] + ",\n" + tail + "}\n")
     return 0

@@ -46,9 +46,7 @@ def see(w, image, arch):
     for top in range(0, image.shape[1], patch):
         for left in range(0, image.shape[2], patch):
             tokens.append((kernel * image[None, :, top : top + patch, left : left + patch]).sum(axis=(1, 2, 3)) + bias)
-    # Of a size beside the usual one, the tower has other positions.
-    own = f"vision.positions {image.shape[2]}x{image.shape[1]}"
-    x = np.array(tokens) + w[own if own in w else "vision.positions"]
+    x = np.array(tokens) + w["vision.positions"]
     head_dim = size["width"] // size["heads"]
     for layer in range(size["layers"]):
         name = f"vision.blocks.{layer}"
@@ -92,12 +90,12 @@ def grouped_attention(queries, keys, values, size):
     return np.concatenate(out, axis=1)
 
 
-def prefix_cache(w, images, ids, arch, positions=None):
+def prefix_cache(w, images, ids, arch):
     """Per layer (keys, values), each a list over key-value heads of [valid tokens, head_dim]. Padding never enters: only valid tokens
-    are computed here, at positions 0, 1, 2 … or at those given."""
+    are computed here, at positions 0, 1, 2 …"""
     size = arch["language"]
     x = np.concatenate([see(w, image, arch) for image in images] + [w["language.embedding"][ids]])
-    positions = range(len(x)) if positions is None else positions
+    positions = range(len(x))
     cache = []
     for layer in range(size["layers"]):
         name = f"language.blocks.{layer}"

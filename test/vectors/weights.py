@@ -8,7 +8,7 @@ from onnx import numpy_helper
 
 
 class Weights:
-    """Initialisers of one graph as float64, by name; int8 ones times the scales of their columns, float8 ones times that of the matrix.
+    """Initialisers of one graph as float64, by name; int8 ones times the scales of their columns.
     Those in a weight file are mapped: each is widened when it is asked for, so that a model of gigabytes fits. `sizes` are the columns of matrices that may stand side by side."""
 
     def __init__(self, path, sizes=None):

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde::de::IgnoredAny;
-use tendon_fuzzed::body::scan::{Fault, Form, Found, Rules, scan};
+use tendon_fuzzed::http::body::scan::{Fault, Form, Rules, ScanResult, scan};
 
 /// Of `serde_json`, which must not be the first to refuse.
 const DEPTH_MAX: usize = 32;
@@ -24,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
         image_bytes_max: [0, 8, 4096][usize::from(choice / 16 % 3)],
         texts: choice >= 128,
     };
-    let mut found = Found::default();
+    let mut found = ScanResult::default();
     let outcome = scan(body, rules, &mut found);
     let text = body.strip_prefix(MARK).unwrap_or(body);
     let is_json = std::str::from_utf8(text).is_ok() && serde_json::from_slice::<IgnoredAny>(text).is_ok();
@@ -41,7 +41,7 @@ fuzz_target!(|input: &[u8]| {
         "the skeleton is no JSON"
     );
     // A skeleton is scanned to the same skeleton where nothing is too long for it: only placeholders are strings of the table then.
-    let mut again = Found::default();
+    let mut again = ScanResult::default();
     let wide = Rules { string_bytes_max: LONG, escaped_bytes_max: LONG, texts: true, ..rules };
     assert_eq!(scan(&found.skeleton, wide, &mut again), Ok(()), "the skeleton has other bounds");
     for text in &found.table {

@@ -8,9 +8,9 @@ use std::ffi::c_void;
 use std::path::Path;
 use std::sync::OnceLock;
 use tendon_fuzzed::abi::frames::*;
-use tendon_fuzzed::abi::runs::*;
+use tendon_fuzzed::abi::inferences::*;
 use tendon_fuzzed::abi::*;
-use tendon_fuzzed::layout::{ABI_VERSION, CONSTANTS, MODELS_MAX, MemoryState, OpenOptions, Stats};
+use tendon_fuzzed::core::layout::{ABI_VERSION, CONSTANTS, MODELS_MAX, MemoryState, OpenOptions, Stats};
 
 const CHUNKS_MAX: u32 = 5;
 const TEXT_BYTES: usize = 600;

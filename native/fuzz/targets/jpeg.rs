@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::cell::RefCell;
 use std::path::Path;
-use tendon_fuzzed::jpeg::{Decoder, Library, inspect};
+use tendon_fuzzed::image::jpeg::{Decoder, Library, inspect};
 
 /// Larger pictures only take longer.
 const PIXELS_MAX: usize = 512 * 512;

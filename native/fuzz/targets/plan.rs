@@ -1,5 +1,5 @@
 //! Load plans of three small models on `echo`, and changes of what is in them: one without episode memory, one with it, and one whose rows
-//! have poses and rotations. Graphs are not opened there: of their ports is reached what reads the manifest.
+//! have a rotation. Graphs are not opened there: of their ports is reached what reads the manifest.
 
 use serde_json::{Value, json};
 
@@ -59,15 +59,8 @@ fn values() -> [Value; 16] {
 }
 
 /// What a manifest need not have, and what ports are: the object, the field, and values of it as JSON, right ones and wrong ones.
-const FIELDS: [(&str, &str, &str); 44] = [
+const FIELDS: [(&str, &str, &str); 36] = [
     ("", "compute", r#"["f16", "bf16", "f32", "i64", "f64", null, 1]"#),
-    (
-        "",
-        "views",
-        r#"[[{"camera": "top", "width": 16, "height": 4, "tokens": 8}], [{"camera": "top", "width": 4, "height": 4, "resize": "crop",
-        "place": "centre", "tokens": 1}], [{"camera": "none", "width": 4, "height": 4, "tokens": 1}], [{"camera": "top", "width": 0, "height": 4,
-        "tokens": 0}], [{}], 3]"#,
-    ),
     ("", "weight_files", r#"[["w.bin"], ["norm.json"], [1], "w.bin"]"#),
     ("/image", "place", r#"["top_left", "centre", "bottom_right", "left", 1]"#),
     ("/image", "resize", r#"["pad", "stretch", "crop", "none"]"#),
@@ -79,36 +72,14 @@ const FIELDS: [(&str, &str, &str); 44] = [
         "base": 4294967295, "bins": 0}], [{"kind": "template", "text": "{instruction} {state}", "bins": 1}], [{"kind": "template", "text": "{",
         "bins": 4294967295}], [{"kind": "poem"}]]"#,
     ),
-    (
-        "/state",
-        "rotations",
-        r#"[[], [{"at": 0, "form": "quaternion_wxyz"}], [{"at": 3, "form": "quaternion_xyzw", "near": [0, 0, 0, 1]}], [{"at": 3,
-        "form": "quaternion_xyzw", "near": [0, 0, 0, 0]}], [{"at": 3, "form": "rotation6d_rows"}, {"at": 4, "form": "quaternion_wxyz"}], [{"at":
-        18446744073709551615, "form": "rotation6d_rows"}], [{"at": 3, "form": "euler"}]]"#,
-    ),
     ("/state/columns/0", "norm", r#"["none", "quantile", "mean_std", "min_max", "log"]"#),
     ("/state/columns/0", "clip", r#"[{"min": -1, "max": 1}, {"min": 1, "max": -1}, {"min": 0}, 1]"#),
     ("/state/columns/0", "epsilon", r#"[0, 1e-8, -1, 1e308, "x"]"#),
     ("/action", "prefix", r#"[0, 1, 2, 3, 64, 18446744073709551615, -1]"#),
-    ("/action", "hz", r#"[0, 1, 50, 4294967295, -1]"#),
     ("/action", "rotation6d", r#"[[], [0], [3], [3, 4], [0, 6], [18446744073709551615]]"#),
-    (
-        "/action",
-        "rotations",
-        r#"[[], [{"at": 3, "form": "quaternion_wxyz"}], [{"at": 3, "form": "rotation6d_rows"}, {"at": 3, "form":
-        "rotation6d_rows"}], [{"at": 0, "form": "quaternion_xyzw"}], [{"at": 18446744073709551615, "form": "quaternion_xyzw"}]]"#,
-    ),
-    (
-        "/action",
-        "poses",
-        r#"[[], [{"position": 0, "rotation": 3, "state_position": 0, "state_rotation": 3}], [{"position": 3, "rotation": 3,
-        "state_position": 3, "state_rotation": 0}], [{"position": 18446744073709551615, "rotation": 3, "state_position": 0, "state_rotation":
-        18446744073709551615}], [{}]]"#,
-    ),
     ("/action", "out_of_range", r#"["clamp", "fail", "wrap"]"#),
     ("/action/columns/0", "norm", r#"["none", "quantile", "mean_std", "min_max", "log"]"#),
     ("/action/columns/0", "clip", r#"[{"min": -1, "max": 1}, {"min": 1, "max": -1}, null]"#),
-    ("/action/columns/0", "velocity", r#"[true, false, 1]"#),
     ("/action/columns/0", "relative_to", r#"[0, 1, 8, 9, null]"#),
     ("/action/columns/0", "max_step", r#"[0.5, 0, -1, 1e308, null]"#),
     ("/graphs/prefill/inputs/0", "role", ROLES),
@@ -118,8 +89,6 @@ const FIELDS: [(&str, &str, &str); 44] = [
     ("/graphs/prefill/inputs/1", "role", ROLES),
     ("/graphs/prefill/inputs/1", "dtype", DTYPES),
     ("/graphs/prefill/inputs/1", "shape", SHAPES),
-    ("/graphs/prefill/inputs/1", "values", r#"[[1], [true, false], [1e308], [], ["x"], 1]"#),
-    ("/graphs/prefill/inputs/1", "counts", r#"["all", "valid", "none"]"#),
     ("/graphs/prefill/inputs/1", "cameras", r#"[["top"], ["right"], []]"#),
     ("/graphs/prefill/outputs/0", "role", ROLES),
     ("/graphs/prefill/outputs/0", "dtype", DTYPES),
@@ -135,8 +104,8 @@ const FIELDS: [(&str, &str, &str); 44] = [
     ("/graphs/denoise/outputs/0", "role", ROLES),
 ];
 
-const ROLES: &str = r#"["images", "tokens", "token_mask", "image_mask", "prefix_mask", "prefix_length", "position_ids", "constant", "state",
-    "latent", "video_latent", "time", "action_prefix_mask", "action_prefix_length", "cache", "block", "block_length", "memory", "memory_length",
+const ROLES: &str = r#"["images", "tokens", "token_mask", "image_mask", "constant", "state",
+    "latent", "video_latent", "time", "cache", "block", "block_length", "memory", "memory_length",
     "velocity", "video_velocity", "timestep"]"#;
 const DTYPES: &str = r#"["f32", "f16", "bf16", "i32", "i64", "u8", "bool", "f64"]"#;
 const SHAPES: &str = r#"[[], [1], ["batch", "prompt"], ["batch", "prefix"], ["batch", 2, 3, 8, 8], [1, 8, 8, 3], [1, 8, 2], [1, 8, 0], [2, 8, 2],
@@ -144,7 +113,7 @@ const SHAPES: &str = r#"[[], [1], ["batch", "prompt"], ["batch", "prefix"], ["ba
 
 /// A plan, and whether nothing of it is changed; `next` gives bytes to choose by.
 pub fn plan(mut next: impl FnMut() -> usize) -> (String, bool) {
-    let kind = [Kind::Plain, Kind::Memory, Kind::Posed][next() % 3];
+    let kind = [Kind::Plain, Kind::Memory, Kind::Turned][next() % 3];
     let mut plan = base(kind);
     plan["replicas"] = json!(1 + next() % 2);
     let changes = next() % 4;
@@ -169,13 +138,13 @@ pub fn plan(mut next: impl FnMut() -> usize) -> (String, bool) {
 enum Kind {
     Plain,
     Memory,
-    /// Rows of a position and a rotation, relative to those of the state.
-    Posed,
+    /// Rows with a rotation.
+    Turned,
 }
 
 fn base(kind: Kind) -> Value {
     let file = |name: &str| format!("{}/bundle/{name}", env!("CARGO_MANIFEST_DIR"));
-    let (memory, posed) = (kind == Kind::Memory, kind == Kind::Posed);
+    let (memory, turned) = (kind == Kind::Memory, kind == Kind::Turned);
     let port = |name: &str, role: &str, dtype: &str, shape: Value| json!({ "name": name, "role": role, "from": null, "dtype": dtype, "shape": shape });
     let cache = || {
         if memory {
@@ -196,16 +165,11 @@ fn base(kind: Kind) -> Value {
         "inputs": [cache(), port("t", "time", "f32", json!([1])), port("x_t", "latent", "f32", json!(["batch", 3, 2]))],
         "outputs": [port("v_t", "velocity", "f32", json!(["batch", 3, 2]))],
     });
-    let column = json!({ "name": "j", "norm": "quantile", "relative_to": if posed { Value::Null } else { json!(0) }, "min": -1.0, "max": 1.0, "max_jump": 2.0 });
-    let columns = if posed { 9 } else { 2 };
+    let column = json!({ "name": "j", "norm": "quantile", "relative_to": if turned { Value::Null } else { json!(0) }, "min": -1.0, "max": 1.0, "max_jump": 2.0 });
+    let columns = if turned { 9 } else { 2 };
     let states: Vec<Value> = (0..columns)
         .map(|at| json!({ "name": format!("s{at}"), "norm": if at == 0 { "quantile" } else { "mean_std" } }))
         .collect();
-    let (turned, moved) = (
-        json!([{ "at": 3, "form": "quaternion_xyzw" }]),
-        json!([{ "position": 0, "rotation": 3, "state_position": 0, "state_rotation": 3 }]),
-    );
-    let only = |value: &Value| if posed { value.clone() } else { json!([]) };
     json!({
         "device": "echo",
         "replicas": 1,
@@ -214,7 +178,7 @@ fn base(kind: Kind) -> Value {
         "slots": SLOTS,
         "files": {
             "tokenizer.json": file("tokenizer.json"),
-            "norm.json": file(if posed { "poses.json" } else { "norm.json" }),
+            "norm.json": file(if turned { "rotation.json" } else { "norm.json" }),
             "a.onnx": "/nonexistent", "b.onnx": "/nonexistent", "c.onnx": "/nonexistent",
         },
         "manifest": {
@@ -224,11 +188,11 @@ fn base(kind: Kind) -> Value {
             "image": {
                 "width": 8, "height": 8, "resize": "pad", "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5], "tokens": 4,
             },
-            "state": { "columns": states, "rotations": only(&turned), "width": columns },
+            "state": { "columns": states, "width": columns },
             "prompt": { "tokens_max": 8, "pad_id": 0, "parts": [{ "kind": "instruction" }] },
             "action": {
-                "rows": 3, "hz": 10, "width": columns, "columns": vec![column; columns], "prefix": if posed { 0 } else { 2 },
-                "rotation6d": only(&json!([3])), "rotations": only(&turned), "poses": only(&moved), "out_of_range": "clamp",
+                "rows": 3, "width": columns, "columns": vec![column; columns], "prefix": 2,
+                "rotation6d": if turned { json!([3]) } else { json!([]) }, "out_of_range": "clamp",
             },
             "flow": { "t_start": 0.0, "t_end": 1.0, "steps": 4, "shift": 1.0 },
             "guidance": null,

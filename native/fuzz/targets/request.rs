@@ -1,6 +1,6 @@
 //! Requests for observations, without their frames.
 
-use tendon_fuzzed::layout::{NO_SLOT, NO_STEP, ObserveRequest};
+use tendon_fuzzed::core::layout::{NO_SLOT, NO_STEP, ObserveRequest};
 
 /// Those of `Fault` that neither hang nor panic: the fuzzer ends with a panic, caught or not.
 const FAULTS: [u32; 4] = [0, 3, 4, 6];

@@ -1,21 +1,15 @@
-//! Compiles the engine's queue, tickets and running batch with loom's primitives, and explores how threads may interleave in them.
+//! Compiles the engine's queue, tickets and active batch with loom's primitives, and explores how threads may interleave in them.
 //!
-//! `cargo test --release -p tendon-interleavings`; `cargo test --workspace` has it too. A crate of its own, so that the engine's
-//! many dependencies are not built a second time with another flag.
+//! `cargo test --release -p tendon-interleavings`; `cargo test --workspace` includes it. It is a crate apart, so that the engine's
+//! dependencies are not built a second time with another flag.
 
-// Nothing of it is built but by its tests.
+// Only its tests are built.
 #![cfg(test)]
-// What the tests do not call, the engine does.
+// The engine calls what the tests do not.
 #![allow(dead_code)]
 
-#[path = "../../src/frame/state.rs"]
+mod core;
+#[path = "../../src/image/frame/state.rs"]
 mod frame;
-#[path = "../../src/queue.rs"]
-mod queue;
-#[path = "../../src/running.rs"]
-mod running;
-mod sync;
-#[path = "../../src/ticket.rs"]
-mod ticket;
 
 mod tests;

@@ -1,9 +1,9 @@
 //! Each test is run once per interleaving of its threads.
 
-use crate::frame::{Dropped, State, Told};
-use crate::queue::Queue;
-use crate::running::{Running, Stop};
-use crate::ticket::{FREE, Kind, Ticket, Word};
+use crate::core::active_batch::{Running, Stop};
+use crate::core::queue::Queue;
+use crate::core::ticket::{FREE, Kind, Ticket, Word};
+use crate::frame::{Dropped, Listener, State};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 use std::sync::Arc as Plain;
@@ -55,21 +55,21 @@ fn a_late_thread_never_reaches_the_slots_next_user() {
 fn nothing_is_written_to_a_run_after_its_end() {
     loom::model(|| {
         let (word, ticket) = slot();
-        let job = loom::sync::Arc::new(crate::sync::Mutex::new(0));
+        let job = loom::sync::Arc::new(crate::core::sync::Mutex::new(0));
         let (late, result) = (word.clone(), job.clone());
         let replica = thread::spawn(move || {
-            let mut result = crate::sync::lock(&result);
+            let mut result = crate::core::sync::lock(&result);
             if late.state(ticket) == Some(LIVE) {
                 *result += 1;
             }
         });
         let seen = {
-            let result = crate::sync::lock(&job);
+            let result = crate::core::sync::lock(&job);
             assert!(word.turn(ticket, LIVE, DONE));
             *result
         };
         replica.join().expect("no panic");
-        assert_eq!(*crate::sync::lock(&job), seen);
+        assert_eq!(*crate::core::sync::lock(&job), seen);
     });
 }
 
@@ -226,7 +226,7 @@ fn a_run_learns_of_each_of_its_frames_exactly_once() {
         let decoder = thread::spawn(move || other.ended(ticket, true, 1, 2));
         let awaited = state.claim(ticket, run, 5);
         let told = decoder.join().expect("no panic");
-        assert_eq!(told, if awaited { Told::Run(run) } else { Told::Nobody });
+        assert_eq!(told, if awaited { Listener::Run(run) } else { Listener::Nobody });
         assert!(state.is_claimed(ticket) && state.place() == 5);
         assert_eq!(state.last(ticket).map(|last| (last.status, last.spent_us)), Some((1, 2)));
     });
@@ -244,9 +244,9 @@ fn a_frame_that_is_watched_and_dropped_has_one_completion() {
         let dropped = state.drop_frame(ticket).expect("its user");
         let told = decoder.join().expect("no panic");
         match (watched, dropped) {
-            (Some(7), Dropped::Free) => assert_eq!(told, Told::Nobody),
-            (None, Dropped::Free) => assert_eq!(told, Told::Caller(7)),
-            (None, Dropped::Later) => assert_eq!(told, Told::Dropped),
+            (Some(7), Dropped::Free) => assert_eq!(told, Listener::Nobody),
+            (None, Dropped::Free) => assert_eq!(told, Listener::Caller(7)),
+            (None, Dropped::Later) => assert_eq!(told, Listener::Dropped),
             other => panic!("{other:?} cannot be"),
         }
         assert!(!state.is_of(ticket));

@@ -1,9 +1,9 @@
 //! The calls of requests' bodies. The rules of `abi.rs` apply, with a handle of their own: it needs no engine.
 
 use super::{answer, bytes, done};
-use crate::body::{Bodies, OnScanned};
-use crate::layout::{BodyFound, BodyRules};
-use crate::status::{Failure, Status};
+use crate::core::layout::{BodyFound, BodyRules};
+use crate::core::status::{Failure, Status};
+use crate::http::body::{Bodies, OnScanned};
 
 /// # Safety
 /// `handle` must come from `tendon_bodies_open` and not have been closed.

@@ -1,9 +1,9 @@
 //! The calls of the watch over connections. They need no engine; the rules of `abi.rs` apply.
 
 use super::answer;
-use crate::connections::{self, Watch};
-use crate::layout::ConnectionNote;
-use crate::status::{Failure, Status};
+use crate::core::layout::ConnectionNote;
+use crate::core::status::{Failure, Status};
+use crate::http::connections::{self, Watch};
 
 fn misuse(text: &str) -> Failure {
     Failure::new(Status::Misuse, text)

@@ -1,21 +1,22 @@
 //! What the devices of this machine say, for `doctor`, without an engine; and those that an engine's models run on.
 
 use super::{answer, done, engine, text, written};
-use crate::driver::{self, Driver};
-use crate::engine::Engine;
-use crate::runtime::{self, Device};
-use crate::status::{Failure, Status};
+use crate::abi::engine::Engine;
+use crate::core::device::Device;
+use crate::core::status::{Failure, Status};
+use crate::gpu::driver::{self, Driver};
+use crate::ort::{environment, runtime};
 use std::path::Path;
 
 /// The driver, and each kind of device with the reason why nothing runs on its first one.
 #[derive(serde::Serialize)]
 struct Devices {
     driver: Driver,
-    tried: Vec<Tried>,
+    tried: Vec<DeviceCheck>,
 }
 
 #[derive(serde::Serialize)]
-struct Tried {
+struct DeviceCheck {
     device: String,
     /// None: it runs a graph.
     refused: Option<String>,
@@ -32,10 +33,10 @@ pub unsafe extern "C" fn tendon_devices(runtime: *const u8, runtime_len: u32, to
     answer(|| {
         // SAFETY: the caller's pointers.
         let path = unsafe { text(runtime, runtime_len) }?;
-        runtime::forbid_telemetry();
+        environment::forbid_telemetry();
         let runtime = runtime::open(Path::new(path)).map_err(|text| Failure::new(Status::Load, text))?;
         let tried = [Device::TensorRt(0), Device::Cuda(0), Device::WebGpu(0)]
-            .map(|device| Tried { device: device.name(), refused: runtime.refusal(device) });
+            .map(|device| DeviceCheck { device: device.name(), refused: runtime.refusal(device) });
         let json =
             serde_json::to_string(&Devices { driver: driver::read(), tried: tried.into() }).expect("plain strings");
         // SAFETY: the caller's.

@@ -1,8 +1,8 @@
 //! The calls of a frame: put, spent, drop. The rules of `abi.rs` apply.
 
 use super::{answer, bytes, engine, ticketed};
-use crate::engine::Engine;
-use crate::ticket::Ticket;
+use crate::abi::engine::Engine;
+use crate::core::ticket::Ticket;
 
 /// Copies a JPEG of at most `JPEG_BYTES_MAX` bytes and queues its decode; different turns alternate. Returns the frame's ticket, or `Status::Busy`.
 /// It ends in `tendon_observe`, whose run then waits for the decode, or in `tendon_frame_drop`. It has no completion, unless one of

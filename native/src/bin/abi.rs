@@ -1,5 +1,5 @@
 //! Prints `src/engine/abi.ts`: `cargo run --bin abi > ../src/engine/abi.ts`.
 
 fn main() {
-    print!("{}", tendon::layout::typescript());
+    print!("{}", tendon::abi::typescript());
 }

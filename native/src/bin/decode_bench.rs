@@ -8,9 +8,9 @@ use libloading::Library as Shared;
 use std::ffi::{c_int, c_void};
 use std::path::Path;
 use std::time::Instant;
-use tendon::frame::{FrameSpec, Worker};
-use tendon::jpeg::{Decoder, Library};
-use tendon::manifest::{Image, Resize};
+use tendon::bundle::manifest::{Image, Resize};
+use tendon::image::frame::{FrameSpec, Worker};
+use tendon::image::jpeg::{Decoder, Library};
 
 const ROUNDS: usize = 301;
 

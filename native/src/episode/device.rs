@@ -2,16 +2,20 @@
 //! observation.
 //!
 //! An address there may be a handle, so that each cache of each place has blocks of its own, and what the host would do with pointers is
-//! done by a graph (`onnx/carry.rs`). The committed block has one row more than the window: the staged rows that a run has not written go
+//! done by a graph (`bundle/onnx/copy_rows.rs`). The committed block has one row more than the window: the staged rows that an inference has not written go
 //! there. A place that is parked is copied whole.
 
+use super::finite_check::FiniteCheck;
 use super::layout::{Cache, Kept, Layout, Write};
-use super::look::Look;
-use crate::graph::{DeviceBlock, Home, Program, Value, transfer};
-use crate::manifest::{Dtype, Role};
-use crate::memory::Block;
-use crate::onnx::carry::{self, Names};
-use crate::sync::lock;
+use crate::bundle::manifest::Role;
+use crate::bundle::onnx::copy_rows::{self, Names};
+use crate::core::dtype::Dtype;
+use crate::core::memory::Block;
+use crate::core::sync::lock;
+use crate::ort::device_memory::DeviceBlock;
+use crate::ort::home::Home;
+use crate::ort::program::Program;
+use crate::ort::value::{Value, transfer};
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex};
 
@@ -30,29 +34,25 @@ pub struct DeviceRows {
 /// Its programs, which are dropped before the memory that they are bound to.
 struct State {
     program: Program,
-    look: Look,
+    finite_check: FiniteCheck,
     places: Vec<Place>,
-    /// Of these, those that graphs are bound to.
     offered: usize,
-    /// For each block that a run can write, where its rows go.
+    /// For each block that an inference can write, where its rows go.
     writes: Vec<(Write, Vec<(CString, Value)>)>,
     _numbers: Vec<DeviceBlock>,
 }
 
 struct Place {
     binding: usize,
-    /// Of the look at its staged rows.
-    look: usize,
+    finite_check: usize,
     /// No committed row was written since it was zeroed.
     is_clean: bool,
     caches: Vec<PlaceCache>,
 }
 
-/// A cache of one place.
 struct PlaceCache {
     committed: DeviceBlock,
     staged: DeviceBlock,
-    /// Both as words, without the row that nobody reads.
     committed_words: Value,
     staged_words: Value,
 }
@@ -73,8 +73,9 @@ impl DeviceRows {
                 return Err(format!("{} has more rows than a device can number", cache.name));
             }
         }
-        let (program, look) = (open(&carry_model(&layout))?, Look::new(&layout, home, &open)?);
-        let state = State { program, look, places: Vec::new(), offered: 1, writes: Vec::new(), _numbers: Vec::new() };
+        let (program, finite_check) = (open(&copy_model(&layout))?, FiniteCheck::new(&layout, home, &open)?);
+        let state =
+            State { program, finite_check, places: Vec::new(), offered: 1, writes: Vec::new(), _numbers: Vec::new() };
         let rows = DeviceRows { layout, home, state: Mutex::new(state) };
         rows.number()?;
         rows.add()?;
@@ -82,7 +83,6 @@ impl DeviceRows {
         Ok(rows)
     }
 
-    /// Number of places for sessions.
     pub fn places(&self) -> usize {
         lock(&self.state).offered
     }
@@ -130,7 +130,7 @@ impl DeviceRows {
                 // SAFETY: both are this function's.
                 unsafe { transfer(self.home.turns, &[(&host, &device)]) }?;
                 state._numbers.push(block);
-                inputs.push((name(&carry::to(leads)), device));
+                inputs.push((name(&copy_rows::to(leads)), device));
             }
             state.writes.push((write, inputs));
         }
@@ -160,7 +160,8 @@ impl DeviceRows {
             let (committed_bytes, staged_bytes) = self.layout.place_bytes(cache);
             let committed = state.program.block(self.home, committed_bytes + cache.lead_len(1))?;
             let staged = state.program.block(self.home, staged_bytes)?;
-            let Names { committed: committed_name, staged: staged_name, kept, .. } = carry::names(index, cache.leads);
+            let Names { committed: committed_name, staged: staged_name, kept, .. } =
+                copy_rows::names(index, cache.leads);
             let row = cache.lead_len(1) / WORD;
             let rows = |bytes: usize| [bytes / WORD / row, row];
             let whole = self.words(self.home, committed.address(), &rows(committed_bytes + cache.lead_len(1)))?;
@@ -172,15 +173,15 @@ impl DeviceRows {
             outputs.push((name(&kept), 2 * index));
             caches.push(PlaceCache { committed, staged, committed_words, staged_words });
         }
-        // The input of the numbers is bound for each run.
+        // The input of the numbers is bound for each inference.
         let outputs: Vec<(CString, &Value)> = outputs.into_iter().map(|(name, at)| (name, &inputs[at].1)).collect();
         let inputs: Vec<(CString, &Value)> = inputs.iter().map(|(name, value)| (name.clone(), value)).collect();
         // SAFETY: the place is kept as long as the program.
         let binding = unsafe { state.program.bind(&inputs, &outputs) }?;
         let staged: Vec<*mut c_void> = caches.iter().map(|cache| cache.staged.address()).collect();
         // SAFETY: as above.
-        let look = unsafe { state.look.bind(&self.layout, &staged) }?;
-        let place = Place { binding, look, is_clean: true, caches };
+        let finite_check = unsafe { state.finite_check.bind(&self.layout, &staged) }?;
+        let place = Place { binding, finite_check, is_clean: true, caches };
         self.clear(&place)?;
         state.places.push(place);
         Ok(())
@@ -203,13 +204,13 @@ impl DeviceRows {
         state.places.truncate(offered);
     }
 
-    /// Why the staged rows are not to be kept: they are not finite. They are zeroed then: a run may write fewer than the one before it.
+    /// Why the staged rows are not to be kept: they are not finite. They are zeroed then: an inference may write fewer than the one before it.
     /// Called by the place's only user.
     pub(super) fn unfit(&self, place: usize) -> Result<Option<String>, String> {
-        let State { places, look, .. } = &mut *lock(&self.state);
+        let State { places, finite_check, .. } = &mut *lock(&self.state);
         let place = &places[place];
-        // SAFETY: the run that wrote the rows has ended, and the caller has the place alone.
-        if unsafe { look.is_finite(place.look) }? {
+        // SAFETY: the inference that wrote the rows has ended, and the caller has the place alone.
+        if unsafe { finite_check.is_finite(place.finite_check) }? {
             return Ok(None);
         }
         self.zero(place.caches.iter().map(|cache| &cache.staged_words))?;
@@ -233,7 +234,7 @@ impl DeviceRows {
     }
 
     /// Copies a kept block to the end of the committed rows. Called by the place's only user.
-    pub(super) fn carry_out(&self, place: usize, write: Write) -> Result<(), String> {
+    pub(super) fn apply_write(&self, place: usize, write: Write) -> Result<(), String> {
         let State { program, places, writes, .. } = &mut *lock(&self.state);
         let (_, inputs) =
             (writes.iter().find(|(one, _)| *one == write)).expect("every block that can be written has its rows");
@@ -291,47 +292,47 @@ impl DeviceRows {
     /// Whether the device does with the first place what it is told: every block is carried out, and each word of the place is looked at.
     fn prove(&self) -> Result<(), String> {
         let all = Kept { committed: self.layout.facts.window, staged: 1 };
-        let mut given: Block<u8> = Block::lazy(self.layout.slot_bytes())?;
+        let mut values: Block<u8> = Block::lazy(self.layout.slot_bytes())?;
         // Bits of all kinds, numbers and not.
-        for (at, word) in given.chunks_exact_mut(WORD).enumerate() {
+        for (at, word) in values.chunks_exact_mut(WORD).enumerate() {
             word.copy_from_slice(&(at as u32).wrapping_mul(0x9e37_79b9).to_le_bytes());
         }
-        self.bring_back(0, all, &given)?;
+        self.bring_back(0, all, &values)?;
         let writes = self.layout.writes();
-        writes.iter().try_for_each(|&write| self.carry_out(0, write))?;
+        writes.iter().try_for_each(|&write| self.apply_write(0, write))?;
         let found: Block<u8> = Block::lazy(self.layout.slot_bytes())?;
         self.park(0, all, &found)?;
         parked_leads(&self.layout, |cache, at, staged_at| {
             let len = |frames: usize| cache.lead_len(frames * self.layout.facts.tokens);
             for &Write { from, frames } in &writes {
-                given.copy_within(staged_at..staged_at + len(frames), at + len(from));
+                values.copy_within(staged_at..staged_at + len(frames), at + len(from));
             }
         });
-        if given[..] != found[..] {
+        if values[..] != found[..] {
             return Err("it does not copy rows as it is told".into());
         }
         self.renew(0)?;
-        self.prove_look()
+        self.prove_finite_check()
     }
 
     /// Whether it finds one value that is not finite, the first or the last of each cache, and nothing where there is none.
-    fn prove_look(&self) -> Result<(), String> {
-        let State { places, look, .. } = &mut *lock(&self.state);
+    fn prove_finite_check(&self) -> Result<(), String> {
+        let State { places, finite_check, .. } = &mut *lock(&self.state);
         let place = &places[0];
         // SAFETY: no run has the place.
-        let mut is_finite = || unsafe { look.is_finite(place.look) };
+        let mut is_finite = || unsafe { finite_check.is_finite(place.finite_check) };
         for (cache, lie) in self.layout.caches.iter().zip(&place.caches) {
-            let mut given: Block<u8> = Block::lazy(lie.staged_words.bytes())?;
-            let host = self.words(Home::HOST, given.address().cast(), &[given.len() / WORD])?;
-            let last = given.len() - cache.dtype.bytes();
+            let mut values: Block<u8> = Block::lazy(lie.staged_words.bytes())?;
+            let host = self.words(Home::HOST, values.address().cast(), &[values.len() / WORD])?;
+            let last = values.len() - cache.dtype.bytes();
             for (value, bits) in not_finite(cache.dtype).into_iter().flat_map(|bits| [(0, bits), (last, bits)]) {
-                given[value..value + bits.len()].copy_from_slice(bits);
+                values[value..value + bits.len()].copy_from_slice(bits);
                 // SAFETY: as above; the block stays until it is copied.
                 unsafe { transfer(self.home.turns, &[(&host, &lie.staged_words)]) }?;
                 if is_finite()? {
                     return Err("it does not tell that a row is not finite".into());
                 }
-                given[value..value + bits.len()].fill(0);
+                values[value..value + bits.len()].fill(0);
             }
             // SAFETY: as above.
             unsafe { transfer(self.home.turns, &[(&host, &lie.staged_words)]) }?;
@@ -351,9 +352,9 @@ fn not_finite(dtype: Dtype) -> Vec<&'static [u8]> {
 }
 
 /// The graph that carries rows out, for caches of this layout.
-fn carry_model(layout: &Layout) -> Vec<u8> {
+fn copy_model(layout: &Layout) -> Vec<u8> {
     let leads: Vec<usize> = layout.caches.iter().map(|cache| cache.leads).collect();
-    carry::carry(&leads)
+    copy_rows::model(&leads)
 }
 
 /// Where each lead's committed and staged rows of a cache begin in a block that `DeviceRows::park` has written.
@@ -369,7 +370,6 @@ pub(super) fn parked_leads(layout: &Layout, mut each: impl FnMut(&Cache, usize, 
     }
 }
 
-/// Of a value of a graph of the engine's own.
 pub(super) fn name(text: &str) -> CString {
     CString::new(text).expect("names of the engine's own have no zero byte")
 }

@@ -1,11 +1,16 @@
 //! Rows in the memory of a device, which the CPU's provider plays here: what a session has is what it has on the host, to the bit.
 
-use super::tests::{lying, run, seated, stage};
+use super::tests::{lying, run, stage, with_capacity};
 use super::*;
-use crate::graph::{Home as Memory, Opened, Program, Turns, Value, transfer};
-use crate::manifest::{Dtype, Role};
-use crate::onnx::{carry, finite, node, typed};
-use crate::runtime;
+use crate::bundle::manifest::Role;
+use crate::bundle::onnx::{copy_rows, finite, node, typed};
+use crate::core::dtype::Dtype;
+use crate::ort::home::Home as Memory;
+use crate::ort::program::Program;
+use crate::ort::runtime;
+use crate::ort::session::Opened;
+use crate::ort::turn::Turns;
+use crate::ort::value::{Value, transfer};
 use std::path::Path;
 
 /// Bytes of the staged rows of a place.
@@ -20,7 +25,6 @@ fn program(model: &[u8]) -> Result<Program, String> {
         .map_err(|error| error.to_string())
 }
 
-/// As `seated`, on the device.
 fn there(places: usize, parked: usize) -> Episodes {
     lying(Dtype::F32, places, parked, |episodes| {
         episodes.lie_on(Memory::HOST, program).unwrap();
@@ -32,13 +36,13 @@ fn there(places: usize, parked: usize) -> Episodes {
     })
 }
 
-/// The replica's part of a run that has its slot: it writes `value` everywhere it may.
+/// The replica's part of an inference that has its slot: it writes `value` everywhere it may.
 fn begun(episodes: &Episodes, slot: usize, value: f32) -> Pass {
     let place = episodes.begin(slot).unwrap();
     let pass = episodes.plan(slot).unwrap();
     let staged = (episodes.address("k", Role::Block).unwrap().of)(place);
     let given = [value; STAGED / 4];
-    // SAFETY: the staged rows of the place that this run has.
+    // SAFETY: the staged rows of the place that this inference has.
     unsafe {
         let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[given.len()]).unwrap();
         transfer(Turns::Free, &[(&over(given.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
@@ -56,42 +60,42 @@ fn run_there(episodes: &Episodes, slot: usize, value: f32, keep: bool) -> Pass {
 
 #[test]
 fn an_episode_there_equals_one_on_the_host_over_windows_and_blocks_that_are_not_kept() {
-    let (mut here, far) = (seated(2, 0), there(2, 0));
+    let (mut here, far) = (with_capacity(2, 0), there(2, 0));
     for step in 0..12 {
         let keep = step % 4 != 2;
         for slot in 0..2 {
             let value = (10 * slot + step) as f32;
             assert_eq!(run_there(&far, slot, value, keep), run(&mut here, slot, value, keep));
-            assert_eq!(far.look(slot), here.look(slot), "step {step} of slot {slot}");
+            assert_eq!(far.content(slot), here.content(slot), "step {step} of slot {slot}");
         }
     }
 }
 
 #[test]
 fn an_episode_parked_between_every_two_steps_equals_one_that_never_was() {
-    let (mut alone, shared) = (seated(1, 0), there(1, 2));
+    let (mut alone, shared) = (with_capacity(1, 0), there(1, 2));
     for step in 0..9 {
         let keep = step % 4 != 2;
         let expected = run(&mut alone, 0, step as f32, keep);
         for slot in 0..3 {
             assert_eq!(run_there(&shared, slot, step as f32, keep), expected, "step {step} of slot {slot}");
-            assert_eq!(shared.look(slot), alone.look(0));
+            assert_eq!(shared.content(slot), alone.content(0));
         }
         for slot in 0..3 {
-            assert_eq!(shared.look(slot), alone.look(0), "parked or not");
+            assert_eq!(shared.content(slot), alone.content(0), "parked or not");
         }
     }
     let Moves { parked, brought_back, .. } = &shared.moves;
     assert_eq!((parked.load(Ordering::Relaxed), brought_back.load(Ordering::Relaxed)), (26, 24));
     // Whole windows are parked.
-    assert_eq!(shared.held().parked_bytes, 2 * 2 * 10 * 3 * 4);
+    assert_eq!(shared.usage().parked_bytes, 2 * 2 * 10 * 3 * 4);
 }
 
-/// A block of a run that fails is not kept, and its values that are not finite are in no later run, a shorter one among them.
+/// A block of an inference that fails is not kept, and its values that are not finite are in no later run, a shorter one among them.
 #[test]
 fn rows_that_are_not_finite_are_found_there_and_nothing_of_them_is_kept() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-        let (mut here, far) = (seated(1, 0), there(1, 0));
+        let (mut here, far) = (with_capacity(1, 0), there(1, 0));
         run(&mut here, 0, 1.0, true);
         run_there(&far, 0, 1.0, true);
         assert!(far.take(0));
@@ -101,7 +105,7 @@ fn rows_that_are_not_finite_are_found_there_and_nothing_of_them_is_kept() {
         for at in [0, 5, STAGED / 4 - 1] {
             let mut given = [2.0; STAGED / 4];
             given[at] = bad;
-            // SAFETY: the staged rows of the place that this run has.
+            // SAFETY: the staged rows of the place that this inference has.
             unsafe {
                 let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[given.len()]).unwrap();
                 transfer(Turns::Free, &[(&over(given.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
@@ -110,7 +114,7 @@ fn rows_that_are_not_finite_are_found_there_and_nothing_of_them_is_kept() {
             assert_eq!(stage(&far, 0, pass), Ok(()), "they are zeroes then");
         }
         far.settle(0, false);
-        assert_eq!(far.look(0), here.look(0));
+        assert_eq!(far.content(0), here.content(0));
     }
 }
 
@@ -148,7 +152,7 @@ fn a_session_finds_none_of_the_rows_of_another_one_that_had_its_place() {
 fn a_run_that_waits_for_its_settlement_is_parked_with_its_block() {
     for keep in [true, false] {
         for steps in 0..6 {
-            let (mut alone, shared) = (seated(1, 0), there(1, 1));
+            let (mut alone, shared) = (with_capacity(1, 0), there(1, 1));
             for step in 0..steps {
                 run(&mut alone, 0, step as f32, true);
                 run_there(&shared, 0, step as f32, true);
@@ -158,10 +162,10 @@ fn a_run_that_waits_for_its_settlement_is_parked_with_its_block() {
             begun(&shared, 0, 7.0);
             run_there(&shared, 1, 50.0, true);
             shared.settle(0, keep);
-            assert_eq!(shared.look(0), alone.look(0), "parked, {steps} steps, kept: {keep}");
+            assert_eq!(shared.content(0), alone.content(0), "parked, {steps} steps, kept: {keep}");
             run(&mut alone, 0, 8.0, true);
             run_there(&shared, 0, 8.0, true);
-            assert_eq!(shared.look(0), alone.look(0), "back, {steps} steps, kept: {keep}");
+            assert_eq!(shared.content(0), alone.content(0), "back, {steps} steps, kept: {keep}");
         }
     }
 }
@@ -177,7 +181,7 @@ fn rows_that_are_no_whole_words_and_graphs_that_are_refused_leave_the_memory_whe
     let refused = there(1, 0).lie_on(Memory::HOST, |_| Err("no kernel".into()));
     assert_eq!(refused, Err("no kernel".into()));
     // A device that moves nothing is found out before a session lies there.
-    let names = carry::names(0, 2);
+    let names = copy_rows::names(0, 2);
     let still = node("still", "Identity", &[&names.committed], &[&names.kept]);
     let [committed, staged, kept] = [names.committed, names.staged, names.kept].map(|name| (name, 6));
     let idle = typed(&[committed, staged, (names.to, 7)], &[kept], &[still]);
@@ -190,7 +194,7 @@ fn rows_that_are_no_whole_words_and_graphs_that_are_refused_leave_the_memory_whe
     ];
     let blind = typed(&[(format!("{values}0"), 1)], &[(sum, 1)], &nodes);
     for (in_place_of, by, reason) in [
-        (carry::carry(&[2]), idle, "it does not copy rows as it is told"),
+        (copy_rows::model(&[2]), idle, "it does not copy rows as it is told"),
         (finite::finite(&[Dtype::F32]), blind, "it does not tell that a row is not finite"),
     ] {
         let open = |model: &[u8]| program(if model == in_place_of { &by } else { model });

@@ -2,7 +2,7 @@
 
 use super::Episodes;
 use super::seats::Home;
-use crate::sync::lock;
+use crate::core::sync::lock;
 use std::hash::Hasher;
 
 /// FNV-1a, 64 bits: for comparing, not for security.
@@ -27,10 +27,10 @@ impl Hasher for Fnv {
 }
 
 impl Episodes {
-    /// Latent frames of a slot, and a digest of their values that is the same wherever they lie; None while a run has it, or they move, or where a
+    /// Latent frames of a slot, and a digest of their values that is the same wherever they lie; None while an inference has it, or they move, or where a
     /// device does not give them.
     /// The replica waits meanwhile if it needs a slot: for tests.
-    pub fn look(&self, slot: usize) -> Option<(usize, u64)> {
+    pub fn content(&self, slot: usize) -> Option<(usize, u64)> {
         let mut seats = lock(&self.seats);
         if seats.slots[slot].taken || seats.is_moving(slot) {
             return None;
@@ -41,7 +41,7 @@ impl Episodes {
             Home::Nowhere => self.rows.digest(0, 0).ok()?,
             Home::Place(place) => {
                 if let Some(write) = state.pending {
-                    self.carry_to(place, write).ok()?;
+                    self.append_block(place, write).ok()?;
                     state.pending = None;
                 }
                 self.rows.digest(place, frames).ok()?

@@ -5,15 +5,15 @@
 use super::layout::Write;
 use super::seats::Home;
 use super::{Episodes, Pass};
-use crate::manifest::Dtype;
-use crate::sync::lock;
+use crate::core::dtype::Dtype;
+use crate::core::sync::lock;
 
 /// Values that are looked at before the first answer.
 const STRIDE: usize = 4096;
 
 impl Episodes {
-    /// Why what a run has staged in a place is not to be kept, None if it is. The error is a sentence: the device cannot tell. Called by
-    /// the replica's thread as a part of the run, which may wait for the device: others may end the run meanwhile, and nobody else moves
+    /// Why what an inference has staged in a place is not to be kept, None if it is. The error is a sentence: the device cannot tell. Called by
+    /// the replica's thread as a part of the inference, which may wait for the device: others may end the inference meanwhile, and nobody else moves
     /// rows.
     pub fn unfit(&self, place: usize, pass: Pass) -> Result<Option<String>, String> {
         self.rows.unfit(place, pass.written)
@@ -23,7 +23,7 @@ impl Episodes {
     pub fn stage(&self, slot: usize, pass: Pass) {
         let home = lock(&self.seats).slots[slot].home;
         if let Home::Place(place) = home {
-            self.uses(place, 0);
+            self.count_written(place, 0);
         }
         lock(&self.seats).slots[slot].staged = Some(Write { from: pass.kept, frames: pass.written });
     }

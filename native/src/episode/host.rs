@@ -4,7 +4,7 @@
 use super::digest::Fnv;
 use super::finite::is_finite;
 use super::layout::{Cache, Kept, Layout, Write};
-use crate::memory::Block;
+use crate::core::memory::Block;
 use std::hash::Hasher;
 
 /// Committed and staged rows of one cache, of all places.
@@ -13,7 +13,6 @@ pub(super) struct HostCache {
     pub(super) staged: Block<u8>,
 }
 
-/// Of all caches, in the order of the layout.
 pub(super) struct HostRows(pub(super) Vec<HostCache>);
 
 impl HostRows {
@@ -45,7 +44,7 @@ impl HostRows {
             let len = cache.lead_len(frames * layout.facts.tokens);
             for lead in 0..cache.leads {
                 let (_, staged) = self.lead(layout, index, place, lead);
-                // SAFETY: inside the lead; the run that wrote it has ended, and the caller has the place alone.
+                // SAFETY: inside the lead; the inference that wrote it has ended, and the caller has the place alone.
                 let values = unsafe { std::slice::from_raw_parts(staged, len) };
                 if !is_finite(values, cache.dtype) {
                     return Err(format!("the rows of {} for its memory are not finite", cache.name));
@@ -56,7 +55,7 @@ impl HostRows {
     }
 
     /// Copies a kept block to the end of the committed rows. Called by the place's only user.
-    pub(super) fn carry_out(&self, layout: &Layout, place: usize, write: Write) {
+    pub(super) fn apply_write(&self, layout: &Layout, place: usize, write: Write) {
         let tokens = layout.facts.tokens;
         for (index, cache) in layout.caches.iter().enumerate() {
             for lead in 0..cache.leads {

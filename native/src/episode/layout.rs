@@ -1,6 +1,7 @@
 //! What the memory of one session consists of: committed and staged rows of every cache.
 
-use crate::manifest::{Dim, Dtype, Manifest, MemoryFacts, Port, Role};
+use crate::bundle::manifest::{Dim, Manifest, MemoryFacts, Port, Role};
+use crate::core::dtype::Dtype;
 
 /// Values of one token in all leads of a block; more is a mistake in a manifest.
 const ROW_VALUES_MAX: usize = 1 << 28;
@@ -14,7 +15,6 @@ pub(super) struct Cache {
     pub(super) dtype: Dtype,
 }
 
-/// All caches of a model.
 pub(super) struct Layout {
     pub(super) facts: MemoryFacts,
     pub(super) caches: Vec<Cache>,
@@ -27,7 +27,7 @@ pub(super) struct Write {
     pub(super) frames: usize,
 }
 
-/// Latent frames that a parked block holds: committed ones, then staged ones of a run that is not settled.
+/// Latent frames that a parked block holds: committed ones, then staged ones of an inference that is not settled.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Kept {
     pub(super) committed: usize,
@@ -66,12 +66,11 @@ impl Layout {
         self.bytes(self.facts.window + self.facts.first.max(self.facts.later))
     }
 
-    /// Tokens of a whole window.
     pub(super) fn window_tokens(&self) -> usize {
         self.facts.window * self.facts.tokens
     }
 
-    /// Every block that a run can write: the first one, and those behind it until the window is full.
+    /// Every block that an inference can write: the first one, and those behind it until the window is full.
     pub(super) fn writes(&self) -> Vec<Write> {
         let MemoryFacts { window, first, later, .. } = self.facts;
         let behind = (first..).step_by(later.max(1)).take_while(|from| from + later <= window);

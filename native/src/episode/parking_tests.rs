@@ -1,6 +1,6 @@
 //! Parked sessions: nothing of them changes, whenever they leave their place and come back, and whoever drops them meanwhile.
 
-use super::tests::{begun, computed, run, seated, stage};
+use super::tests::{begun, computed, run, stage, with_capacity};
 use super::*;
 
 /// Bytes of so many latent frames in the memories of these tests.
@@ -10,17 +10,17 @@ fn bytes(frames: usize) -> usize {
 
 #[test]
 fn an_episode_parked_between_every_two_steps_equals_one_that_never_was() {
-    let (mut alone, mut shared) = (seated(1, 0), seated(1, 2));
+    let (mut alone, mut shared) = (with_capacity(1, 0), with_capacity(1, 2));
     for step in 0..9 {
         let keep = step % 4 != 2;
         let expected = run(&mut alone, 0, step as f32, keep);
         for slot in 0..3 {
             assert_eq!(run(&mut shared, slot, step as f32, keep), expected, "step {step} of slot {slot}");
-            assert_eq!(shared.look(slot), alone.look(0));
+            assert_eq!(shared.content(slot), alone.content(0));
         }
     }
     for slot in 0..3 {
-        assert_eq!(shared.look(slot), alone.look(0), "parked or not");
+        assert_eq!(shared.content(slot), alone.content(0), "parked or not");
     }
     let Moves { parked, brought_back, .. } = &shared.moves;
     assert_eq!((parked.load(Ordering::Relaxed), brought_back.load(Ordering::Relaxed)), (26, 24));
@@ -28,7 +28,7 @@ fn an_episode_parked_between_every_two_steps_equals_one_that_never_was() {
 
 #[test]
 fn the_session_that_was_idle_for_the_longest_leaves_and_one_with_a_run_does_not() {
-    let mut episodes = seated(3, 1);
+    let mut episodes = with_capacity(3, 1);
     for slot in [2, 0, 1] {
         run(&mut episodes, slot, slot as f32, true);
     }
@@ -37,7 +37,7 @@ fn the_session_that_was_idle_for_the_longest_leaves_and_one_with_a_run_does_not(
         Home::Parked { .. } => "parked",
         Home::Nowhere => "nowhere",
     };
-    // Slot 2 was used first, but a run has it: slot 0 goes.
+    // Slot 2 was used first, but an inference has it: slot 0 goes.
     assert!(episodes.take(2));
     run(&mut episodes, 3, 3.0, true);
     let all: Vec<_> = (0..4).map(|slot| where_is(&episodes, slot)).collect();
@@ -53,7 +53,7 @@ fn the_session_that_was_idle_for_the_longest_leaves_and_one_with_a_run_does_not(
 fn a_run_that_waits_for_its_settlement_is_parked_with_its_block() {
     for keep in [true, false] {
         for steps in 0..6 {
-            let (mut alone, mut shared) = (seated(1, 0), seated(1, 1));
+            let (mut alone, mut shared) = (with_capacity(1, 0), with_capacity(1, 1));
             for step in 0..steps {
                 run(&mut alone, 0, step as f32, true);
                 run(&mut shared, 0, step as f32, true);
@@ -61,12 +61,12 @@ fn a_run_that_waits_for_its_settlement_is_parked_with_its_block() {
             run(&mut alone, 0, 7.0, keep);
             computed(&mut shared, 0, 7.0);
             run(&mut shared, 1, 50.0, true);
-            assert!(shared.look(0).is_none(), "its run has it still");
+            assert!(shared.content(0).is_none(), "its run has it still");
             shared.settle(0, keep);
-            assert_eq!(shared.look(0), alone.look(0), "parked, {steps} steps, kept: {keep}");
+            assert_eq!(shared.content(0), alone.content(0), "parked, {steps} steps, kept: {keep}");
             run(&mut alone, 0, 8.0, true);
             run(&mut shared, 0, 8.0, true);
-            assert_eq!(shared.look(0), alone.look(0), "back, {steps} steps, kept: {keep}");
+            assert_eq!(shared.content(0), alone.content(0), "back, {steps} steps, kept: {keep}");
         }
     }
 }
@@ -74,34 +74,34 @@ fn a_run_that_waits_for_its_settlement_is_parked_with_its_block() {
 /// Both are admitted, one place: the second run takes the place of the first, whose session is queued behind it.
 #[test]
 fn two_runs_that_want_the_same_place_get_it_one_after_the_other() {
-    let mut episodes = seated(1, 1);
+    let mut episodes = with_capacity(1, 1);
     run(&mut episodes, 0, 1.0, true);
     run(&mut episodes, 1, 2.0, true);
-    let (zero, one) = (episodes.look(0), episodes.look(1));
+    let (zero, one) = (episodes.content(0), episodes.content(1));
     assert!(episodes.take(0) && episodes.take(1));
     episodes.begin(0).unwrap();
     episodes.begin(1).unwrap();
     episodes.settle(0, false);
     episodes.settle(1, false);
-    assert_eq!((episodes.look(0), episodes.look(1)), (zero, one));
+    assert_eq!((episodes.content(0), episodes.content(1)), (zero, one));
 }
 
 #[test]
 fn what_is_parked_is_as_long_as_what_is_committed_and_free_when_it_is_dropped() {
-    let mut episodes = seated(1, 2);
+    let mut episodes = with_capacity(1, 2);
     run(&mut episodes, 0, 1.0, true);
     run(&mut episodes, 1, 1.0, true);
     run(&mut episodes, 1, 2.0, true);
     run(&mut episodes, 2, 1.0, true);
-    assert_eq!(episodes.held(), Held { slots: 3, bytes: bytes(5), parked: 2, parked_bytes: bytes(4) });
+    assert_eq!(episodes.usage(), Usage { slots: 3, bytes: bytes(5), parked: 2, parked_bytes: bytes(4) });
     assert!(episodes.forget(1));
-    assert_eq!(episodes.held(), Held { slots: 2, bytes: bytes(2), parked: 1, parked_bytes: bytes(1) });
+    assert_eq!(episodes.usage(), Usage { slots: 2, bytes: bytes(2), parked: 1, parked_bytes: bytes(1) });
     // A slot that was dropped while it was parked is a new session's, and finds nothing.
     assert_eq!(run(&mut episodes, 1, 5.0, true).entry, Entry::First);
     episodes.forget(0);
     episodes.forget(1);
     episodes.forget(2);
-    assert_eq!(episodes.held(), Held::default());
+    assert_eq!(episodes.usage(), Usage::default());
     // As many sessions as before find place, again and again: no place and no block is lost.
     for _ in 0..20 {
         for slot in 0..3 {
@@ -114,7 +114,7 @@ fn what_is_parked_is_as_long_as_what_is_committed_and_free_when_it_is_dropped() 
 
 #[test]
 fn blocks_that_nobody_uses_go_back_to_the_system() {
-    let mut episodes = seated(1, 3);
+    let mut episodes = with_capacity(1, 3);
     for slot in 0..4 {
         run(&mut episodes, slot, 9.0, true);
     }
@@ -198,7 +198,7 @@ fn a_session_that_could_not_be_copied_is_where_it_was_and_what_was_dropped_meanw
 #[test]
 fn sessions_that_come_and_go_beside_the_moves_find_their_own_rows() {
     use std::sync::mpsc;
-    let episodes = seated(2, 4);
+    let episodes = with_capacity(2, 4);
     let (submit, queue) = mpsc::channel::<(usize, f32)>();
     let (told, done) = mpsc::channel::<usize>();
     std::thread::scope(|scope| {
@@ -216,7 +216,7 @@ fn sessions_that_come_and_go_beside_the_moves_find_their_own_rows() {
                 told.send(slot).unwrap();
             }
         });
-        let mut alone: Vec<Episodes> = (0..6).map(|_| seated(1, 0)).collect();
+        let mut alone: Vec<Episodes> = (0..6).map(|_| with_capacity(1, 0)).collect();
         let mut random = 1_u64;
         let mut draw = |most: u64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -250,7 +250,7 @@ fn sessions_that_come_and_go_beside_the_moves_find_their_own_rows() {
                 under_way -= 1;
                 if under_way == 0 {
                     shared.give_back();
-                    assert_eq!(shared.look(slot), alone[slot].look(0), "round {round}");
+                    assert_eq!(shared.content(slot), alone[slot].content(0), "round {round}");
                 }
             }
         }
@@ -261,7 +261,7 @@ fn sessions_that_come_and_go_beside_the_moves_find_their_own_rows() {
 
 #[test]
 fn a_run_whose_session_has_a_place_moves_nothing() {
-    let mut episodes = seated(2, 2);
+    let mut episodes = with_capacity(2, 2);
     for step in 0..6 {
         computed(&mut episodes, 0, step as f32);
         episodes.settle(0, true);

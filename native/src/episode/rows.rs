@@ -5,18 +5,17 @@ use super::device::{self, DeviceRows};
 use super::digest::Fnv;
 use super::host::{self, HostRows};
 use super::layout::{Cache, Kept, Layout, Write};
-use crate::manifest::{Dtype, Role};
-use crate::memory::Block;
-use crate::sync::lock;
+use crate::bundle::manifest::Role;
+use crate::core::dtype::Dtype;
+use crate::core::memory::Block;
+use crate::core::sync::lock;
 use std::hash::Hasher;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// All rows of one replica. They lie on the host until they are told to lie on a device.
 pub(super) struct Rows {
     pub(super) layout: Arc<Layout>,
-    /// Places on the host.
     mapped: usize,
-    /// Made when it is needed.
     pub(super) host: OnceLock<HostRows>,
     device: Mutex<Option<Arc<DeviceRows>>>,
 }
@@ -46,7 +45,6 @@ impl Rows {
         *lock(&self.device) = Some(rows);
     }
 
-    /// Where they lie, if that is a device.
     pub(super) fn device(&self) -> Option<Arc<DeviceRows>> {
         lock(&self.device).clone()
     }
@@ -89,11 +87,11 @@ impl Rows {
     }
 
     /// Copies a kept block to the end of the committed rows. Called by the place's only user.
-    pub(super) fn carry_out(&self, place: usize, write: Write) -> Result<(), String> {
+    pub(super) fn apply_write(&self, place: usize, write: Write) -> Result<(), String> {
         match self.device() {
-            Some(rows) => rows.carry_out(place, write),
+            Some(rows) => rows.apply_write(place, write),
             None => {
-                self.host().carry_out(&self.layout, place, write);
+                self.host().apply_write(&self.layout, place, write);
                 Ok(())
             }
         }

@@ -1,40 +1,35 @@
 //! Which session's memory lies where: in one of the places that the graphs are bound to, parked in a block of host memory, or, while it
 //! is empty, nowhere. No rows are touched here.
 //!
-//! Only the replica's thread moves rows, between two runs. What it moves is marked, so that a session that is dropped meanwhile gives
+//! Only the replica's thread moves rows, between two inferences. What it moves is marked, so that a session that is dropped meanwhile gives
 //! place and block back when the copy is done.
 
 use super::layout::{Kept, Write};
 
-/// Where the rows of a slot lie.
 #[derive(Clone, Copy, Default)]
 pub(super) enum Home {
-    /// It has none.
     #[default]
     Nowhere,
-    /// Where the graphs read them.
     Place(usize),
-    /// In host memory.
-    Parked { block: usize, kept: Kept },
+    Parked {
+        block: usize,
+        kept: Kept,
+    },
 }
 
-/// State of one slot.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Slot {
-    /// Committed latent frames.
     pub(super) frames: usize,
-    /// A run has the slot, until it is settled.
+    /// An inference has the slot, until it is settled.
     pub(super) taken: bool,
-    /// The block that this run has written, if it is kept.
+    /// The block that this inference has written, if it is kept.
     pub(super) staged: Option<Write>,
     /// A kept block that is not copied yet.
     pub(super) pending: Option<Write>,
     pub(super) home: Home,
     /// The replica's thread copies its rows.
     moving: bool,
-    /// It was emptied meanwhile.
     dropped: bool,
-    /// When a run began or was settled, in such events.
     used: u64,
 }
 
@@ -47,17 +42,14 @@ pub(super) struct Leaving {
     pub(super) pending: Option<Write>,
 }
 
-/// The slots of one replica.
 pub(super) struct Seats {
     pub(super) slots: Vec<Slot>,
-    /// The slot in each place.
     owners: Vec<Option<usize>>,
     free: Vec<usize>,
     /// Free blocks whose pages are still there, and those whose pages the system has back.
     warm: Vec<usize>,
     cold: Vec<usize>,
     events: u64,
-    /// Slots that are parked.
     pub(super) parked: usize,
 }
 
@@ -92,18 +84,17 @@ impl Seats {
         self.warm = Vec::with_capacity(blocks);
     }
 
-    /// Notes that a run began or was settled.
+    /// Notes that an inference began or was settled.
     pub(super) fn touch(&mut self, slot: usize) {
         self.events += 1;
         self.slots[slot].used = self.events;
     }
 
-    /// A place that nobody has.
     pub(super) fn free_place(&mut self) -> Option<usize> {
         self.free.pop()
     }
 
-    /// Picks the slot that makes room: the one that was not used for the longest, one that no run has before all others. A run that
+    /// Picks the slot that makes room: the one that was not used for the longest, one that no run has before all others. An inference that
     /// has its slot waits in the queue, or for its settlement: none goes on, because the replica's thread is here.
     pub(super) fn leave(&mut self) -> Leaving {
         let owners = self.owners.iter().enumerate().filter_map(|(place, slot)| slot.map(|slot| (place, slot)));
@@ -178,7 +169,6 @@ impl Seats {
         gone
     }
 
-    /// Whether the replica's thread copies its rows.
     pub(super) fn is_moving(&self, slot: usize) -> bool {
         self.slots[slot].moving
     }
@@ -210,7 +200,6 @@ impl Seats {
         if self.warm.len() > spare { self.warm.pop() } else { None }
     }
 
-    /// Its pages are given back.
     pub(super) fn cooled(&mut self, block: usize) {
         self.cold.push(block);
     }

@@ -3,19 +3,19 @@
 
 use super::device::DeviceRows;
 use super::{Episodes, PLACES_MAX};
-use crate::graph::{Home, Program};
-use crate::manifest::{Dtype, Role};
-use crate::sync::lock;
+use crate::bundle::manifest::Role;
+use crate::core::dtype::Dtype;
+use crate::core::sync::lock;
+use crate::ort::home::Home;
+use crate::ort::program::Program;
 use std::ffi::c_void;
 use std::sync::Arc;
 
 /// Where the committed or the staged rows of a cache lie.
 pub struct Address {
-    /// Of the rows of a place.
     pub of: Box<dyn Fn(usize) -> *mut c_void>,
     /// Bytes of one place, and the type of their values.
     pub bytes: usize,
-    /// As it says.
     pub dtype: Dtype,
     /// They lie in the device's memory.
     pub on_device: bool,
@@ -47,7 +47,6 @@ impl Episodes {
         self.rows.device()
     }
 
-    /// Whether they lie on a device.
     pub fn is_on_device(&self) -> bool {
         self.device().is_some()
     }
@@ -64,12 +63,11 @@ impl Episodes {
 
     /// Places that the configuration names, or the most that there may be.
     pub fn places_most(&self) -> usize {
-        self.asked.places.unwrap_or(PLACES_MAX)
+        self.limits.places.unwrap_or(PLACES_MAX)
     }
 
-    /// Whether the configuration names how many places there are.
     pub fn places_are_named(&self) -> bool {
-        self.asked.places.is_some()
+        self.limits.places.is_some()
     }
 
     /// Where the committed (`Memory`) or the staged rows of a cache lie. To be used no longer than they lie there.

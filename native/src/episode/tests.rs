@@ -3,16 +3,14 @@
 use super::host::HostCache;
 use super::layout::Cache;
 use super::*;
-use crate::manifest::Dtype;
-use crate::replica::prove::ProofSlot;
+use crate::core::dtype::Dtype;
 
 /// Places of one cache `[2, tokens, 3]`, window 5 of 2 tokens, first 1, later 2.
 fn episodes(places: usize) -> Episodes {
-    seated(places, 0)
+    with_capacity(places, 0)
 }
 
-/// The same, and room for so many parked sessions.
-pub(super) fn seated(places: usize, parked: usize) -> Episodes {
+pub(super) fn with_capacity(places: usize, parked: usize) -> Episodes {
     let episodes = of_type(Dtype::F32, places, parked);
     assert_eq!((episodes.slot_bytes(), episodes.len()), (2 * 2 * 7 * 3 * 4, places + parked));
     episodes
@@ -22,14 +20,13 @@ fn of_type(dtype: Dtype, places: usize, parked: usize) -> Episodes {
     lying(dtype, places, parked, |episodes| episodes.lie_on_host(None).unwrap())
 }
 
-/// The same, where `lie` says.
 pub(super) fn lying(dtype: Dtype, places: usize, parked: usize, lie: impl FnOnce(&Episodes)) -> Episodes {
     let facts = MemoryFacts { window: 5, tokens: 2, first: 1, later: 2 };
     let cache = Cache { name: "k".into(), leads: 2, width: 3, dtype };
     let layout = Layout { facts, caches: vec![cache] };
     let bytes = (parked * layout.bytes(7)) as u64;
-    let asked = Asked { places: Some(places), parked_bytes_max: Some(bytes) };
-    let episodes = Episodes::over(Rows::new(layout, places), asked);
+    let limits = SessionLimits { places: Some(places), parked_bytes_max: Some(bytes) };
+    let episodes = Episodes::over(Rows::new(layout, places), limits);
     lie(&episodes);
     assert_eq!(episodes.seat(0, 0), Ok(Seating { places, parked }));
     episodes
@@ -40,7 +37,7 @@ fn rows(episodes: &mut Episodes) -> &mut HostCache {
     &mut episodes.rows.host.get_mut().expect("rows on the host").0[0]
 }
 
-/// The end of a run that has its slot.
+/// The end of an inference that has its slot.
 pub(super) fn stage(episodes: &Episodes, slot: usize, pass: Pass) -> Result<(), String> {
     let Home::Place(place) = lock(&episodes.seats).slots[slot].home else { panic!("it has no place") };
     episodes.unfit(place, pass)?.map_or(Ok(()), Err)?;
@@ -48,20 +45,20 @@ pub(super) fn stage(episodes: &Episodes, slot: usize, pass: Pass) -> Result<(), 
     Ok(())
 }
 
-/// A run that writes `value` everywhere it may.
+/// An inference that writes `value` everywhere it may.
 pub(super) fn run(episodes: &mut Episodes, slot: usize, value: f32, keep: bool) -> Pass {
     let pass = computed(episodes, slot, value);
     episodes.settle(slot, keep);
     pass
 }
 
-/// A run that is not settled yet.
+/// An inference that is not settled yet.
 pub(super) fn computed(episodes: &mut Episodes, slot: usize, value: f32) -> Pass {
     assert!(episodes.take(slot));
     begun(episodes, slot, value)
 }
 
-/// The replica's part of a run that has its slot.
+/// The replica's part of an inference that has its slot.
 pub(super) fn begun(episodes: &mut Episodes, slot: usize, value: f32) -> Pass {
     let place = episodes.begin(slot).unwrap();
     let pass = episodes.plan(slot).unwrap();
@@ -101,21 +98,21 @@ fn what_is_not_kept_leaves_no_trace() {
         if keep {
             run(&mut clean, 0, value, true);
         }
-        assert_eq!(clean.look(0), other.look(1));
+        assert_eq!(clean.content(0), other.content(1));
     }
-    assert_eq!(other.look(1).unwrap().0, 1);
+    assert_eq!(other.content(1).unwrap().0, 1);
 }
 
 #[test]
 fn a_slot_has_one_user_and_is_forgotten_when_it_has_none() {
     let mut episodes = episodes(2);
     run(&mut episodes, 0, 1.0, true);
-    assert_eq!(episodes.held(), Held { slots: 1, bytes: 2 * 3 * 2 * 4, ..Held::default() });
+    assert_eq!(episodes.usage(), Usage { slots: 1, bytes: 2 * 3 * 2 * 4, ..Usage::default() });
     assert!(episodes.take(0));
-    assert!(!episodes.take(0) && !episodes.forget(0) && episodes.look(0).is_none());
+    assert!(!episodes.take(0) && !episodes.forget(0) && episodes.content(0).is_none());
     episodes.settle(0, true);
     assert!(episodes.forget(0));
-    assert_eq!((episodes.held(), episodes.plan(0).unwrap().entry), (Held::default(), Entry::First));
+    assert_eq!((episodes.usage(), episodes.plan(0).unwrap().entry), (Usage::default(), Entry::First));
     assert_eq!(episodes.plan(2), None);
 }
 
@@ -126,7 +123,6 @@ fn values_of_two_bytes_take_half_of_the_memory_and_are_kept_whole() {
     for _ in 0..2 {
         assert!(half.take(1));
         place = half.begin(1).unwrap();
-        // Each token has bytes of its own.
         for (at, byte) in rows(&mut half).staged[place * 48..][..48].iter_mut().enumerate() {
             *byte = at as u8;
         }
@@ -134,7 +130,7 @@ fn values_of_two_bytes_take_half_of_the_memory_and_are_kept_whole() {
         half.settle(1, true);
     }
     assert_eq!(half.begin(1), Ok(place));
-    assert_eq!(half.held(), Held { slots: 1, bytes: 3 * 2 * 3 * 2 * 2, ..Held::default() });
+    assert_eq!(half.usage(), Usage { slots: 1, bytes: 3 * 2 * 3 * 2 * 2, ..Usage::default() });
     // Each lead has a frame of 2 tokens, then two of them, of 6 bytes a token.
     let kept = |lead: u8| (0..12).chain(0..24).map(move |at| lead * 24 + at);
     let expected = |lead: u8| kept(lead).chain(std::iter::repeat_n(0, 24));
@@ -150,22 +146,21 @@ fn rows_that_are_not_finite_are_never_committed() {
     let mut episodes = episodes(1);
     for bad in [f32::NAN, f32::NEG_INFINITY] {
         run(&mut episodes, 0, 1.0, true);
-        let before = episodes.look(0);
+        let before = episodes.content(0);
         assert!(episodes.take(0));
         let place = episodes.begin(0).unwrap();
         let pass = episodes.plan(0).unwrap();
-        // The last value of the second lead of those that the run has written.
+        // The last value of the second lead of those that the inference has written.
         let (lead, last) = (4 * 3 * 4, (pass.written * 2 * 3 - 1) * 4);
         let staged = &mut rows(&mut episodes).staged[place * 2 * lead..][..2 * lead];
         staged.fill(0);
         staged[lead + last..][..4].copy_from_slice(&bad.to_ne_bytes());
         assert_eq!(stage(&episodes, 0, pass), Err("the rows of k for its memory are not finite".into()));
-        // Also if somebody would keep it.
         episodes.settle(0, true);
-        assert_eq!(episodes.look(0), before);
+        assert_eq!(episodes.content(0), before);
         assert!(episodes.forget(0));
     }
-    // What is behind the rows that count is the next run's.
+    // What is behind the rows that count is the next inference's.
     assert!(episodes.take(0));
     let place = episodes.begin(0).unwrap();
     let pass = episodes.plan(0).unwrap();
@@ -181,12 +176,12 @@ fn slots_and_caches_do_not_overlap() {
     for slot in 0..3 {
         run(&mut episodes, slot, slot as f32 + 1.0, true);
     }
-    let digests: Vec<_> = (0..3).map(|slot| episodes.look(slot).unwrap().1).collect();
+    let digests: Vec<_> = (0..3).map(|slot| episodes.content(slot).unwrap().1).collect();
     assert!(digests[0] != digests[1] && digests[1] != digests[2]);
     let before = digests[2];
     run(&mut episodes, 1, 50.0, true);
     run(&mut episodes, 1, 60.0, true);
-    assert_eq!(episodes.look(2).unwrap().1, before);
+    assert_eq!(episodes.content(2).unwrap().1, before);
 }
 
 /// A panic in the proof on one device must not have the next one refused.
@@ -202,6 +197,6 @@ fn a_panic_in_a_proof_leaves_its_slot_free_and_empty() {
         std::panic::resume_unwind(Box::new("in the run"));
     };
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(proof)).is_err());
-    assert_eq!(episodes.look(0).unwrap().0, 0);
+    assert_eq!(episodes.content(0).unwrap().0, 0);
     assert!(ProofSlot::of(&episodes).is_some());
 }

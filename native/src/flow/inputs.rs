@@ -1,38 +1,25 @@
-//! Inputs that the host writes for each run: prompt, masks, positions, lengths, times. `src/bundle/input-roles.ts` has the meaning and the
+//! Inputs that the host writes for each run: prompt, masks, lengths, times. `src/bundle/input-roles.ts` has the meaning and the
 //! shapes of each role; a run writes every input that its graphs declare, as the type that they declare.
 
 use super::roles::Owner;
-use crate::graph::Tensor;
-use crate::manifest::{Counts, Dtype, Manifest, Port, Role};
+use crate::bundle::manifest::{Manifest, Port, Role};
+use crate::core::dtype::Dtype;
+use crate::ort::tensor::Tensor;
 
-/// What an input is written with.
 enum Source {
     Tokens,
     TokenMask,
-    PrefixMask,
-    PrefixLength,
-    /// Of the prompt's tokens, or of those of the prefix.
-    Positions {
-        counts: Counts,
-        of_prefix: bool,
-    },
-    /// Of rows, behind the prefix.
-    RowPositions {
-        counts: Counts,
-    },
     Time {
         buckets: Option<u32>,
         of_rows: bool,
     },
-    ActionPrefixMask,
-    ActionPrefixLength,
     /// The committed tokens of an episode, and those of this run's block.
     MemoryLength,
     BlockLength,
 }
 
 /// A time as an input is told it: with buckets the number of the one that it lies in.
-pub(super) fn told(time: f64, buckets: Option<u32>) -> f64 {
+pub(super) fn time_value(time: f64, buckets: Option<u32>) -> f64 {
     buckets.map_or(time, |buckets| (time * f64::from(buckets)).floor())
 }
 
@@ -42,7 +29,6 @@ struct Input {
     source: Source,
 }
 
-/// All of them.
 pub(super) struct Inputs {
     inputs: Vec<Input>,
     /// Rows of the largest run, and branches of each.
@@ -51,10 +37,8 @@ pub(super) struct Inputs {
     /// One prompt, then padding, and where a token stands in it.
     tokens: Vec<i64>,
     mask: Vec<u8>,
-    /// The same mask behind that of the image tokens.
-    prefix_mask: Vec<u8>,
     /// Rows that each row's chunk continues.
-    held: Vec<usize>,
+    prefix_rows: Vec<usize>,
 }
 
 impl Inputs {
@@ -67,10 +51,7 @@ impl Inputs {
     ) -> Result<Inputs, String> {
         let branches = manifest.branches();
         let text = manifest.prompt.tokens_max;
-        let views = manifest.prefix_views();
-        let seen = views.flat_map(|(tokens, seen)| std::iter::repeat_n(u8::from(seen), manifest.frames.later * tokens));
-        let prefix_mask: Vec<u8> = seen.chain(std::iter::repeat_n(0, text)).collect();
-        let (prefix, chunk) = (prefix_mask.len(), manifest.action.rows);
+        let chunk = manifest.action.rows;
         let mut inputs = Vec::new();
         for (at, (&(owner, port), tensor)) in ports.iter().zip(tensors.iter_mut()).enumerate() {
             let (len, each) = (tensor.len, rows * branches);
@@ -79,47 +60,24 @@ impl Inputs {
                 fits.then_some(())
                     .ok_or_else(|| format!("{} has not the type and size of its role, {:?}", port.name, port.role))
             };
-            const INTEGERS: &[Dtype] = &[Dtype::I64, Dtype::I32];
-            const MASK: &[Dtype] = &[Dtype::Bool, Dtype::I64, Dtype::I32, Dtype::F32];
             let source = match port.role {
-                Role::Tokens => expect(&[each * text], INTEGERS).map(|()| Source::Tokens)?,
-                Role::TokenMask => expect(&[each * text], MASK).map(|()| Source::TokenMask)?,
-                Role::PrefixMask => expect(&[each * prefix], MASK).map(|()| Source::PrefixMask)?,
-                Role::PrefixLength => expect(&[each], INTEGERS).map(|()| Source::PrefixLength)?,
-                Role::PositionIds if owner == Owner::Denoise => {
-                    expect(&[each * chunk, each * (chunk + 1)], INTEGERS)?;
-                    Source::RowPositions { counts: port.counts }
-                }
-                Role::PositionIds => {
-                    expect(&[each * text, each * prefix], INTEGERS)?;
-                    Source::Positions { counts: port.counts, of_prefix: len == each * prefix }
-                }
+                Role::Tokens => expect(&[each * text], &[Dtype::I64]).map(|()| Source::Tokens)?,
+                Role::TokenMask => expect(&[each * text], &[Dtype::Bool]).map(|()| Source::TokenMask)?,
                 Role::Time => {
-                    expect(&[1, rows, rows * chunk], &[Dtype::F32, Dtype::I64, Dtype::I32])?;
+                    expect(&[1, rows * chunk], &[Dtype::F32, Dtype::I64])?;
                     if tensor.dtype != Dtype::F32 && port.buckets.is_none() {
                         return Err(format!("{} is a time in integers without buckets", port.name));
                     }
                     Source::Time { buckets: port.buckets, of_rows: port.shape.len() == 2 }
                 }
-                Role::ActionPrefixMask => expect(&[rows * chunk], MASK).map(|()| Source::ActionPrefixMask)?,
-                Role::ActionPrefixLength => expect(&[rows], INTEGERS).map(|()| Source::ActionPrefixLength)?,
-                Role::MemoryLength => expect(&[1], INTEGERS).map(|()| Source::MemoryLength)?,
-                Role::BlockLength => expect(&[1], INTEGERS).map(|()| Source::BlockLength)?,
+                Role::MemoryLength => expect(&[1], &[Dtype::I64]).map(|()| Source::MemoryLength)?,
+                Role::BlockLength => expect(&[1], &[Dtype::I64]).map(|()| Source::BlockLength)?,
                 Role::ImageMask => {
                     let views = port.views(&manifest.cameras);
-                    expect(&[rows * views.len()], MASK)?;
+                    expect(&[rows * views.len()], &[Dtype::Bool])?;
                     let seen = views.iter().map(|view| f64::from(u8::from(manifest.cameras.contains(view))));
                     let seen: Vec<f64> = seen.collect();
                     tensor.write(0, seen.iter().copied().cycle().take(len));
-                    continue;
-                }
-                Role::Constant => {
-                    expect(&[len], MASK)?;
-                    let values: Vec<f64> = port.values.iter().map(|value| value.number()).collect();
-                    if values.is_empty() || !len.is_multiple_of(values.len()) {
-                        return Err(format!("{} has {} values for a tensor of {len}", port.name, values.len()));
-                    }
-                    tensor.write(0, values.iter().copied().cycle().take(len));
                     continue;
                 }
                 _ => continue,
@@ -130,7 +88,7 @@ impl Inputs {
             return Err("no input of the denoise graph has the role time".into());
         }
         let (tokens, mask) = (vec![0; text], vec![0; text]);
-        Ok(Inputs { inputs, rows, branches, tokens, mask, prefix_mask, held: vec![0; rows] })
+        Ok(Inputs { inputs, rows, branches, tokens, mask, prefix_rows: vec![0; rows] })
     }
 
     /// Row `row` of one branch: `write` gives tokens and mask, as long as the longest prompt, and returns how many tokens these are.
@@ -141,75 +99,44 @@ impl Inputs {
         (row, branch): (usize, usize),
         write: impl FnOnce(&mut [i64], &mut [u8]) -> usize,
     ) -> usize {
-        let Inputs { inputs, branches, tokens, mask, prefix_mask, .. } = self;
+        let Inputs { inputs, branches, tokens, mask, .. } = self;
         let count = write(tokens, mask);
-        let images = prefix_mask.len() - mask.len();
-        prefix_mask[images..].copy_from_slice(mask);
         let part = row * *branches + branch;
-        let truth = |&valid: &u8| f64::from(valid);
-        let valid = || prefix_mask.iter().map(truth).sum::<f64>();
         for Input { at, source, .. } in
             inputs.iter().filter(|input| input.owner == reader || input.owner == Owner::Denoise)
         {
             let tensor = &mut tensors[*at];
             match source {
                 Source::Tokens => tensor.write(part * tokens.len(), tokens.iter().map(|&id| id as f64)),
-                Source::TokenMask => tensor.write(part * mask.len(), mask.iter().map(truth)),
-                Source::PrefixMask => tensor.write(part * prefix_mask.len(), prefix_mask.iter().map(truth)),
-                Source::PrefixLength => tensor.write(part, [valid()]),
-                Source::Positions { counts, of_prefix } => {
-                    let mask: &[u8] = if *of_prefix { prefix_mask } else { mask };
-                    let counted = mask.iter().scan(-1.0, |last, valid| {
-                        *last += if *counts == Counts::All { 1.0 } else { truth(valid) };
-                        Some(*last)
-                    });
-                    tensor.write(part * mask.len(), counted);
-                }
-                Source::RowPositions { counts } => {
-                    let first = if *counts == Counts::All { prefix_mask.len() as f64 } else { valid() };
-                    let rows = tensor.len / (self.rows * *branches);
-                    tensor.write(part * rows, (0..rows).map(|index| first + index as f64));
-                }
+                Source::TokenMask => tensor.write(part * mask.len(), mask.iter().map(|&valid| f64::from(valid))),
                 _ => {}
             }
         }
         count
     }
 
-    /// How many rows the chunk of row `row` continues.
-    pub(super) fn held(&self, row: usize) -> usize {
-        self.held[row]
+    pub(super) fn prefix_rows(&self, row: usize) -> usize {
+        self.prefix_rows[row]
     }
 
-    /// Tells the graphs that the chunk of row `row` continues `count` rows.
-    pub(super) fn hold(&mut self, tensors: &mut [Tensor], row: usize, count: usize) {
-        self.held[row] = count;
-        for Input { at, source, .. } in &self.inputs {
-            let tensor = &mut tensors[*at];
-            match source {
-                Source::ActionPrefixLength => tensor.write(row, [count as f64]),
-                Source::ActionPrefixMask => {
-                    let rows = tensor.len / self.rows;
-                    tensor.write(row * rows, (0..rows).map(|index| f64::from(u8::from(index < count))));
-                }
-                _ => {}
-            }
-        }
+    /// The chunk of row `row` continues `count` rows, which `time` tells the denoise graph.
+    pub(super) fn set_prefix(&mut self, row: usize, count: usize) {
+        self.prefix_rows[row] = count;
     }
 
     /// The time of a step; rows that are continued have that of the flow's end.
     pub(super) fn time(&self, tensors: &mut [Tensor], time: f64, end: f64) {
         for Input { at, source, .. } in &self.inputs {
             let Source::Time { buckets, of_rows } = source else { continue };
-            let told = |time: f64| told(time, *buckets);
+            let time_value = |time: f64| time_value(time, *buckets);
             let tensor = &mut tensors[*at];
             if !of_rows {
-                tensor.write(0, std::iter::repeat_n(told(time), tensor.len));
+                tensor.write(0, std::iter::repeat_n(time_value(time), tensor.len));
                 continue;
             }
             let rows = tensor.len / self.rows;
-            for (row, &held) in self.held.iter().enumerate() {
-                let times = (0..rows).map(|index| told(if index < held { end } else { time }));
+            for (row, &prefix_rows) in self.prefix_rows.iter().enumerate() {
+                let times = (0..rows).map(|index| time_value(if index < prefix_rows { end } else { time }));
                 tensor.write(row * rows, times);
             }
         }

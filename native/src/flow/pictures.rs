@@ -1,8 +1,8 @@
 //! Finds where the frames of each camera stand in the image inputs of a graph: one input for all cameras, or several for some of them.
 
 use super::roles::Owner;
-use crate::graph::Tensor;
-use crate::manifest::{Graph, Manifest, Picture, Port, Role};
+use crate::bundle::manifest::{Graph, Manifest, Picture, Port, Role};
+use crate::ort::tensor::Tensor;
 
 /// The frames of one camera in a tensor `[rows, pictures, …]`.
 #[derive(Clone, Copy)]
@@ -10,7 +10,6 @@ pub(super) struct Pictures {
     pub(super) tensor: usize,
     /// Place of its first byte in a row.
     pub(super) first: usize,
-    /// Of one frame.
     pub(super) bytes: usize,
 }
 
@@ -24,13 +23,13 @@ pub(super) fn find(
     owned: &[(Owner, Tensor)],
 ) -> Result<Vec<Pictures>, String> {
     let dtype = manifest.picture().dtype();
+    let bytes = manifest.image.values() * dtype.bytes();
     let mut found: Vec<Option<Pictures>> = vec![None; manifest.cameras.len()];
     for port in graph.inputs.iter().filter(|port| port.role == Role::Images) {
         let is_port = |(home, tensor): &(Owner, Tensor)| *home == owner && tensor.name == port.name;
         let tensor = owned.iter().position(is_port).ok_or_else(|| format!("no tensor is named {}", port.name))?;
         let mut first = 0;
         for name in port.views(&manifest.cameras) {
-            let bytes = manifest.image_of(name).values() * dtype.bytes();
             // A view that the model has no camera for stays black.
             if let Some(camera) = manifest.cameras.iter().position(|camera| camera == name)
                 && found[camera].replace(Pictures { tensor, first, bytes }).is_some()
@@ -60,9 +59,8 @@ pub(super) fn blacken(manifest: &Manifest, ports: &[(Owner, &Port)], tensors: &m
     }
     let black = |channel: usize| (0.0 - manifest.image.mean[channel]) / manifest.image.std[channel];
     for ((_, port), tensor) in ports.iter().zip(tensors) {
-        if let (Role::Images, Some([name, ..])) = (port.role, port.cameras.as_deref()) {
-            // All views of an input have one size.
-            let pixels = manifest.image_of(name).values() / 3;
+        if port.role == Role::Images && port.cameras.is_some() {
+            let pixels = manifest.image.values() / 3;
             let len = tensor.len;
             tensor.write(0, (0..len).map(|at| black(at / pixels % 3)));
         }

@@ -3,26 +3,20 @@
 use super::inputs::Inputs;
 use super::pictures::blacken;
 use super::roles::{Owner, Roles, video};
-use crate::graph::Tensor;
-use crate::manifest::{Manifest, Port, Role};
+use crate::bundle::manifest::{Manifest, Port, Role};
+use crate::ort::tensor::Tensor;
 use serde_json::{Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-const ROLES: [&str; 18] = [
+const ROLES: [&str; 12] = [
     "images",
     "tokens",
     "token_mask",
     "image_mask",
-    "prefix_mask",
-    "prefix_length",
-    "position_ids",
-    "constant",
     "state",
     "latent",
     "video_latent",
     "time",
-    "action_prefix_mask",
-    "action_prefix_length",
     "cache",
     "memory_length",
     "velocity",
@@ -52,9 +46,7 @@ pub(super) fn manifest() -> Value {
                     port("images", "images", "f32", json!(["batch", 2, 3, 2, 4])),
                     port("tokens", "tokens", "i64", json!(["batch", "prompt"])),
                     port("mask", "token_mask", "bool", json!(["batch", "prompt"])),
-                    port("seen", "image_mask", "i32", json!(["batch", 2])),
-                    port("at", "position_ids", "i64", json!(["batch", "prefix"])),
-                    json!({ "name": "body", "role": "constant", "from": null, "dtype": "i32", "shape": ["batch", 2], "values": [24, true] }),
+                    port("seen", "image_mask", "bool", json!(["batch", 2])),
                 ],
                 "outputs": [port("cache", "cache", "f16", json!(["batch", "prefix", 2]))],
             },
@@ -66,9 +58,6 @@ pub(super) fn manifest() -> Value {
                     port("z", "video_latent", "f32", json!(["batch", 4])),
                     port("cache", "cache", "f16", json!(["batch", "prefix", 2])),
                     port("state", "state", "f32", json!(["batch", 2])),
-                    port("held", "action_prefix_mask", "bool", json!(["batch", 3])),
-                    port("valid", "prefix_mask", "f32", json!(["batch", "prefix"])),
-                    port("ids", "position_ids", "i32", json!(["batch", 3])),
                 ],
                 "outputs": [
                     port("v", "velocity", "f32", json!(["batch", 3, 2])),
@@ -105,9 +94,7 @@ fn change(manifest: &mut Value, draw: &mut impl FnMut(usize) -> usize) {
                 [json!(["top"]), json!(["left", "right"]), json!([]), json!(["top", "top"])][draw(4)].clone()
         }
         6 => {
-            port["values"] = [json!([]), json!([1]), json!([1.5, false, 1e300])][draw(3)].clone();
             port["buckets"] = [json!(null), json!(0), json!(u32::MAX)][draw(3)].clone();
-            port["counts"] = json!(["all", "valid"][draw(2)]);
         }
         _ => {
             let copy = port.clone();
@@ -146,8 +133,8 @@ fn written(manifest: &Manifest) -> Result<(), String> {
             mask[..4].fill(1);
             4
         });
-        inputs.hold(&mut tensors, row, 2);
-        at.states.iter().for_each(|state| tensors[state.at].floats().fill(1.0));
+        inputs.set_prefix(row, 2);
+        at.states.iter().for_each(|&at| tensors[at].floats().fill(1.0));
     }
     inputs.lengths(&mut tensors, 1, 1);
     inputs.time(&mut tensors, 0.5, 0.0);

@@ -1,10 +1,10 @@
 //! Which caches stay on the device, from the graph that writes them to the last step that reads them, and whether episode memory does.
 
 use super::{Files, Graphs, Whole};
-use crate::graph::Home;
-use crate::manifest::{self, Graph as GraphSpec, Role};
-use crate::onnx::unroll::unread;
-use crate::weights::Loaded;
+use crate::bundle::manifest::{self, Graph as GraphSpec, Role};
+use crate::bundle::onnx::unroll::unused_inputs;
+use crate::ort::home::Home;
+use crate::ort::session::Loaded;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub(super) fn residents<'a>(
     ];
     for (spec, session) in graphs {
         let (Some(spec), Some(session)) = (spec, session) else { continue };
-        for (ports, given) in [(&spec.inputs, true), (&spec.outputs, false)] {
-            let elsewhere = home.elsewhere(session.get(), given)?;
+        for (ports, is_input) in [(&spec.inputs, true), (&spec.outputs, false)] {
+            let elsewhere = home.elsewhere(session.get(), is_input)?;
             for port in ports.iter().filter(|port| elsewhere.contains(&port.name)) {
                 names.remove(port.from.as_ref().unwrap_or(&port.name).as_str());
             }
@@ -39,8 +39,8 @@ pub(super) fn residents<'a>(
 /// An error where the denoise graph computes with latents, velocities or times on the CPU: it is a sentence that names one.
 pub(super) fn latents_reside(spec: &GraphSpec, session: &Loaded, home: Option<Home>) -> Result<(), String> {
     let home = home.ok_or("the device computes in the memory of the host")?;
-    for (ports, given) in [(&spec.inputs, true), (&spec.outputs, false)] {
-        let elsewhere = home.elsewhere(session.get(), given)?;
+    for (ports, is_input) in [(&spec.inputs, true), (&spec.outputs, false)] {
+        let elsewhere = home.elsewhere(session.get(), is_input)?;
         let moved = ports.iter().filter(|port| {
             use Role::{Latent, Time, Velocity, VideoLatent, VideoVelocity};
             matches!(port.role, Latent | Velocity | VideoLatent | VideoVelocity | Time)
@@ -68,16 +68,16 @@ pub fn memory_resides(
     ];
     for (spec, session, path, made) in graphs {
         let (Some(spec), Some(session), Some(path)) = (spec, session, path) else { continue };
-        for (ports, given) in [(&spec.inputs, true), (&spec.outputs, false)] {
-            let elsewhere = home.elsewhere(session.get(), given)?;
+        for (ports, is_input) in [(&spec.inputs, true), (&spec.outputs, false)] {
+            let elsewhere = home.elsewhere(session.get(), is_input)?;
             let remembered = ports.iter().filter(|port| matches!(port.role, Role::Memory | Role::Block));
             let mut gone = remembered.filter(|port| elsewhere.contains(&port.name)).peekable();
-            let mut unread_here = HashSet::new();
-            if given && gone.peek().is_some() {
+            let mut unused = HashSet::new();
+            if is_input && gone.peek().is_some() {
                 let read = |path: &Path| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
-                unread_here = made.map_or_else(|| unread(&read(path)?), unread)?;
+                unused = made.map_or_else(|| unused_inputs(&read(path)?), unused_inputs)?;
             }
-            if let Some(port) = gone.find(|port| !unread_here.contains(&port.name)) {
+            if let Some(port) = gone.find(|port| !unused.contains(&port.name)) {
                 return Err(format!("{} has {} on the CPU", spec.file, port.name));
             }
         }

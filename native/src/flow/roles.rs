@@ -1,9 +1,11 @@
 //! Finds the tensor of each role, and the memory that each port of a graph is bound to.
 
 use super::pictures::{self, Pictures};
+use crate::bundle::manifest::{Extent, Graph, Manifest, Port, Role};
+use crate::core::dtype::Dtype;
 use crate::episode::{Address, Episodes};
-use crate::graph::{Bound, Tensor, port_len};
-use crate::manifest::{Dtype, Extent, Graph, Manifest, Port, Role};
+use crate::ort::graph::Bound;
+use crate::ort::tensor::{Tensor, port_len};
 
 /// The graph that a tensor belongs to: two graphs may use the same name.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -13,23 +15,14 @@ pub(super) enum Owner {
     Denoise,
 }
 
-/// A tensor of the state.
-pub(super) struct State {
-    pub(super) at: usize,
-    /// The columns of the state that stand in it, where it has not all of them.
-    pub(super) columns: Option<Vec<usize>>,
-}
-
-/// Indices into the tensors.
 pub(super) struct Roles {
     pub(super) prefill: Vec<Pictures>,
     pub(super) extend: Option<Vec<Pictures>>,
-    pub(super) states: Vec<State>,
+    pub(super) states: Vec<usize>,
     pub(super) latent: usize,
     pub(super) velocity: usize,
 }
 
-/// No ports.
 pub(super) static NO_PORTS: Vec<Port> = Vec::new();
 
 /// The memory of one port: a tensor of its graph, an output of prefill, or a place's rows. To be used no longer than those live.
@@ -71,43 +64,19 @@ fn role(owned: &[(Owner, Tensor)], owner: Owner, role: Role, expected: (Dtype, u
     Ok(at)
 }
 
-/// The columns of a tensor of the state, None where it has all of them.
-fn state(manifest: &Manifest, batch: usize, (owner, tensor): (Owner, &Tensor)) -> Result<Option<Vec<usize>>, String> {
-    let graphs = &manifest.graphs;
-    let graph = match owner {
-        Owner::Prefill => Some(&graphs.prefill),
-        Owner::Extend => graphs.extend.as_ref(),
-        Owner::Denoise => Some(&graphs.denoise),
-    };
-    let port = graph.and_then(|graph| graph.inputs.iter().find(|port| port.name == tensor.name));
-    let place = |name: &String| {
-        let found = manifest.state.columns.iter().position(|column| column.name == *name);
-        found.ok_or_else(|| format!("{} has {name}, which is no column of the state", tensor.name))
-    };
-    let named = port.and_then(|port| port.columns.as_ref());
-    let columns: Option<Vec<usize>> = named.map(|names| names.iter().map(place).collect()).transpose()?;
-    if columns.is_some() && !manifest.state.rotations.is_empty() {
-        return Err(format!("{} names columns of a state that has rotations, whose values have no names", tensor.name));
-    }
-    let width = columns.as_ref().map_or(manifest.state.width, Vec::len);
-    if tensor.dtype != Dtype::F32 || tensor.len != batch * width {
-        return Err(format!("{}, of the state, is not f32 of {width} values a row", tensor.name));
-    }
-    Ok(columns)
-}
-
 impl Roles {
     pub(super) fn find(manifest: &Manifest, batch: usize, owned: &[(Owner, Tensor)]) -> Result<Roles, String> {
         let branches = manifest.branches();
-        // A flow step sees what prefill made of them.
         let image = |(owner, tensor): &&(Owner, Tensor)| *owner == Owner::Denoise && tensor.role == Role::Images;
         if let Some((_, tensor)) = owned.iter().find(image) {
             return Err(format!("the flow step takes pictures, as {}", tensor.name));
         }
-        let states: Vec<State> = (owned.iter().enumerate())
-            .filter(|(_, (_, tensor))| tensor.role == Role::State)
-            .map(|(at, (owner, tensor))| state(manifest, batch, (*owner, tensor)).map(|columns| State { at, columns }))
-            .collect::<Result<_, _>>()?;
+        let states: Vec<usize> = (0..owned.len()).filter(|&at| owned[at].1.role == Role::State).collect();
+        let width = manifest.state.width;
+        let unfit = |tensor: &&Tensor| tensor.dtype != Dtype::F32 || tensor.len != batch * width;
+        if let Some(tensor) = states.iter().map(|&at| &owned[at].1).find(unfit) {
+            return Err(format!("{}, of the state, is not f32 of {width} values a row", tensor.name));
+        }
         let remembers = manifest.memory.is_some();
         let chunk = manifest.action.rows * manifest.action.width;
         let graphs = &manifest.graphs;

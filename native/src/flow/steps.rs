@@ -1,13 +1,13 @@
 //! The flow of one batch, from noise to chunks: all steps as one graph, or one by one; moved by our kernels or by the host.
 
-use super::own::Own;
+use super::device_flow::DeviceFlow;
 use super::{Network, Video};
-use crate::cuda::CudaError;
-use crate::euler;
-use crate::graph::Changed;
+use crate::flow::euler;
+use crate::gpu::CudaError;
+use crate::ort::mirrors::Changed;
 
 /// A failure of the device in our part of its work.
-fn told(error: &CudaError) -> String {
+fn text(error: &CudaError) -> String {
     error.to_string()
 }
 
@@ -21,14 +21,14 @@ impl Network {
 
     /// Waits until nothing is under way that reads or writes what the host is to write: behind a run that was stopped or has failed.
     pub fn settle(&mut self) -> Result<(), String> {
-        self.own.as_mut().map_or(Ok(()), Own::settle).map_err(|error| told(&error))
+        self.device_flow.as_mut().map_or(Ok(()), DeviceFlow::settle).map_err(|error| text(&error))
     }
 
     /// All flow steps of a variant. `go_on` is asked before each step, of a whole flow before the first of them; false ends the loop
     /// early and is what is returned.
     pub fn denoise(&mut self, variant: usize, mut go_on: impl FnMut(u32) -> bool) -> Result<bool, String> {
-        if self.own.is_some() {
-            let ran = self.denoise_there(variant, go_on);
+        if self.device_flow.is_some() {
+            let ran = self.denoise_on_device(variant, go_on);
             return self.settle().and(ran);
         }
         if self.whole {
@@ -48,9 +48,9 @@ impl Network {
             self.denoise
                 .run(variant, Changed::of(step), &mut self.mirrors, &mut self.tensors)
                 .map_err(|error| format!("denoise step {step}: {error}"))?;
-            let used = self.tensors[self.at.latent].len / most * rows;
-            self.advance(self.at.latent, self.at.velocity, self.guide_action, used, dt);
-            self.put_back(rows);
+            let values = self.tensors[self.at.latent].len / most * rows;
+            self.advance(self.at.latent, self.at.velocity, self.guide_action, values, dt);
+            self.restore_prefix(rows);
             if let Some(Video { latent, velocity, guide }) = self.video {
                 self.advance(latent, velocity, guide, self.tensors[latent].len, dt);
             }
@@ -60,10 +60,12 @@ impl Network {
 
     /// The same with latents that stay on the device, and their chunks decoded there. Steps are put into the stream ahead of the device, so
     /// that what ends the loop early ends what is not yet put there.
-    fn denoise_there(&mut self, variant: usize, mut go_on: impl FnMut(u32) -> bool) -> Result<bool, String> {
+    fn denoise_on_device(&mut self, variant: usize, mut go_on: impl FnMut(u32) -> bool) -> Result<bool, String> {
         let rows = self.variants[variant].batch;
-        let Network { own: Some(own), inputs, tensors, flow, denoise, mirrors, .. } = self else { return Ok(false) };
-        own.begin(rows, inputs, tensors, flow).map_err(|error| told(&error))?;
+        let Network { device_flow: Some(device_flow), inputs, tensors, flow, denoise, mirrors, .. } = self else {
+            return Ok(false);
+        };
+        device_flow.begin(rows, inputs, tensors, flow).map_err(|error| text(&error))?;
         if self.whole {
             if !(0..flow.steps).all(go_on) {
                 return Ok(false);
@@ -74,42 +76,42 @@ impl Network {
                 if !go_on(step) {
                     return Ok(false);
                 }
-                own.step(step).map_err(|error| told(&error))?;
+                device_flow.step(step).map_err(|error| text(&error))?;
                 let ran = denoise.run(variant, Changed::of(step), mirrors, tensors);
                 ran.map_err(|error| format!("denoise step {step}: {error}"))?;
-                own.advance(rows, flow.step(step).1).map_err(|error| told(&error))?;
+                device_flow.advance(rows, flow.step(step).1).map_err(|error| text(&error))?;
             }
         }
-        own.decode(rows).map_err(|error| told(&error))?;
+        device_flow.decode(rows).map_err(|error| text(&error))?;
         // What is refused is told in words that the host finds in the latent.
-        if (0..rows).any(|row| own.decoded(row).1.is_err()) {
-            own.fetch(tensors).map_err(|error| told(&error))?;
+        if (0..rows).any(|row| device_flow.decoded(row).1.is_err()) {
+            device_flow.fetch(tensors).map_err(|error| text(&error))?;
         }
         Ok(true)
     }
 
     /// Copies latents that the device has decoded to the host too, for a comparison.
     pub fn fetch(&mut self) -> Result<(), String> {
-        let Network { own, tensors, .. } = self;
-        own.as_mut().map_or(Ok(()), |own| own.fetch(tensors)).map_err(|error| told(&error))
+        let Network { device_flow, tensors, .. } = self;
+        device_flow.as_mut().map_or(Ok(()), |device_flow| device_flow.fetch(tensors)).map_err(|error| text(&error))
     }
 
     /// The held rows of the first `rows` rows, as they were before the step.
-    fn put_back(&mut self, rows: usize) {
-        if self.held.is_empty() {
+    fn restore_prefix(&mut self, rows: usize) {
+        if self.prefix_latents.is_empty() {
             return;
         }
-        let chunk = self.held.len() / self.rows_max();
+        let chunk = self.prefix_latents.len() / self.rows_max();
         for row in 0..rows {
-            let len = self.held_len(row);
-            let Network { held, tensors, at, .. } = self;
-            tensors[at.latent].floats()[row * chunk..][..len].copy_from_slice(&held[row * chunk..][..len]);
+            let len = self.prefix_len(row);
+            let Network { prefix_latents, tensors, at, .. } = self;
+            tensors[at.latent].floats()[row * chunk..][..len].copy_from_slice(&prefix_latents[row * chunk..][..len]);
         }
     }
 
-    /// One step of a latent, its first `used` values.
-    fn advance(&mut self, latent: usize, velocity: usize, guide: Option<f32>, used: usize, dt: f32) {
+    /// One step of a latent, its first `values` values.
+    fn advance(&mut self, latent: usize, velocity: usize, guide: Option<f32>, values: usize, dt: f32) {
         let [latent, velocity] = self.tensors.get_disjoint_mut([latent, velocity]).expect("two roles are two tensors");
-        euler::advance(&mut latent.floats()[..used], velocity.floats(), self.branches, guide, dt);
+        euler::advance(&mut latent.floats()[..values], velocity.floats(), self.branches, guide, dt);
     }
 }

@@ -1,15 +1,15 @@
-//! All steps of a flow as one graph (`onnx/unroll.rs`), for a device: between two steps the host has nothing to do.
+//! All steps of a flow as one graph (`bundle/onnx/unroll.rs`), for a device: between two steps the host has nothing to do.
 
-use super::inputs::told;
-use crate::graph::Tensor;
-use crate::manifest::{Dim, Dtype, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
-use crate::onnx::unroll::{Latent, Loop, Time, TimeShape, result, unroll};
-use crate::onnx::{F32, I32, I64};
+use super::inputs::time_value;
+use crate::bundle::manifest::{Dim, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
+use crate::bundle::onnx::unroll::{Latent, Loop, Time, result, unroll};
+use crate::bundle::onnx::{F32, I64};
+use crate::core::dtype::Dtype;
+use crate::ort::tensor::Tensor;
 use std::path::Path;
 
 /// The graph, and what it is bound to: all that a step reads but the time, and the latent that the rows are read from.
 pub struct Whole {
-    /// A ModelProto.
     pub model: Vec<u8>,
     /// Its inputs and outputs. The output has the role of the latent.
     pub spec: GraphSpec,
@@ -21,8 +21,8 @@ impl Whole {
         let step = &manifest.graphs.denoise;
         let input = |role: Role| step.inputs.iter().find(|port| port.role == role);
         let output = |role: Role| step.outputs.iter().find(|port| port.role == role);
-        let told = step.inputs.iter().filter(|port| tells(port.role));
-        let times = told.map(|port| timed(manifest, port)).collect::<Result<Vec<_>, _>>()?;
+        let ports = step.inputs.iter().filter(|port| port.role == Role::Time);
+        let times = ports.map(|port| step_times(manifest, port)).collect::<Result<Vec<_>, _>>()?;
         let latent = input(Role::Latent).ok_or("it has no latent")?;
         let mut latents = vec![moved(manifest, latent, output(Role::Velocity), Guided::Action)?];
         if let Some(video) = input(Role::VideoLatent) {
@@ -37,33 +37,22 @@ impl Whole {
     }
 }
 
-/// Whether an input says what differs from step to step, or from row to row.
-fn tells(role: Role) -> bool {
-    matches!(role, Role::Time | Role::ActionPrefixMask | Role::ActionPrefixLength)
-}
-
 /// The time of every step, to the bit as a run of the steps one by one writes it to the input.
-fn timed<'a>(manifest: &Manifest, port: &'a Port) -> Result<Time<'a>, String> {
-    let shape = match (port.role, &port.shape[..]) {
-        (Role::Time, []) => TimeShape::Scalar,
-        (Role::Time, [Dim::Fixed(1)]) => TimeShape::One,
-        // Its runs have one row each.
-        (Role::Time, [Dim::Batch]) if manifest.batch == 1 => TimeShape::One,
-        (Role::Time, [Dim::Batch]) => TimeShape::Rows,
-        _ => return Err("it is told more of a step than a time that all rows have".into()),
-    };
+fn step_times<'a>(manifest: &Manifest, port: &'a Port) -> Result<Time<'a>, String> {
+    if port.shape != [Dim::Fixed(1)] {
+        return Err("it is told more of a step than a time that all rows have".into());
+    }
     let kind = match port.dtype {
         Dtype::F32 => F32,
-        Dtype::I32 => I32,
         Dtype::I64 => I64,
         _ => return Err(format!("{} is no time: it is {:?}", port.name, port.dtype)),
     };
     let Flow { steps, .. } = manifest.flow;
     let each = Port { shape: vec![Dim::Fixed(steps as usize)], ..port.clone() };
     let mut tensor = Tensor::new(&each, manifest.extent(1, manifest.prompt.tokens_max))?;
-    tensor.write(0, (0..steps).map(|step| told(manifest.flow.time(step), port.buckets)));
+    tensor.write(0, (0..steps).map(|step| time_value(manifest.flow.time(step), port.buckets)));
     let values = tensor.bytes().chunks(port.dtype.bytes()).map(<[u8]>::to_vec).collect();
-    Ok(Time { name: &port.name, kind, shape, values })
+    Ok(Time { name: &port.name, kind, values })
 }
 
 /// How a latent is moved. That of the action is read in the end.

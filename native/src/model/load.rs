@@ -1,52 +1,44 @@
 //! Loads a model: reads the bundle and its parity vectors, then places it (`place.rs`).
 
 use super::Model;
-use super::place::Wanted;
-use crate::chunk::Encoder;
-use crate::completion::Completions;
-use crate::devices::Devices;
-use crate::episode::{Asked, Episodes};
-use crate::fault::status_of;
+use super::place::Target;
+use crate::bundle::manifest::{Graph, Manifest, NormStats, Role};
+use crate::bundle::prompt::Prompt;
+use crate::bundle::weights::Weights;
+use crate::core::active_batch::Running;
+use crate::core::completion::Completions;
+use crate::core::fault::status_of;
+use crate::core::memory;
+use crate::core::queue::Queue;
+use crate::core::status::{Failure, Status};
+use crate::core::sync::lock;
+use crate::core::thread;
+use crate::core::ticket::{Kind, Ticket};
+use crate::episode::{Episodes, SessionLimits};
 use crate::flow::Files;
-use crate::frame::{FrameSlots, FrameSpec, Worker};
-use crate::graph::Terminator;
-use crate::jpeg::{Decoder, Library};
-use crate::manifest::{Graph, LoadPlan, Manifest, NormStats, Role};
-use crate::memory;
-use crate::noise;
-use crate::parity::Vectors;
-use crate::prompt::Prompt;
-use crate::queue::Queue;
-use crate::run::RunSlots;
-use crate::running::Running;
-use crate::runtime::{self, Threads};
-use crate::status::{Failure, Status};
-use crate::sync::lock;
-use crate::thread;
-use crate::ticket::{Kind, Ticket};
-use crate::watch::Crew;
-use crate::weights::Weights;
+use crate::flow::encoder::Encoder;
+use crate::flow::noise;
+use crate::image::frame::{FrameSlots, FrameSpec, Worker};
+use crate::image::jpeg::{Decoder, Library};
+use crate::model::devices::Devices;
+use crate::model::inference::InferenceSlots;
+use crate::model::parity::Vectors;
+use crate::model::plan::LoadPlan;
+use crate::model::watchdog::Crew;
+use crate::ort::runtime::{self, Threads};
+use crate::ort::terminator::Terminator;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-/// What loading needs of the engine.
 pub struct Host {
-    /// Path of ONNX Runtime.
     pub runtime: PathBuf,
-    /// libjpeg-turbo.
     pub jpeg: Arc<Library>,
-    /// Threads that decode frames.
-    pub decode_threads: usize,
-    /// The engine's result slots.
-    pub runs: Arc<RunSlots>,
-    /// Frame slots per model.
+    pub inferences: Arc<InferenceSlots>,
     pub frames_max: usize,
-    /// Told of everything that ends.
     pub completions: Arc<Completions>,
-    /// The devices of all models.
     pub devices: Devices,
 }
 
@@ -88,7 +80,8 @@ impl Model {
         let denoise = path(&graphs.denoise.file)?;
         let graph_files = Files { prefill, extend, denoise };
         let replicas = replicas.max(1) as usize;
-        let asked = Asked { places: slots, parked_bytes_max: parked_bytes_max.map(|bytes| bytes / replicas as u64) };
+        let asked =
+            SessionLimits { places: slots, parked_bytes_max: parked_bytes_max.map(|bytes| bytes / replicas as u64) };
         let episodes: Vec<Arc<Episodes>> = match manifest.memory {
             Some(facts) => (0..replicas)
                 .map(|_| Episodes::new(&manifest, facts, asked).map(Arc::new))
@@ -117,19 +110,19 @@ impl Model {
             prompt,
             encoder,
             noise_key,
-            queues: (0..episodes.len().max(1)).map(|_| Queue::new(host.runs.len())).collect(),
+            queues: (0..episodes.len().max(1)).map(|_| Queue::new(host.inferences.len())).collect(),
             episodes,
             state_tokens: usize::from(state_tokens),
             running,
-            run_max: Duration::from_millis(run_ms_max),
+            inference_max: Duration::from_millis(run_ms_max),
             crew: Crew::new(replicas),
             ticket,
-            runs: host.runs.clone(),
+            inferences: host.inferences.clone(),
             completions: host.completions.clone(),
             closing: AtomicBool::new(false),
             placement: OnceLock::new(),
             hardware: OnceLock::new(),
-            lanes: OnceLock::new(),
+            decode_queues: OnceLock::new(),
             leaving: (0..replicas).map(|_| AtomicBool::new(false)).collect(),
             threads: Mutex::new(Vec::new()),
             watchdog: Mutex::new(None),
@@ -138,7 +131,7 @@ impl Model {
         let threads = Threads::new(threads, device.on_processor(replicas));
         let large = !weights.is_empty();
         model.place(
-            &Wanted { files: graph_files, weights: Arc::new(weights), device: &device, threads, gpu, vectors },
+            &Target { files: graph_files, weights: Arc::new(weights), device: &device, threads, gpu, vectors },
             host,
         )?;
         if large {
@@ -160,8 +153,7 @@ impl Model {
 /// Frame slots of a model: as many as the engine was opened with, or fewer if their tensors would take more than
 /// `FRAME_BYTES_MAX`.
 fn frame_slots(manifest: &Manifest, most: usize) -> Result<usize, Failure> {
-    let bytes = FrameSpec::of(manifest).iter().map(FrameSpec::bytes).max().unwrap_or(1);
-    let fit = FRAME_BYTES_MAX / bytes;
+    let fit = FRAME_BYTES_MAX / FrameSpec::of(manifest).bytes();
     if fit < manifest.frames_max() {
         return Err(Failure::new(
             Status::OutOfMemory,

@@ -1,30 +1,30 @@
 //! Opens the networks of a model's replicas, each on its device; replicas on a CPU share their sessions.
 
 use super::Model;
-use super::place::{Unproved, Wanted};
-use crate::card::{self, Card};
-use crate::cuda::stream::Stream;
-use crate::driver;
-use crate::engines;
+use super::place::{Target, Unproved};
+use crate::bundle::onnx;
+use crate::core::device::Device;
+use crate::core::dtype::Dtype;
+use crate::core::rehearsal::{self, Rehearsal};
 use crate::episode::Episodes;
 use crate::flow::{Files, Graphs, Network, Whole, memory_resides};
-use crate::graph::{Reach, Turns};
-use crate::manifest::Dtype;
-use crate::onnx;
-use crate::provider::{self, GpuOptions, Kind};
-use crate::rehearsal::{self, Rehearsal};
-use crate::runtime::{Beside, Device, Providers, Runtime, Threads};
-use crate::weights::{Held, Loaded, Store, Tally};
+use crate::gpu::driver;
+use crate::gpu::stream::Stream;
+use crate::ort::driver_device::{self, DriverDevice};
+use crate::ort::engine_cache;
+use crate::ort::home::Reach;
+use crate::ort::provider::{self, GpuOptions, Kind};
+use crate::ort::runtime::{Beside, Providers, Runtime, Threads};
+use crate::ort::session::{Loaded, Tally};
+use crate::ort::turn::Turns;
+use crate::ort::weight_store::{DeviceWeights, Store};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// With what networks are opened.
 pub(super) struct Opening<'a> {
-    /// ONNX Runtime.
     pub(super) runtime: &'a Runtime,
-    /// What to run.
-    pub(super) wanted: &'a Wanted<'a>,
+    pub(super) wanted: &'a Target<'a>,
     /// Why flows are not run as one graph. None: they are, where that can be made.
     pub(super) apart: Option<&'a str>,
     /// The weights on the devices, kept while these are tried once more.
@@ -44,7 +44,6 @@ pub(super) struct Copied {
 /// nothing waits between them.
 pub(super) type Opened = (Network, Option<String>);
 
-/// What the replicas of one device have in common.
 struct Site {
     device: Device,
     reach: Reach,
@@ -53,8 +52,7 @@ struct Site {
     /// All steps of a flow as one graph, where they are run so; where they could be, why they are not.
     whole: Option<Whole>,
     apart: Option<String>,
-    /// What their sessions read of the weight files.
-    held: Held,
+    device_weights: DeviceWeights,
     /// None where each replica opens its own.
     sessions: Option<Graphs<Arc<Loaded>>>,
 }
@@ -92,8 +90,8 @@ impl Model {
         replica: usize,
         tally: &mut Tally,
     ) -> Result<Network, String> {
-        let card = self.card(opening, site.device)?;
-        let own = || self.sessions(opening, site, opening.wanted.threads, card.stream());
+        let driver_device = self.driver_device(opening, site.device)?;
+        let own = || self.sessions(opening, site, opening.wanted.threads, driver_device.stream());
         let sessions = site.sessions.clone().map_or_else(own, Ok)?;
         let Graphs { prefill, extend, denoise } = &sessions;
         [Some(prefill), extend.as_ref(), Some(denoise)].into_iter().flatten().for_each(|session| tally.add(session));
@@ -103,14 +101,18 @@ impl Model {
             self.remember(opening, site, &sessions, episodes)?;
         }
         let of = (&self.manifest, &self.encoder);
-        Network::new(of, card, (sessions, site.whole.as_ref()), site.reach, terminator, episodes)
+        Network::new(of, driver_device, (sessions, site.whole.as_ref()), site.reach, terminator, episodes)
     }
 
     /// What a replica there has of the driver: nothing where ONNX Runtime lacks what the device needs, and so refuses it in words of its own.
-    fn card(&self, Opening { runtime, wanted, .. }: &Opening<'_>, device: Device) -> Result<Card, String> {
+    fn driver_device(
+        &self,
+        Opening { runtime, wanted, .. }: &Opening<'_>,
+        device: Device,
+    ) -> Result<DriverDevice, String> {
         let providers = self.providers(runtime, &wanted.gpu, device)?;
         let lacks = providers.chain.iter().any(|provider| runtime.ready(provider).is_err());
-        Ok(if lacks { Card::default() } else { Card::of(device, &wanted.gpu) })
+        Ok(if lacks { DriverDevice::default() } else { DriverDevice::of(device, &wanted.gpu) })
     }
 
     /// Places the memory of a replica's sessions where its graphs compute, or on the host with the reason why that cannot be.
@@ -131,14 +133,14 @@ impl Model {
     fn site(&self, opening: &Opening<'_>, device: Device, together: usize, tally: &mut Tally) -> Result<Site, String> {
         let Opening { runtime, wanted, apart, .. } = *opening;
         // The weights are copied by this thread.
-        card::relax_thread(device);
+        driver_device::relax_thread(device);
         if device == Device::Cpu && self.manifest.compute == Some(Dtype::Bf16) {
             return Err(
                 "its graphs compute in bf16, for which ONNX Runtime has no kernels on a CPU: f16 is computed there"
                     .into(),
             );
         }
-        let (mut files, mut reach) = (wanted.files.clone(), device.reach());
+        let (mut files, mut reach) = (wanted.files.clone(), Reach::of(device));
         let mut alone = false;
         if let Some(Rehearsal { stale, hangs, graphs, driver, .. }) = rehearsal::of(&device.name()) {
             // As on a GPU, where each replica has a stream.
@@ -165,8 +167,8 @@ impl Model {
         };
         opening.copied.borrow_mut().has_whole |= whole.is_some();
         let providers = self.providers(runtime, &wanted.gpu, device)?;
-        let held = held(opening, (device, reach), (&files, &providers), tally);
-        let mut site = Site { device, reach, files, whole, apart, held, sessions: None };
+        let device_weights = device_weights(opening, (device, reach), (&files, &providers), tally);
+        let mut site = Site { device, reach, files, whole, apart, device_weights, sessions: None };
         if !alone && providers.shares_sessions() {
             site.sessions = Some(self.sessions(opening, &site, wanted.threads.shared(together), None)?);
         }
@@ -177,14 +179,14 @@ impl Model {
     fn sessions(
         &self,
         Opening { runtime, wanted, .. }: &Opening<'_>,
-        Site { device, files, whole, held, .. }: &Site,
+        Site { device, files, whole, device_weights, .. }: &Site,
         threads: Threads,
         stream: Option<&Arc<Stream>>,
     ) -> Result<Graphs<Arc<Loaded>>, String> {
         let providers = self.providers(runtime, &wanted.gpu, *device)?.on_stream(stream);
         files.open(threads, whole.as_ref(), |graph, threads| {
-            card::relax_thread(*device);
-            runtime.session(graph, threads, &providers, held).map(Arc::new)
+            driver_device::relax_thread(*device);
+            runtime.session(graph, threads, &providers, device_weights).map(Arc::new)
         })
     }
 
@@ -193,10 +195,9 @@ impl Model {
         provider::fits(device, options)?;
         let beside = match device {
             Device::WebGpu(_) => Beside::Light,
-            _ if options.shapes_on_cpu => Beside::Shapes,
-            _ => Beside::Nothing,
+            _ => Beside::Shapes,
         };
-        let turns = device.reach().turns();
+        let turns = Reach::of(device).turns();
         if rehearsal::of(&device.name()).is_some() {
             return Ok(Providers { chain: Vec::new(), beside, turns: Turns::Free, stream: None });
         }
@@ -216,33 +217,32 @@ impl Model {
         root: &Path,
         id: i32,
     ) -> Result<Option<PathBuf>, String> {
-        let (Some(gpu), Some(tensorrt)) = (driver::gpu(id), engines::tensorrt(runtime.folder())) else {
+        let (Some(gpu), Some(tensorrt)) = (driver::gpu(id), engine_cache::tensorrt(runtime.folder())) else {
             return Ok(None);
         };
         let bundle = &self.manifest.export_id;
-        let key = engines::Key { arch: &gpu.arch, tensorrt: &tensorrt, precision: options.precision, bundle };
+        let key = engine_cache::Key { arch: &gpu.arch, tensorrt: &tensorrt, precision: options.precision, bundle };
         let folder = key.folder(root);
-        engines::make(&folder).map(|()| Some(folder))
+        engine_cache::make(&folder).map(|()| Some(folder))
     }
 }
 
 /// The weight files for the sessions on a device: in its memory, once. Where that cannot be, each session has its own copy there.
-fn held(
+fn device_weights(
     Opening { runtime, wanted, copied, .. }: &Opening<'_>,
     (device, reach): (Device, Reach),
     (Files { prefill, extend, denoise }, providers): (&Files, &Providers),
     tally: &mut Tally,
-) -> Held {
+) -> DeviceWeights {
     let weights = wanted.weights.clone();
     let (Reach::Copied(home), Some(first), false) = (reach, providers.chain.first(), weights.is_empty()) else {
-        return Held { weights, store: None };
+        return DeviceWeights { weights, store: None };
     };
     let graphs = [Some(&**prefill), extend.as_deref(), Some(&**denoise)];
     let graphs: Vec<&Path> = graphs.into_iter().flatten().collect();
     let made = match first.kind {
         Kind::TensorRt => Err("TensorRT builds them into its engines".into()),
         Kind::Cuda => Store::of(&weights, &graphs, home, || runtime.alone(device, &onnx::bytes_through())),
-        // It has no kernels for bytes.
         Kind::WebGpu => Store::of(&weights, &graphs, home, || runtime.alone(device, &onnx::one_relu())),
     };
     match made {
@@ -250,11 +250,11 @@ fn held(
             let mut copied = copied.borrow_mut();
             copied.bytes += bytes;
             copied.stores.push(store.clone());
-            Held { weights, store: Some(store) }
+            DeviceWeights { weights, store: Some(store) }
         }
         Err(reason) => {
             tally.reason.get_or_insert(reason);
-            Held { weights, store: None }
+            DeviceWeights { weights, store: None }
         }
     }
 }

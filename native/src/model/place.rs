@@ -1,24 +1,26 @@
 //! Finds the devices that a model runs on: those of its list, one for each replica, or the first single one on which every replica can be
 //! opened and computes the bundle's parity vectors.
 
-use super::decoding::Decoding;
 use super::open::{Opened, Opening};
-use super::{Model, Placement, Refused, Seated};
-use crate::card::CardUse;
-use crate::devices::{Hardware, Works};
-use crate::fault::status_of;
-use crate::flow::{Files, Network, Way};
-use crate::graph::Copies;
-use crate::manifest::{Dtype, Wish};
+use super::{Model, Placement, Refused, SessionCapacity};
+use crate::bundle::weights::Weights;
+use crate::core::device::Device;
+use crate::core::dtype::Dtype;
+use crate::core::fault::status_of;
+use crate::core::rehearsal;
+use crate::core::room::Room;
+use crate::core::status::{Failure, Status};
+use crate::flow::{Files, FlowMode, Network};
 use crate::model::Host;
-use crate::parity::Vectors;
-use crate::provider::{self, GpuOptions};
-use crate::rehearsal;
-use crate::replica::Examples;
-use crate::room::Room;
-use crate::runtime::{self, Device, Runtime, Threads};
-use crate::status::{Failure, Status};
-use crate::weights::{Tally, Weights};
+use crate::model::devices::{Hardware, HostedModel};
+use crate::model::parity::Vectors;
+use crate::model::plan::Wish;
+use crate::ort::driver_device::DriverUse;
+use crate::ort::graph::Copies;
+use crate::ort::provider::{self, GpuOptions};
+use crate::ort::runtime::{self, Runtime, Threads};
+use crate::ort::session::Tally;
+use crate::ort::webgpu;
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -38,50 +40,47 @@ pub(super) enum Unproved {
     Closed(usize, String),
 }
 
-/// What to run, and where.
-pub(super) struct Wanted<'a> {
-    /// Files of the graphs.
+pub(super) struct Target<'a> {
     pub(super) files: Files,
-    /// What the graphs keep outside of them.
     pub(super) weights: Arc<Weights>,
-    /// The words of the configuration.
     pub(super) device: &'a Wish,
-    /// Threads inside one run.
     pub(super) threads: Threads,
-    /// How it runs on a GPU.
     pub(super) gpu: GpuOptions,
     /// What every replica must compute; none on `echo`.
     pub(super) vectors: Option<Arc<Vectors>>,
 }
 
-/// Where its replicas run, if they are proved there.
 struct Proved {
     names: Vec<String>,
     differences: Vec<f32>,
-    found: Found,
-    decoding: Option<Decoding>,
+    facts: NetworkFacts,
     weights: Tally,
 }
 
 /// How a flow is run and why not as one graph, what its tensors take, and what the replica with the most of them there has of the driver.
 #[derive(Default)]
-struct Found {
-    flow: Way,
+struct NetworkFacts {
+    flow: FlowMode,
     flow_reason: Option<String>,
     device_bytes: usize,
     copies: Copies,
-    card: Option<CardUse>,
+    driver_device: Option<DriverUse>,
 }
 
-impl Found {
-    fn of(network: &mut Network, flow_reason: Option<String>) -> Found {
+impl NetworkFacts {
+    fn of(network: &mut Network, flow_reason: Option<String>) -> NetworkFacts {
         let (device_bytes, copies) = network.traffic();
-        Found { flow: network.way(), flow_reason, device_bytes, copies, card: network.card_use().cloned() }
+        NetworkFacts {
+            flow: network.mode(),
+            flow_reason,
+            device_bytes,
+            copies,
+            driver_device: network.driver_use().cloned(),
+        }
     }
 }
 
 impl Wish {
-    /// Whether it is the device that runs no model.
     pub(super) fn is_echo(&self) -> bool {
         matches!(self, Wish::One(word) if word == "echo")
     }
@@ -94,14 +93,14 @@ impl Wish {
         };
         match self {
             Wish::One(word) => Ok(known(word)?.into_iter().map(|device| vec![device; replicas]).collect()),
-            Wish::Each(words) if words.len() == replicas => {
+            Wish::Each(names) if names.len() == replicas => {
                 let one = |word: &String| match known(word)?[..] {
                     [device] => Ok(device),
                     _ => Err(format!("'{word}' stands in a list of devices, which names one for each replica")),
                 };
-                Ok(vec![words.iter().map(one).collect::<Result<_, _>>()?])
+                Ok(vec![names.iter().map(one).collect::<Result<_, _>>()?])
             }
-            Wish::Each(words) => Err(format!("{} devices for {replicas} replicas", words.len())),
+            Wish::Each(names) => Err(format!("{} devices for {replicas} replicas", names.len())),
         }
     }
 
@@ -109,30 +108,25 @@ impl Wish {
     pub(super) fn on_processor(&self, replicas: usize) -> usize {
         match self {
             Wish::One(_) => replicas,
-            Wish::Each(words) => words.iter().filter(|word| *word == "cpu").count().max(1),
+            Wish::Each(names) => names.iter().filter(|word| *word == "cpu").count().max(1),
         }
     }
 }
 
 impl Model {
     /// Starts the replicas on the first devices that are right. Those refused before are kept with their reasons.
-    pub(super) fn place(self: &Arc<Model>, wanted: &Wanted<'_>, host: &Host) -> Result<(), Failure> {
+    pub(super) fn place(self: &Arc<Model>, wanted: &Target<'_>, host: &Host) -> Result<(), Failure> {
         let fail = |text: String| Failure::new(Status::Load, text);
         let replicas = self.running.len();
         if wanted.device.is_echo() {
             let on_host = self.episodes.iter().try_for_each(|episodes| episodes.lie_on_host(None));
             on_host.map_err(|text| Failure::new(status_of(&text, Status::Load), text))?;
-            return match self.start((0..replicas).map(|_| None).collect(), &Examples::default(), &[], PROOF_MAX) {
-                Ok((proved, _)) => {
-                    let seated = self.seat(&[], None)?;
+            return match self.start((0..replicas).map(|_| None).collect(), None, &[], PROOF_MAX) {
+                Ok((differences, _)) => {
+                    let session_capacity = self.seat(&[], None)?;
                     let names = vec!["echo".into(); replicas];
-                    let (found, weights) = Default::default();
-                    self.settle(
-                        Proved { names, differences: proved.rows, found, decoding: None, weights },
-                        seated,
-                        Vec::new(),
-                        host,
-                    )
+                    let (facts, weights) = Default::default();
+                    self.settle(Proved { names, differences, facts, weights }, session_capacity, Vec::new(), host)
                 }
                 Err(Unproved::Refused(_, reason) | Unproved::Closed(_, reason) | Unproved::Unstarted(reason)) => {
                     Err(fail(reason))
@@ -151,8 +145,8 @@ impl Model {
             }
             match self.try_on(runtime, wanted, &devices, host) {
                 Ok((proved, room)) => {
-                    let seated = self.seat(&devices, room)?;
-                    return self.settle(proved, seated, refused, host);
+                    let session_capacity = self.seat(&devices, room)?;
+                    return self.settle(proved, session_capacity, refused, host);
                 }
                 Err(Unproved::Refused(replica, reason)) => {
                     let device = devices[replica];
@@ -189,19 +183,19 @@ impl Model {
     }
 
     /// Why `auto` does not try the device; those that are named are tried.
-    fn passed_over(&self, wanted: &Wanted<'_>, devices: &[Device]) -> Option<String> {
+    fn passed_over(&self, wanted: &Target<'_>, devices: &[Device]) -> Option<String> {
         let (Wish::One(word), [device, ..]) = (wanted.device, devices) else { return None };
         if word != "auto" || rehearsal::of(&device.name()).is_some() {
             return None;
         }
-        provider::fits(*device, &wanted.gpu).err().or_else(|| device.unfit_for_auto())
+        provider::fits(*device, &wanted.gpu).err().or_else(|| webgpu::unfit_for_auto(*device))
     }
 
     /// Opens and proves the replicas, each on its device.
     fn try_on(
         self: &Arc<Model>,
         runtime: &Runtime,
-        wanted: &Wanted<'_>,
+        wanted: &Target<'_>,
         devices: &[Device],
         host: &Host,
     ) -> Result<(Proved, Option<Room>), Unproved> {
@@ -223,39 +217,28 @@ impl Model {
             }
             opened => opened?,
         };
-        let mut found = Vec::with_capacity(opened.len());
+        let mut facts = Vec::with_capacity(opened.len());
         let networks = opened.into_iter().map(|(mut network, apart): Opened| {
-            found.push(Found::of(&mut network, apart));
+            facts.push(NetworkFacts::of(&mut network, apart));
             Some(network)
         });
         let networks: Vec<Option<Network>> = networks.collect();
-        let (mut decoding, candidate) = self.decoding(runtime, wanted, devices, host);
-        let by_device = candidate.as_ref().map(|candidate| candidate.vectors.clone());
-        let examples = Examples { host: wanted.vectors.clone(), device: by_device };
-        let (proved, room) = self.start(networks, &examples, devices, proof_max(devices))?;
+        let (differences, room) = self.start(networks, wanted.vectors.as_ref(), devices, proof_max(devices))?;
         // The most of any replica: those on the CPU have none.
-        let found = found.into_iter().max_by_key(|found| found.device_bytes).unwrap_or_default();
-        decoding.iter_mut().for_each(|decoding| decoding.proved(proved.by_device.as_ref()));
-        let differences = match (candidate, proved.by_device) {
-            (Some(candidate), Some(Ok(differences))) => {
-                self.frames.decode_on(candidate.device);
-                differences
-            }
-            _ => proved.rows,
-        };
-        Ok((Proved { names, differences, found, decoding, weights }, room))
+        let facts = facts.into_iter().max_by_key(|facts| facts.device_bytes).unwrap_or_default();
+        Ok((Proved { names, differences, facts, weights }, room))
     }
 
     /// Makes the replicas known to their devices; an error where one of these was closed since the load began.
     fn settle(
         self: &Arc<Model>,
         proved: Proved,
-        seated: Seated,
+        session_capacity: SessionCapacity,
         refused: Vec<Refused>,
         host: &Host,
     ) -> Result<(), Failure> {
-        let Proved { names, differences, found, decoding, weights } = proved;
-        let Found { flow, flow_reason, device_bytes, copies, card } = found;
+        let Proved { names, differences, facts, weights } = proved;
+        let NetworkFacts { flow, flow_reason, device_bytes, copies, driver_device } = facts;
         let slots = self.episodes.iter().map(|episodes| episodes.len()).sum();
         let mut distinct: Vec<&str> = Vec::new();
         for name in &names {
@@ -269,31 +252,29 @@ impl Model {
             let status = status_of(&reason, Status::Load);
             return Err(Failure::new(status, format!("{name}: {reason} while the model was loaded")));
         }
-        let mut lanes: Vec<usize> = hardware.iter().map(|hardware| hardware.lane()).collect();
-        lanes.sort_unstable();
-        lanes.dedup();
+        let mut queues: Vec<usize> = hardware.iter().map(|hardware| hardware.queue()).collect();
+        queues.sort_unstable();
+        queues.dedup();
         let placement = Placement {
             device: distinct.join(", "),
             devices: names,
             refused,
             replicas: self.running.len(),
             slots,
-            seated,
+            session_capacity,
             parity: differences,
             flow,
             flow_reason,
             device_bytes,
             copies,
-            card,
-            frame_decoder: decoding,
+            driver_device,
             weights,
         };
-        // Set once: a model is placed once.
         let _ = self.placement.set(placement);
-        let _ = self.lanes.set(lanes);
+        let _ = self.decode_queues.set(queues);
         let _ = self.hardware.set(hardware.clone());
-        let model: Arc<dyn Works> = self.clone();
-        let model: Weak<dyn Works> = Arc::downgrade(&model);
+        let model: Arc<dyn HostedModel> = self.clone();
+        let model: Weak<dyn HostedModel> = Arc::downgrade(&model);
         hardware.iter().enumerate().for_each(|(replica, hardware)| hardware.join(model.clone(), replica));
         Ok(())
     }
@@ -307,13 +288,11 @@ fn tell_if_lost(host: &Host, device: Device, status: Status, reason: &str) {
     }
 }
 
-/// How long the first runs there may take.
 fn proof_max(devices: &[Device]) -> Duration {
     let rehearsed = devices.iter().find_map(|device| rehearsal::of(&device.name())?.proof_ms_max);
     rehearsed.map_or(PROOF_MAX, Duration::from_millis)
 }
 
-/// What an operator can do when nothing is right.
 fn advice(status: Status) -> &'static str {
     match status {
         Status::OutOfMemory => "lower its replicas, its slots or arena_mib_max, or name another device",
@@ -327,8 +306,8 @@ fn advice(status: Status) -> &'static str {
 mod tests {
     use super::*;
 
-    fn list(words: &[&str]) -> Wish {
-        Wish::Each(words.iter().map(|&word| word.into()).collect())
+    fn list(names: &[&str]) -> Wish {
+        Wish::Each(names.iter().map(|&word| word.into()).collect())
     }
 
     #[test]
@@ -341,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_list_names_one_known_device_for_each_replica() {
-        let refused = |words: &[&str]| list(words).tries(2).expect_err("refused");
+        let refused = |names: &[&str]| list(names).tries(2).expect_err("refused");
         assert!(refused(&["cuda:0"]).contains("1 devices for 2 replicas"));
         assert!(refused(&["cpu", "cuda"]).contains("unknown device 'cuda'"));
         for word in ["auto", "echo"] {

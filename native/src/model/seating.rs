@@ -2,22 +2,21 @@
 
 use super::Model;
 use super::place::Unproved;
+use crate::core::device::Device;
+use crate::core::room::{self, Room, fit};
+use crate::core::status::{Failure, Status};
+use crate::core::sync::{Mutex, lock};
 use crate::episode::Episodes;
-use crate::replica::Order;
-use crate::room::{self, Room, fit};
-use crate::runtime::Device;
-use crate::status::{Failure, Status};
-use crate::sync::{Mutex, lock};
+use crate::model::replica::Order;
+use crate::ort::driver_device;
 use serde::Serialize;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-/// What the sessions of a model take.
 #[derive(Serialize, Clone, Default)]
-pub struct Seated {
+pub struct SessionCapacity {
     /// Of the slots, those whose memory lies where the graphs read it; the others can be parked in host memory.
     pub places: usize,
-    /// Of these, those in the memory of a device.
     pub places_on_device: usize,
     /// Why those of a replica on a device lie in host memory, of the first such replica: each of its observations copies them.
     pub host_memory_because: Option<String>,
@@ -71,17 +70,16 @@ impl Model {
 
     /// Gives the replicas as many session slots as were asked for, or as many as their devices have memory for; without any, no device is
     /// used. `room`: what was measured where places were made. Closes the model where that cannot be done.
-    pub(super) fn seat(&self, devices: &[Device], room: Option<Room>) -> Result<Seated, Failure> {
+    pub(super) fn seat(&self, devices: &[Device], room: Option<Room>) -> Result<SessionCapacity, Failure> {
         self.seats_of(devices, room).map_err(|text| {
             self.close();
             Failure::new(Status::Load, text)
         })
     }
 
-    fn seats_of(&self, devices: &[Device], measured: Option<Room>) -> Result<Seated, String> {
-        let Some(first) = self.episodes.first() else { return Ok(Seated::default()) };
+    fn seats_of(&self, devices: &[Device], measured: Option<Room>) -> Result<SessionCapacity, String> {
+        let Some(first) = self.episodes.first() else { return Ok(SessionCapacity::default()) };
         let _turn = lock(&ONE_AT_A_TIME);
-        // Those on a device have their places.
         let (share, room) = self.share(devices, false);
         // Each replica has as many, also where they were mapped while memory came and went.
         let mapped = self.episodes.iter().map(|episodes| episodes.places()).min().unwrap_or(1);
@@ -93,7 +91,7 @@ impl Model {
             places += own;
             places_on_device += if episodes.is_on_device() { own } else { 0 };
         }
-        Ok(Seated {
+        Ok(SessionCapacity {
             places,
             places_on_device,
             host_memory_because: self.episodes.iter().find_map(|episodes| episodes.refusal()),
@@ -110,14 +108,34 @@ impl Model {
         let own = self.episodes.iter().zip(devices).filter(|(episodes, _)| placed(&&***episodes));
         let shares = own.map(|(_, &device)| {
             let together = devices.iter().filter(|other| other.shares_memory_with(device)).count() as u64;
-            let room = room::of(Some(device), there);
+            let room = room_of(Some(device), there);
             let share = room.bytes() / together;
             (if there { share } else { share.min(room::host().bytes() / on_host) }, room)
         });
         shares.min_by_key(|(share, _)| *share).unwrap_or_else(|| {
-            let room = room::of(None, false);
+            let room = room_of(None, false);
             let nobody = there || self.episodes.iter().all(|episodes| episodes.is_on_device());
             (if nobody { u64::MAX } else { room.bytes() / on_host }, room)
         })
     }
+}
+
+/// What stays free of a GPU, as a share of all its memory, and at least: for what runs allocate beyond the first one.
+const GPU_RESERVE: u64 = 16;
+const GPU_RESERVE_MIN: u64 = 512 << 20;
+
+/// Where the sessions of a model on `device` live whose rows lie `there`, or else on the host. `None`: the model runs on no device.
+fn room_of(device: Option<Device>, there: bool) -> Room {
+    let host = room::host();
+    let gpu =
+        match device {
+            Some(gpu @ (Device::Cuda(_) | Device::TensorRt(_))) => driver_device::memory(gpu)
+                .map(|(free, total)| Room { of: "gpu", free, reserve: (total / GPU_RESERVE).max(GPU_RESERVE_MIN) }),
+            // WebGPU says nothing of its memory.
+            Some(Device::WebGpu(_)) => Some(Room::unknown()),
+            _ => None,
+        };
+    // Rows on the host go to the GPU for each inference. An unknown device's memory may be the host's.
+    let alone = there && matches!(device, Some(Device::Cuda(_) | Device::TensorRt(_)));
+    gpu.filter(|gpu| alone || gpu.bytes() < host.bytes()).unwrap_or(host)
 }

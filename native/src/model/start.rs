@@ -2,12 +2,13 @@
 
 use super::Model;
 use super::place::Unproved;
+use crate::core::device::Device;
+use crate::core::room::Room;
+use crate::core::sync::lock;
+use crate::core::thread;
 use crate::flow::Network;
-use crate::replica::{Examples, Order, Proof, Proved, Replica};
-use crate::room::Room;
-use crate::runtime::Device;
-use crate::sync::lock;
-use crate::thread;
+use crate::model::parity::Vectors;
+use crate::model::replica::{Order, Proof, Replica, larger};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -18,19 +19,19 @@ impl Model {
     pub(super) fn start(
         self: &Arc<Model>,
         networks: Vec<Option<Network>>,
-        examples: &Examples,
+        vectors: Option<&Arc<Vectors>>,
         devices: &[Device],
         most: Duration,
-    ) -> Result<(Proved, Option<Room>), Unproved> {
+    ) -> Result<(Vec<f32>, Option<Room>), Unproved> {
         let begun = Instant::now();
         let (prove, proofs) = mpsc::channel::<(usize, Proof)>();
         let mut serves = Vec::new();
         let mut started = Ok(());
         for (index, network) in networks.into_iter().enumerate() {
             let replica = Replica::new(self.clone(), index, network);
-            let (prove, examples) = (prove.clone(), examples.clone());
+            let (prove, vectors) = (prove.clone(), vectors.cloned());
             let (serve, may_serve) = mpsc::channel();
-            let work = move || replica.work(examples, &prove, &may_serve);
+            let work = move || replica.work(vectors, &prove, &may_serve);
             self.crew.started(index);
             match thread::spawn(&format!("tendon-replica-{index}"), work) {
                 Ok(thread) => lock(&self.threads).push(thread),
@@ -45,7 +46,7 @@ impl Model {
         drop(prove);
         let mut unproved: Vec<usize> = (0..serves.len()).collect();
         let outcome = started.map_err(Unproved::Unstarted).and_then(|()| {
-            let mut worst = Proved::default();
+            let mut worst = Vec::new();
             while let Some(&first) = unproved.first() {
                 let (replica, proof) = match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {
                     Ok(proof) => proof,
@@ -55,7 +56,7 @@ impl Model {
                     }
                 };
                 unproved.retain(|&other| other != replica);
-                worst.join(proof.map_err(|reason| Unproved::Refused(replica, reason))?);
+                larger(&mut worst, proof.map_err(|reason| Unproved::Refused(replica, reason))?);
             }
             Ok(worst)
         });
@@ -81,7 +82,6 @@ impl Model {
                     };
                     outcome = Err(Unproved::Hangs(first, beside));
                 }
-                // All have ended.
                 Err(RecvTimeoutError::Disconnected) => unproved.clear(),
             }
         }

@@ -1,20 +1,16 @@
 //! Chunk decode against `Encoder::encode_behind`.
 
-use super::halves::tensor;
 use super::random::Random;
 use super::stage::Stage;
 use super::{Of, Test};
 use serde_json::{Value, json};
-use tendon::chunk::Encoder;
-use tendon::cuda::Number;
-use tendon::cuda::chunk::{Batch, Kernel, NOWHERE, Plans, Refusal, Verdict, Version};
-use tendon::manifest::{ColumnStats, Manifest, Statistic};
+use tendon::bundle::manifest::{ColumnStats, Manifest, Statistic};
+use tendon::flow::encoder::Encoder;
+use tendon::gpu::chunk::{Batch, Kernel, NOWHERE, Plans, Refusal, Verdict};
 
 pub const TESTS: &[Test] = &[
-    ("chunk::the_reference_equals_the_engine", Of::Host, reference),
-    ("chunk::every_version_equals_the_engine", Of::Kernels, versions),
+    ("chunk::the_kernel_equals_the_engine", Of::Kernels, equals),
     ("chunk::the_first_reason_is_the_engines", Of::Host, judged),
-    ("chunk::a_chunk_moves_latent_state_and_rows", Of::Host, moved),
 ];
 
 /// A bundle's chunk: what decodes it, and how large latent and state are.
@@ -26,12 +22,9 @@ struct Bundle {
     states: usize,
     names: Vec<String>,
     rotations: Vec<usize>,
-    /// First columns of poses.
-    poses: Vec<usize>,
 }
 
 const NORMS: [&str; 3] = ["none", "quantile", "mean_std"];
-const FORMS: [&str; 3] = ["rotation6d_rows", "quaternion_wxyz", "quaternion_xyzw"];
 
 /// How hard a bundle is to please.
 #[derive(Clone, Copy)]
@@ -42,40 +35,25 @@ struct Kind {
     range: f64,
     /// Means so large that their sum with a state cancels: the order of a sum, and each rounding, is seen.
     cancels: bool,
-    /// What published policies add: statistics of each row, clips, forms of rotations, poses and velocities.
+    /// What published policies add: statistics of each row and clips.
     published: bool,
 }
 
 impl Bundle {
     fn new(rows: usize, columns: usize, rotations: &[usize], kind: Kind, random: &mut Random) -> Bundle {
         let (width, states) = (columns + random.below(5), columns + random.below(3));
-        let forms: Vec<Value> = (rotations.iter().filter(|_| kind.published))
-            .map(|at| json!({ "at": at, "form": FORMS[random.below(3)] }))
-            .collect();
-        // The three columns before a rotation are its position.
-        let poses: Vec<Value> = (rotations.iter().filter(|at| kind.published && **at >= 3))
-            .map(|at| json!({ "position": at - 3, "rotation": at, "state_position": random.below(states - 9), "state_rotation": at }))
-            .collect();
-        let posed: Vec<usize> =
-            poses.iter().map(|pose| pose["position"].as_u64().expect("a column") as usize).collect();
-        let is_turned = |index: usize| {
-            rotations.iter().any(|at| (*at..at + 6).contains(&index))
-                || posed.iter().any(|at| (*at..at + 3).contains(&index))
-        };
         let names: Vec<String> = (0..columns).map(|index| format!("c{index}")).collect();
         let state: Vec<Value> =
             (0..states).map(|index| json!({ "name": format!("c{index}"), "norm": "none" })).collect();
-        let action: Vec<Value> = (names.iter().enumerate())
-            .map(|(index, name)| {
-                let velocity = kind.published && !is_turned(index) && random.below(3) == 0;
+        let action: Vec<Value> = (names.iter())
+            .map(|name| {
                 let clip = (kind.published && random.below(2) == 0).then(|| json!({ "min": -0.7, "max": 0.8 }));
-                let relative = (random.below(3) == 0 || velocity).then(|| random.below(states));
+                let relative = (random.below(3) == 0).then(|| random.below(states));
                 let limit = |random: &mut Random| (kind.limits && random.below(2) == 0).then(|| 2.0 + random.unit());
                 json!({
                     "name": name,
                     "norm": NORMS[random.below(3)],
-                    "relative_to": relative.filter(|_| !kind.published || !is_turned(index)),
-                    "velocity": velocity,
+                    "relative_to": relative,
                     "clip": clip,
                     "min": -kind.range + random.unit() * 0.1,
                     "max": kind.range + random.unit() * 0.1,
@@ -91,8 +69,7 @@ impl Bundle {
             "state": { "columns": state, "width": states },
             "prompt": { "tokens_max": 1, "pad_id": 0, "parts": [] },
             "action": {
-                "rows": rows, "hz": 5, "prefix": if kind.published { 0 } else { rows / 2 }, "width": width, "columns": action, "rotation6d": rotations,
-                "rotations": forms, "poses": poses,
+                "rows": rows, "prefix": rows / 2, "width": width, "columns": action, "rotation6d": rotations,
                 "out_of_range": if kind.clamp { "clamp" } else { "fail" },
             },
             "flow": { "t_start": 1, "t_end": 0, "steps": 1, "shift": 1 },
@@ -118,7 +95,7 @@ impl Bundle {
         let [q01, q99, mean] = [q01, q99, mean].map(table);
         let stats = ColumnStats { q01, q99, mean, std: Statistic::Columns(std), ..ColumnStats::default() };
         let encoder = Encoder::new(&manifest, &stats).expect("an encoder");
-        Bundle { encoder, rows, width, columns, states, names, rotations: rotations.to_vec(), poses: posed }
+        Bundle { encoder, rows, width, columns, states, names, rotations: rotations.to_vec() }
     }
 
     /// What the engine says of a latent: how many values were clamped, or the beginning of its sentence.
@@ -135,9 +112,6 @@ impl Bundle {
             Refusal::NotFinite(row, column) => format!("row {row}, {} is not a finite number", name(column)),
             Refusal::NoRotation(row, rotation) => {
                 format!("row {row}, {} begins no rotation", self.names[self.rotations[rotation as usize]])
-            }
-            Refusal::NoPose(row, pose) => {
-                format!("row {row}, {} begins no pose", self.names[self.poses[pose as usize]])
             }
             Refusal::Outside(row, column) => format!("row {row}, {} is * outside", name(column)),
             Refusal::Jump(row, column) => {
@@ -171,13 +145,6 @@ impl Bundle {
     }
 }
 
-/// An encoder of so many rows and columns without limits, the width of its latent rows, and values of its states.
-pub fn plain(rows: usize, columns: usize) -> (Encoder, usize, usize) {
-    let kind = Kind { clamp: true, limits: false, range: 3.0, cancels: false, published: false };
-    let Bundle { encoder, width, states, .. } = Bundle::new(rows, columns, &[], kind, &mut Random::new(11));
-    (encoder, width, states)
-}
-
 fn bundles() -> Vec<Bundle> {
     let mut random = Random::new(7);
     let mut all = Vec::new();
@@ -204,7 +171,6 @@ fn bundles() -> Vec<Bundle> {
 }
 
 /// What a chunk is decoded from.
-#[derive(Clone)]
 struct Given {
     latent: Vec<f32>,
     state: Vec<f32>,
@@ -247,63 +213,27 @@ fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> Given {
 
 const TURNS: usize = 30;
 
-fn reference(stage: &Stage) {
-    type Reference = unsafe extern "C" fn(*const u64, *const f32, *const f32, *const f32, u32, *mut f32, *mut Verdict);
-    // SAFETY: the signature of chunk_reference.
-    let reference = unsafe { stage.library.get::<Reference>("chunk_reference") }.expect("the reference");
-    let mut random = Random::new(8);
-    for bundle in bundles() {
-        let plans = Plans::new(&stage.device, bundle.encoder.facts(), bundle.states as u32).expect("memory");
-        for turn in 0..TURNS {
-            let given = inputs(&bundle, turn, &mut random);
-            let Given { latent, state, prefix } = &given;
-            let held = (prefix.len() / bundle.columns) as u32;
-            let (mut values, mut verdict) = (vec![0.0; bundle.rows * bundle.columns], Verdict::default());
-            // SAFETY: an address of the CPU is a pointer; all are as long as the plan says.
-            unsafe {
-                let plan = plans.address() as *const u64;
-                let (latent, state, prefix) = (latent.as_ptr(), state.as_ptr(), prefix.as_ptr());
-                reference(plan, latent, state, prefix, held, values.as_mut_ptr(), &mut verdict);
-            }
-            bundle.check(&given, &values, &verdict, &format!("turn {turn}"));
-        }
-    }
-}
-
-fn versions(stage: &Stage) {
+fn equals(stage: &Stage) {
     let mut seen = std::collections::BTreeSet::new();
-    for number in Number::ALL {
-        for (version, threads) in
-            [(Version::V1, 32), (Version::V1, 3), (Version::V2, 128), (Version::V2, 32), (Version::V2, 1)]
-        {
-            let kernel = Kernel::find(&stage.module, version, number).expect("the kernel");
-            let mut random = Random::new(9);
-            for bundle in bundles() {
-                stage.in_both_orders(|| seen.extend(check(stage, &kernel, number, threads, &bundle, &mut random)));
-            }
+    let kernel = Kernel::find(&stage.module).expect("the kernel");
+    for threads in [128, 32, 1] {
+        let mut random = Random::new(9);
+        for bundle in bundles() {
+            stage.in_both_orders(|| seen.extend(check(stage, &kernel, threads, &bundle, &mut random)));
         }
     }
     // The inputs are such that every verdict comes up.
-    let kinds = ["Jump", "NoPose", "NoRotation", "NotFinite", "Outside", "Step", "clamped", "good"];
+    let kinds = ["Jump", "NoRotation", "NotFinite", "Outside", "Step", "clamped", "good"];
     assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), kinds);
 }
 
 /// All turns as one batch; what came out of each.
-fn check(
-    stage: &Stage,
-    kernel: &Kernel,
-    number: Number,
-    threads: u32,
-    bundle: &Bundle,
-    random: &mut Random,
-) -> Vec<String> {
+fn check(stage: &Stage, kernel: &Kernel, threads: u32, bundle: &Bundle, random: &mut Random) -> Vec<String> {
     let plans = Plans::new(&stage.device, bundle.encoder.facts(), bundle.states as u32).expect("memory");
     let inputs: Vec<_> = (0..TURNS).map(|turn| inputs(bundle, turn, random)).collect();
-    let latents: Vec<(Vec<u8>, Vec<f32>)> = inputs.iter().map(|given| tensor(number, &given.latent)).collect();
-    let on = |bytes: Vec<u8>| stage.device.copy_of(&bytes).expect("memory");
-    let latent_memory = on(latents.iter().flat_map(|(bytes, _)| bytes.clone()).collect());
-    let state_memory =
-        on(inputs.iter().flat_map(|given| given.state.iter().flat_map(|value| value.to_le_bytes())).collect());
+    let on = |values: Vec<f32>| stage.device.copy_of(&values).expect("memory");
+    let latent_memory = on(inputs.iter().flat_map(|given| given.latent.clone()).collect());
+    let state_memory = on(inputs.iter().flat_map(|given| given.state.clone()).collect());
     let room = bundle.encoder.facts().prefix_rows as usize * bundle.columns;
     let prefixes: Vec<f32> = (inputs.iter())
         .flat_map(|given| given.prefix.iter().copied().chain(std::iter::repeat_n(f32::NAN, room - given.prefix.len())))
@@ -319,7 +249,7 @@ fn check(
         states: state_memory.address(),
         prefixes: prefix_memory.address(),
         // A bundle whose chunks continue none has none to tell.
-        held: if room > 0 { held_memory.address() } else { 0 },
+        prefix_rows: if room > 0 { held_memory.address() } else { 0 },
         values: value_memory.address(),
         verdicts: verdict_memory.address(),
         chunks: TURNS as u32,
@@ -330,10 +260,9 @@ fn check(
     let verdicts = verdict_memory.read::<Verdict>(TURNS).expect("verdicts");
     (0..TURNS)
         .map(|turn| {
-            let given = Given { latent: latents[turn].1.clone(), ..inputs[turn].clone() };
             let values = &values[turn * len..][..len];
-            let what = format!("{number:?}, {threads} threads, turn {turn}");
-            bundle.check(&given, values, &verdicts[turn], &what)
+            let what = format!("{threads} threads, turn {turn}");
+            bundle.check(&inputs[turn], values, &verdicts[turn], &what)
         })
         .collect()
 }
@@ -356,22 +285,8 @@ fn judged(_: &Stage) {
     assert_eq!(fatal(15, 2), Err(Refusal::NotFinite(1, 7)));
     assert_eq!(fatal(15, 1), Err(Refusal::NoRotation(0, 1)));
     assert_eq!(fatal(NOWHERE, 3), Err(Refusal::NoRotation(1, 1)));
-    // Poses come behind the rotations of their row.
-    let kind = Kind { clamp: true, limits: false, range: 9.0, cancels: false, published: true };
-    let posed = Bundle::new(4, 18, &[3, 12], kind, &mut random).encoder.facts();
     // Statistics of each row, and those that all rows share.
-    assert_eq!((posed.scales.len(), clamping.scales.len()), (4 * 18, 8));
-    let fatal = |not_finite, no_rotation, no_pose| posed.judge(&Verdict { not_finite, no_rotation, no_pose, ..good });
-    assert_eq!(fatal(NOWHERE, NOWHERE, 3), Err(Refusal::NoPose(1, 1)));
-    assert_eq!(fatal(18, 3, 3), Err(Refusal::NotFinite(1, 0)));
-    assert_eq!(fatal(NOWHERE, 3, 2), Err(Refusal::NoRotation(1, 1)));
-    assert_eq!(fatal(37, 4, 3), Err(Refusal::NoPose(1, 1)));
-}
-
-fn moved(stage: &Stage) {
-    let kind = Kind { clamp: true, limits: false, range: 1.0, cancels: false, published: false };
-    let bundle = Bundle::new(30, 14, &[], kind, &mut Random::new(11));
-    let plans = Plans::new(&stage.device, bundle.encoder.facts(), bundle.states as u32).expect("memory");
-    let (latent, state) = ((30 * bundle.width) as u64, bundle.states as u64 * 4);
-    assert_eq!(plans.bytes(Number::F16), latent * 2 + state + 30 * 14 * 8 + 28);
+    let kind = Kind { clamp: true, limits: false, range: 9.0, cancels: false, published: true };
+    let published = Bundle::new(4, 18, &[3, 12], kind, &mut random).encoder.facts();
+    assert_eq!((published.scales.len(), clamping.scales.len()), (4 * 18, 8));
 }

@@ -7,10 +7,10 @@ use super::{Of, Test};
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tendon::cuda::CudaError;
-use tendon::cuda::context::Context;
-use tendon::cuda::stream::{Laps, Stream};
-use tendon::memory::Block;
+use tendon::core::memory::Block;
+use tendon::gpu::CudaError;
+use tendon::gpu::context::Context;
+use tendon::gpu::stream::{Laps, Stream};
 
 pub const TESTS: &[Test] = &[
     ("host::every_block_is_registered_once_and_unregistered_before_it_is_unmapped", Of::Host, blocks),
@@ -42,8 +42,8 @@ fn blocks(stage: &Stage) {
     let mut several: Vec<Block<u8>> = Block::several(5000, 3, true).expect("memory");
     let bytes = stage.count(Count::RegisteredBytes);
     for _ in 0..2 {
-        alone.register(&context).expect("a registration");
-        several.iter_mut().for_each(|block| block.register(&context).expect("a registration"));
+        context.register_block(&mut alone).expect("a registration");
+        several.iter_mut().for_each(|block| context.register_block(block).expect("a registration"));
     }
     assert_eq!(stage.count(Count::RegisteredEver) - ever, 4, "twice is once");
     assert_eq!(stage.count(Count::RegisteredBytes) - bytes, 4 * 8192);
@@ -82,13 +82,13 @@ fn unlockable(stage: &Stage) {
     let (before, context) = (held(stage), context(stage));
     stage.set("cpu_register_left", 4096);
     let mut block: Block<f32> = Block::locked(1500).expect("memory");
-    assert_eq!(block.register(&context), Err(CudaError::Unlockable(8192)));
+    assert_eq!(context.register_block(&mut block), Err(CudaError::Unlockable(8192)));
     assert_eq!(CudaError::Unlockable(8192).to_string(), "cuMemHostRegister: no room to page-lock 8192 bytes more");
     assert_eq!(block.registered_bytes(), 0);
     block.fill(3.0);
     assert!(block.iter().all(|&value| value == 3.0));
     let mut less: Block<f32> = Block::locked(1000).expect("memory");
-    less.register(&context).expect("room for a page");
+    context.register_block(&mut less).expect("room for a page");
     drop((block, less));
     stage.set("cpu_register_left", usize::MAX);
     assert_eq!(held(stage), before);
@@ -103,7 +103,7 @@ fn threads(stage: &Stage) {
         scope.spawn(|| {
             // It has registered and let go of memory, and has no context still.
             let mut block: Block<u8> = Block::locked(1).expect("memory");
-            block.register(&context).expect("a registration");
+            context.register_block(&mut block).expect("a registration");
             drop(block);
             laps.begin();
             laps.end();
@@ -235,7 +235,7 @@ fn early(stage: &Stage) {
 fn copied(stage: &Stage) {
     let mut block: Block<f32> = Block::locked(5000).expect("memory");
     let mut laps = timed(stage, 1);
-    block.register(&context(stage)).expect("a registration");
+    context(stage).register_block(&mut block).expect("a registration");
     block.iter_mut().enumerate().for_each(|(at, value)| *value = at as f32);
     laps.begin();
     let memory = stage.device.copy_of(&block).expect("memory of the device");

@@ -25,10 +25,6 @@ impl Random {
         (self.bits() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
     }
 
-    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| (self.bits() >> 24) as u8).collect()
-    }
-
     /// About standard, never 0.
     pub fn floats(&mut self, len: usize) -> Vec<f32> {
         (0..len).map(|_| (self.unit() * 3.0) as f32).collect()

@@ -4,7 +4,7 @@ use libloading::Library;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use tendon::cuda::device::{Device, FAT_BINARY, Module};
+use tendon::gpu::device::{Device, FAT_BINARY, Module};
 
 /// Why no test can run here.
 pub struct Absent(pub String);
@@ -21,11 +21,9 @@ pub enum Count {
     Faults,
     ContextsSet,
     Records,
-    /// Behind those of threads that ended relaxed and of contexts that were pushed.
-    Memories = 11,
 }
 
-/// Device 0 and its module, and the library of the CPU, which has the references.
+/// Device 0 and its module, and the library of the CPU.
 pub struct Stage {
     pub path: PathBuf,
     /// What `device` was opened with.
@@ -33,8 +31,6 @@ pub struct Stage {
     pub library: Library,
     /// The device is a GPU.
     pub on_gpu: bool,
-    /// Of the module.
-    pub image: Vec<u8>,
     pub device: Arc<Device>,
     pub module: Arc<Module>,
 }
@@ -62,7 +58,7 @@ impl Stage {
         };
         let device = Device::open(&driver, 0).expect("device 0");
         let module = Module::load(&device, &image).expect("its module");
-        Ok(Stage { path, driver, library, on_gpu: gpu.is_some(), image, device, module })
+        Ok(Stage { path, driver, library, on_gpu: gpu.is_some(), device, module })
     }
 
     /// Runs `test` with threads in their order, then with the last thread of the last block first. A GPU has an order of its own.

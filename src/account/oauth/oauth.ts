@@ -11,6 +11,7 @@ import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
 import { Failure, type Row } from "../../std/failure.ts";
+import type { Allowance } from "../../std/quota.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { DeviceLogins } from "../device-login.ts";
 import { keyMatches, keyPublicId } from "../key.ts";
@@ -18,7 +19,6 @@ import type { Keys } from "../keys.ts";
 import { CLIENT_ID, DEVICE_GRANT } from "../oauth-client.ts";
 import { PageRefusal } from "../people.ts";
 import type { AccountStore } from "../store/accounts-accounts.ts";
-import type { Tries } from "../tries.ts";
 import { OAUTH, OAUTH_ANSWERS } from "./errors.ts";
 import { OAUTH_SCHEMAS, OPERATIONS } from "./operations.ts";
 
@@ -28,7 +28,7 @@ export interface OauthDeps {
   readonly keys: Pick<Keys, "made" | "refresh">;
   readonly deviceLogins: Pick<DeviceLogins, "begin" | "poll">;
   /** Requests by the network that they come from. */
-  readonly tries: Tries;
+  readonly tries: Allowance;
 }
 
 type FormCall = Call<undefined, Form>;

@@ -29,7 +29,7 @@ export interface NewAccount extends Pick<Account, Chosen> {
   readonly credit: bigint;
 }
 
-/** An API key at rest: its public id and the SHA-256 of the whole key. */
+/** A stored API key: its public id and the SHA-256 of the whole key. */
 export interface KeyRecord {
   readonly publicId: string;
   /** 32 bytes. */

@@ -2,8 +2,7 @@
 
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, type Steps } from "../../store/steps.ts";
-import { mayHaveKeys } from "./accounts-reads.ts";
-import { keyAdd, keyRevoke } from "./accounts-writes.ts";
+import { keyAdd, keyRevoke, mayHaveKeys } from "./accounts-accounts.ts";
 import type { DeviceDecision, DeviceLogin, DevicePoll, DevicePolling } from "./people-records.ts";
 
 /** What `slow_down` adds to the interval (RFC 8628, section 3.5). */
@@ -45,7 +44,7 @@ export function* deviceDecide({ approve, ...decision }: DeviceDecision): Steps<"
   return same ? "decided" : "gone";
 }
 
-interface Polled extends Pick<DeviceLogin, "deviceName" | "expiresAt" | "intervalSeconds"> {
+interface LoginState extends Pick<DeviceLogin, "deviceName" | "expiresAt" | "intervalSeconds"> {
   readonly state: "pending" | "approved" | "denied" | "granted";
   readonly polledAt: number;
   readonly accountId: string | undefined;
@@ -53,7 +52,7 @@ interface Polled extends Pick<DeviceLogin, "deviceName" | "expiresAt" | "interva
   readonly keyPublicId: string | undefined;
 }
 
-const polled = recordOf<Polled>("expiresAt", "polledAt", "intervalSeconds");
+const polled = recordOf<LoginState>("expiresAt", "polledAt", "intervalSeconds");
 
 export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
   const row = yield* first<Row>(
@@ -75,7 +74,7 @@ export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
   if (accountId === undefined || login.signedIn !== accountId) return "denied";
   const may = yield* mayHaveKeys(accountId);
   if (may !== "yes") return may;
-  // Single use: whoever changes the row gets the key.
+  // Single use: the poll that changes the row gets the key.
   const taken = yield* changes(
     "UPDATE device_logins SET state = 'granted', key_public_id = $2 WHERE device_sha256 = $1 AND state = 'approved'",
     poll.deviceSha256,
@@ -91,7 +90,7 @@ export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
  * A second poll after the key was granted: the device did not get it, or somebody else has the code. The key is revoked
  * (RFC 6749, section 4.1.2).
  */
-function* replayed({ deviceSha256, key }: DevicePolling, login: Polled): Steps<DevicePoll> {
+function* replayed({ deviceSha256, key }: DevicePolling, login: LoginState): Steps<DevicePoll> {
   const { accountId, keyPublicId = "" } = login;
   // The same poll again, after an answer that was lost.
   if (accountId !== undefined && keyPublicId === key.publicId) return { accountId };
@@ -100,7 +99,7 @@ function* replayed({ deviceSha256, key }: DevicePolling, login: Polled): Steps<D
   return "unknown";
 }
 
-function* stillPending({ deviceSha256, now }: DevicePolling, login: Polled): Steps<DevicePoll> {
+function* stillPending({ deviceSha256, now }: DevicePolling, login: LoginState): Steps<DevicePoll> {
   const early = now < login.polledAt + login.intervalSeconds - EARLY_SECONDS;
   yield* changes(
     "UPDATE device_logins SET polled_at = $2, interval_seconds = interval_seconds + $3 WHERE device_sha256 = $1",

@@ -3,7 +3,7 @@ import { changes, first, type Steps } from "../../store/steps.ts";
 import type { SignIn } from "./people-records.ts";
 
 /** A person of a provider; the pair names them for good. */
-export interface IdentityKey {
+interface IdentityKey {
   readonly issuer: string;
   readonly subject: string;
 }
@@ -16,13 +16,13 @@ export interface IdentityUse extends IdentityKey {
   /** The account to make for somebody new; undefined: there is no sign-up. */
   readonly newAccountId: string | undefined;
   readonly signIn: Omit<SignIn, "accountId">;
-  /** Of a new account or identity, by the wall clock. */
+  /** Creation of a new account or identity, by the wall clock. */
   readonly at: number;
 }
 
 /**
  * Signs in the account of the identity. Without one: the account that asks for it, or the one of the e-mail where nobody can sign
- * in to it yet, or a new one. `email_taken`: whoever has the password must connect the account first, since the
+ * in to it yet, or a new one. `email_taken`: the person who has the password must connect the account first, since the
  * provider's word alone must not open an account that somebody else may have made with that e-mail. Repeatable.
  */
 export function* identityEnter(use: IdentityUse): Steps<{ readonly accountId: string } | "email_taken" | "unknown"> {
@@ -36,7 +36,7 @@ export function* identityEnter(use: IdentityUse): Steps<{ readonly accountId: st
        ON CONFLICT DO NOTHING`,
       { issuer, subject, accountId, at: use.at },
     );
-    // Of two that connect the identity at once the first one has it.
+    // The first of two that connect the identity at once has it.
     if ((yield* accountOf({ issuer, subject })) !== accountId) return "email_taken";
   }
   yield* changes(
@@ -52,7 +52,7 @@ function* accountOf({ issuer, subject }: IdentityKey): Steps<string | undefined>
   return (yield* first<{ accountId: string }>(text, issuer, subject))?.accountId;
 }
 
-/** Whoever it is connected with signs in to it: a provider may give an e-mail to another person later. */
+/** A connected identity alone signs in to it: a provider may give an e-mail to another person later. */
 function* isConnected(accountId: string): Steps<boolean> {
   return (yield* first("SELECT issuer FROM identities WHERE account_id = $1", accountId)) !== undefined;
 }

@@ -25,9 +25,9 @@ export interface SignIn {
 export interface DeviceLogin {
   readonly deviceSha256: Uint8Array;
   readonly userCodeSha256: Uint8Array;
-  /** As the device calls itself. */
+  /** The name that the device gives. */
   readonly deviceName: string;
-  /** Where the request came from. */
+  /** Address of the request. */
   readonly address: string;
   readonly createdAt: number;
   readonly expiresAt: number;
@@ -46,13 +46,13 @@ export type DevicePoll =
 /** A use of a one-time token. */
 export interface TokenUse {
   readonly tokenSha256: Uint8Array;
-  /** Of seen time. */
+  /** Seen time. */
   readonly now: number;
 }
 
 export interface LinkUse extends TokenUse {
   readonly newAccountId: string;
-  /** Of the new account, by the wall clock. */
+  /** Creation of the new account, by the wall clock. */
   readonly createdAt: number;
   readonly email: string;
   readonly password: string;

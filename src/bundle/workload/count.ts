@@ -52,8 +52,8 @@ export function graphWork({ graph }: Model, sizes: Readonly<Record<string, numbe
     const folded = known && node.input.length > 0;
     node.output.forEach((name, at) => {
       const tensor = made?.[at];
-      // A weight that is cast or dequantised is read as it is kept: that is part of the product.
-      const kept = WIDENS.has(node.opType) ? inputs[0]?.keptBytes : tensor && bytesOf(tensor);
+      // A weight that is cast is read as it is kept: that is part of the product.
+      const kept = node.opType === "Cast" ? inputs[0]?.keptBytes : tensor && bytesOf(tensor);
       if (tensor) values.set(name, folded && kept !== undefined ? { ...tensor, keptBytes: kept } : tensor);
     });
     if (folded) continue;
@@ -76,9 +76,6 @@ export function graphWork({ graph }: Model, sizes: Readonly<Record<string, numbe
     unknown: [...unknown].sort(),
   };
 }
-
-/** Operators that give a weight as a larger type. */
-const WIDENS = new Set(["Cast", "DequantizeLinear"]);
 
 /** An empty proto3-like field reads as nothing. */
 function told(dim: { dimValue: bigint } | { dimParam: string }): bigint {
@@ -108,10 +105,7 @@ function multiplied(
   if (left === undefined || right === undefined || made === undefined) return undefined;
   switch (opType) {
     case "MatMul":
-      return {
-        type: left.rounded === right.rounded ? (left.rounded ?? left.type) : left.type,
-        flops: 2 * countOf(made.dims) * (left.dims.at(-1) ?? 1),
-      };
+      return { type: left.type, flops: 2 * countOf(made.dims) * (left.dims.at(-1) ?? 1) };
     case "MatMulInteger":
     case "DynamicQuantizeMatMul":
       return { type: "i8", flops: 2 * countOf(made.dims) * (left.dims.at(-1) ?? 1) };

@@ -4,13 +4,11 @@
  */
 import { DATA_TYPE, type NodeProto } from "../onnx-schema.ts";
 
-export type NumberType = "f32" | "f16" | "bf16" | "f8" | "i8" | "u8" | "i64" | "bool" | "other";
+export type NumberType = "f32" | "f16" | "bf16" | "i8" | "u8" | "i64" | "bool" | "other";
 
 export interface Tensor {
   readonly dims: readonly number[];
   readonly type: NumberType;
-  /** What it was rounded to before it was dequantised: two of the same are multiplied as that. */
-  readonly rounded?: NumberType;
   /** Known before any run: a weight, or computed from weights alone. Bytes as it is kept: a cast weight is read as it was. */
   readonly keptBytes?: number;
   /** Values of a small i64 vector, which shapes are made of. */
@@ -25,7 +23,6 @@ const BYTES: Readonly<Record<NumberType, number>> = {
   f32: 4,
   f16: 2,
   bf16: 2,
-  f8: 1,
   i8: 1,
   u8: 1,
   i64: 8,
@@ -90,7 +87,6 @@ const RULES: Readonly<Record<string, Rule>> = {
   Cast: (node, _, { dims, ints }) => [{ dims, type: typeOf(intOf(node, "to", 1)), ...(ints && { ints }) }],
   Concat: concat,
   Conv: conv,
-  DequantizeLinear: (_, [, scale], { dims, type }) => scale && [{ dims, type: scale.type, rounded: type }],
   DynamicQuantizeMatMul: product,
   Expand: (_, [, shape], { dims, type }) => {
     const whole = shape?.ints && broadcast([dims, shape.ints]);
@@ -111,7 +107,6 @@ const RULES: Readonly<Record<string, Rule>> = {
     const keep = intOf(node, "keepdims", 1) === 1;
     return [{ dims: dims.flatMap((dim, at) => (gone.includes(at) ? (keep ? [1] : []) : [dim])), type }];
   },
-  QuantizeLinear: (_, [, , zero], { dims }) => [{ dims, type: zero?.type ?? "u8" }],
   Reshape: (_, [, shape], { dims, type }) => shape?.ints && [{ dims: reshaped(dims, shape.ints), type }],
   Shape: (_, __, { dims }) => [{ dims: [dims.length], type: "i64", ints: dims }],
   Slice: slice,

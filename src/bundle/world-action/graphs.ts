@@ -48,11 +48,10 @@ export function worldAction(
 
 /** The first rule that is broken: a JSON path of model.json, what was found there and what was expected. */
 export function worldActionMismatch(facts: Facts, { transformer: size }: WorldArchitecture): string | undefined {
-  const { image, views = [], frames, memory, cameras } = facts;
+  const { image, frames, memory, cameras } = facts;
   if (memory === null) return "/memory: found null, expected the window of an episode";
   const tokens = cameras.length * image.tokens;
   return firstBroken([
-    [views.length === 0, "/views", views.length, "none: all pictures of a latent frame are of one size"],
     ...commonRules(facts, size.patch, "transformer", size.time_width),
     [memory.tokens === tokens, "/memory/tokens", memory.tokens, `${tokens}, the patches of all cameras`],
     [

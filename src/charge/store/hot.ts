@@ -1,4 +1,4 @@
-/** Hold and release as functions of PostgreSQL; their steps for SQLite stand in writes.ts, and one test file runs both. */
+/** Hold and release as functions of PostgreSQL; their steps for SQLite are in charges.ts; one test file runs both. */
 import type { Hot } from "../../store/domain.ts";
 import type { ChargeKey, NewCharge } from "./records.ts";
 import { monthCost } from "./settle.ts";

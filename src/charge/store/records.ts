@@ -11,7 +11,7 @@ export interface Usage {
   /** Cached ones included. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
-  /** For a robot's chunk its rows. */
+  /** Tokens; the rows of a robot's chunk. */
   readonly completionTokens: number;
 }
 
@@ -27,11 +27,11 @@ export interface NewCharge extends ChargeKey {
   readonly item: string;
   readonly amount: bigint;
   readonly rates: Rates;
-  /** Of submission, as the wall clock showed it, with its day and month. */
+  /** Submission by the wall clock, with its day and month. */
   readonly at: number;
   readonly day: number;
   readonly month: number;
-  /** Of seen time: from then on any node may give the money back. */
+  /** Seen time from which on any node may give the money back. */
   readonly expiresAt: number;
 }
 
@@ -40,7 +40,7 @@ export interface Settlement extends ChargeKey {
   readonly usage: Usage;
   /** The price of the usage, at most what is held. */
   readonly cost: bigint;
-  /** Of seen time. */
+  /** Seen time. */
   readonly at: number;
 }
 
@@ -70,7 +70,7 @@ export interface UsageDay extends Usage {
 /** What `tendon admin ledger check` says. */
 export interface LedgerReport {
   readonly entries: bigint;
-  /** Of all entries; zero in a sound ledger. */
+  /** The sum of all entries; 0 in a sound ledger. */
   readonly sum: bigint;
   /** The first row that is off, and how; undefined: the ledger is sound. */
   readonly problem: string | undefined;

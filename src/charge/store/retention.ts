@@ -1,6 +1,6 @@
 /** Writes that keep money in order, in bounded parts: holds of nodes that ended are given back, old charges are summed up. */
 import { changes, listed, rows, type Steps } from "../../store/steps.ts";
-import type { Book } from "./transfer.ts";
+import type { Book } from "./settle.ts";
 
 /** Charges that one step expires or forgets: other writes wait meanwhile. */
 const STEP_MAX = 256;

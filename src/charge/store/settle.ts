@@ -4,8 +4,25 @@
  */
 import type { Transfer } from "../../store/domain.ts";
 import { changes, first, type Steps } from "../../store/steps.ts";
-import type { Settlement } from "./records.ts";
-import { transfer } from "./transfer.ts";
+import type { Credit, Settlement } from "./records.ts";
+
+export type Book = "account" | "funding" | "revenue";
+type Kind = "credit" | "settlement";
+
+/**
+ * Every movement of money is a transfer: two entries, in two books, that sum to 0. A credit moves from `funding` to the account, a
+ * settlement from the account to `revenue`. Entries are never changed; those of charges that are forgotten are added up in one
+ * transfer per account and month (retention.ts).
+ *
+ * Writes the two entries of a transfer to the account and its other book; 0 when the transfer is known. */
+export function* transfer(id: string, kind: Kind, other: Book, to: Omit<Credit, "transferId">): Steps<number> {
+  return yield* changes(
+    `INSERT INTO entries (transfer, book, kind, account_id, amount, month, at)
+     VALUES ($id, 'account', $kind, $accountId, $amount, $month, $at), ($id, $other, $kind, $accountId, $counter, $month, $at)
+     ON CONFLICT DO NOTHING`,
+    { ...to, id, kind, other, counter: -to.amount },
+  );
+}
 
 const ADD_USAGE = `ON CONFLICT (account_id, day, item) DO UPDATE SET charges = usage_days.charges + 1,
       prompt_tokens = usage_days.prompt_tokens + excluded.prompt_tokens,

@@ -28,7 +28,7 @@ export const accountLink: Command = {
     return await withAccount(given, async (store, { id: accountId, email }) => {
       const [token, at] = [makeToken(), now()];
       // Links last for seen time, which goes on where a service has stopped.
-      const seen = await store.time.timeBegin({ seconds: at });
+      const seen = await store.base.timeBegin({ seconds: at });
       if (seen instanceof StoreDown) return notRead(seen);
       const expiresAt = seen + LIMITS.linkSeconds;
       // Only the hash is stored: a reader of the database cannot use the link.
@@ -67,7 +67,7 @@ export const accountReset: Command = {
       // Nobody knows what it is the hash of; an account without a password could be taken by a link for the operator's.
       const password = await new Passwords().hash(makeToken(), "");
       const [token, at, revokeKeys] = [makeToken(), now(), given.on("revoke-keys")];
-      const seen = await store.time.timeBegin({ seconds: at });
+      const seen = await store.base.timeBegin({ seconds: at });
       if (seen instanceof StoreDown) return notRead(seen);
       const expiresAt = seen + LIMITS.linkSeconds;
       const link = { tokenSha256: sha256(token), kind: "password", accountId, expiresAt } as const;

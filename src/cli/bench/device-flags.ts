@@ -1,4 +1,4 @@
-/** The flags of `tendon bench` that say where a model runs and how: a device, and for the suite `gpu` batches, sessions, keys of `[gpu]`. */
+/** The flags of `tendon bench` that say where a model runs and how: a device, and for the suite `gpu` batches and keys of `[gpu]`. */
 import type { GpuSettings } from "../../config/gpu.ts";
 import { Problem } from "../../std/problem.ts";
 import { type Command, type Given, usageProblem } from "../frame/command.ts";
@@ -7,30 +7,22 @@ import { boundIn, wholeNumber } from "../frame/values.ts";
 
 export const DEVICE_FLAGS = {
   batch: { value: "N", about: "gpu: the most observations at once, 1 to 16: 1, 2, 4 and so on (default 8)." },
-  slots: { value: "N", about: "gpu: the most sessions beside each other, 1 to 4096 (default: until memory ends)." },
   gpu: { value: "KEYS", about: "gpu: keys of the table [gpu], such as cuda_graph=true,precision=bf16." },
   within: {
     value: "X",
     about: "gpu: rows may differ by this, in their units, in place of a bundle's own tolerance; the report says both.",
   },
-  torch: {
-    value: "PYTHON",
-    about: "gpu: a Python with PyTorch, which then runs the same architecture (in a checkout).",
-  },
 } as const;
 
 const NAMES = Object.keys(DEVICE_FLAGS) as (keyof typeof DEVICE_FLAGS)[];
 const BATCH = { usual: 8, max: 16 } as const;
-const SLOTS_MAX = 4096;
 const SERVED = /^(auto|cpu|(cuda|tensorrt|webgpu):\d{1,2})$/;
 
 /** What the suite `gpu` alone takes. */
 export interface DevicePlan {
   readonly batchMax: number;
-  readonly slotsMax: number;
   readonly gpu: GpuSettings;
   readonly within: number | undefined;
-  readonly torch: string | undefined;
 }
 
 /** `any`: the suite runs on each device, not on those alone that a machine without a GPU has. */
@@ -50,10 +42,8 @@ export function devicePlan(command: Command, given: Given, suite: string): Devic
   if (suite !== "gpu" && foreign !== undefined) return usageProblem(command, `--${foreign} is not for ${suite}`);
   const batchMax = wholeNumber(command, given, "batch", [1, BATCH.max]) ?? BATCH.usual;
   if (batchMax instanceof Problem) return batchMax;
-  const slotsMax = wholeNumber(command, given, "slots", [1, SLOTS_MAX]) ?? SLOTS_MAX;
-  if (slotsMax instanceof Problem) return slotsMax;
   const gpu = gpuKeys(given.text("gpu") ?? "");
   if (gpu instanceof Problem) return gpu;
   const within = boundIn(command, given);
-  return within instanceof Problem ? within : { batchMax, slotsMax, gpu, within, torch: given.text("torch") };
+  return within instanceof Problem ? within : { batchMax, gpu, within };
 }

@@ -1,7 +1,5 @@
-/** The suites of `tendon bench`: what each is called, how long it measures, on what, and how its report is made. */
+/** The suites of `tendon bench`: the name of each, its length, its devices and its report. */
 import type { EpisodeWriter } from "../../client/episode-log/write.ts";
-import { burstReport } from "../../measure/burst/report.ts";
-import { runBurstSuite } from "../../measure/burst/suite.ts";
 import { chunkReport } from "../../measure/chunk/report.ts";
 import { runChunkSuite } from "../../measure/chunk/suite.ts";
 import { episodeReport } from "../../measure/episode/report.ts";
@@ -10,69 +8,36 @@ import { gpuReport } from "../../measure/gpu/report.ts";
 import { runGpuSuite } from "../../measure/gpu/suite.ts";
 import { httpReport } from "../../measure/http/report.ts";
 import { RATES, runHttpSuite } from "../../measure/http/suite.ts";
-import { interferenceReport } from "../../measure/interference/report.ts";
-import { runInterferenceSuite } from "../../measure/interference/suite.ts";
-import { llmReport } from "../../measure/llm/report.ts";
-import { runLlmSuite } from "../../measure/llm/suite.ts";
-import { memoryReport } from "../../measure/memory/report.ts";
-import { runMemorySuite } from "../../measure/memory/suite.ts";
 import { type Origin, origin } from "../../measure/origin.ts";
 import type { Report } from "../../measure/report.ts";
-import { runsReport } from "../../measure/runs/report.ts";
-import { runRunsSuite } from "../../measure/runs/suite.ts";
-import { scaleReport } from "../../measure/scale/report.ts";
-import { doublings, runScaleSuite } from "../../measure/scale/suite.ts";
-import { startReport } from "../../measure/start/report.ts";
-import { runStartSuite } from "../../measure/start/suite.ts";
 import type { BenchTarget } from "../../measure/target.ts";
 import { Problem } from "../../std/problem.ts";
 import type { DevicePlan } from "./device-flags.ts";
 
-/** What was asked for, with the suite's usual values where nothing was. */
+/** The given flags, with the suite's defaults for the others. */
 export interface SuitePlan extends BenchTarget, DevicePlan {
-  /** In the unit of the suite's own flag. */
+  /** In the unit of the suite's flag. */
   readonly length: number;
   /** Of the open loops, requests a second. */
   readonly rate: number | undefined;
   readonly recording?: EpisodeWriter | undefined;
 }
 
-/** The flags that say how long a measurement is. */
-export const LENGTH_FLAGS = ["chunks", "seconds", "bursts", "rounds", "sessions", "calls", "files"] as const;
+/** The flags for the length of a measurement. */
+export const LENGTH_FLAGS = ["chunks", "seconds"] as const;
 
 interface Suite {
   readonly about: string;
   readonly flag: (typeof LENGTH_FLAGS)[number];
   readonly usual: number;
   readonly max: number;
-  /** Robots at once, `most` being the greatest number, or the one that was asked for; undefined where it is not for this suite. */
-  readonly robots:
-    | { readonly max: number; readonly usual: (asked: number | undefined) => readonly number[] }
-    | undefined;
-  /** On which the sample's model is measured; undefined where no model takes part. */
-  readonly devices: readonly string[] | undefined;
-  /** It runs on any device that serves. */
-  readonly anyDevice?: true;
-  /** It looks into the process of the service, so that none of another owner can be measured. */
-  readonly ownService: boolean;
+  /** The most robots at once; undefined for a suite without a service. Such a suite runs on any device, and takes no `--url`. */
+  readonly robotsMax: number | undefined;
+  readonly devices: readonly string[];
   run(plan: SuitePlan): Promise<Report | Problem>;
 }
 
-const oneAndEight = (asked: number | undefined): readonly number[] => (asked === undefined ? [1, 8] : [asked]);
-
-export const SUITE_NAMES = [
-  "chunk",
-  "episode",
-  "http",
-  "scale",
-  "burst",
-  "start",
-  "memory",
-  "interference",
-  "llm",
-  "runs",
-  "gpu",
-] as const;
+export const SUITE_NAMES = ["chunk", "episode", "http", "gpu"] as const;
 export type SuiteName = (typeof SUITE_NAMES)[number];
 
 export const SUITES: Readonly<Record<SuiteName, Suite>> = {
@@ -81,8 +46,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     flag: "chunks",
     usual: 500,
     max: 10_000_000,
-    ownService: false,
-    robots: { max: 64, usual: oneAndEight },
+    robotsMax: 64,
     devices: ["echo", "cpu"],
     run: (plan) => reported(runChunkSuite({ ...plan, chunks: plan.length }), chunkReport),
   },
@@ -92,8 +56,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     flag: "seconds",
     usual: 10,
     max: 3_600,
-    ownService: false,
-    robots: { max: 64, usual: oneAndEight },
+    robotsMax: 64,
     devices: ["echo", "cpu"],
     run: (plan) => reported(runEpisodeSuite({ ...plan, seconds: plan.length }), episodeReport),
   },
@@ -102,93 +65,20 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     flag: "seconds",
     usual: 10,
     max: 3_600,
-    ownService: false,
-    robots: { max: 256, usual: oneAndEight },
+    robotsMax: 256,
     devices: ["echo"],
     run: (plan) => {
       const rates = plan.rate === undefined ? RATES : [plan.rate];
       return reported(runHttpSuite({ ...plan, seconds: plan.length, rates }), httpReport);
     },
   },
-  scale: {
-    about: "what a chunk costs as robots are added",
-    flag: "seconds",
-    usual: 5,
-    max: 3_600,
-    ownService: true,
-    robots: { max: 256, usual: (asked) => doublings(asked ?? 64) },
-    devices: ["echo"],
-    run: (plan) => reported(runScaleSuite({ ...plan, seconds: plan.length }), scaleReport),
-  },
-  burst: {
-    about: "robots that all ask at once after silence",
-    flag: "bursts",
-    usual: 20,
-    max: 10_000,
-    ownService: false,
-    robots: { max: 256, usual: (asked) => (asked === undefined ? [8, 64] : [asked]) },
-    devices: ["echo"],
-    run: (plan) => reported(runBurstSuite({ ...plan, bursts: plan.length }), burstReport),
-  },
-  start: {
-    about: "cold and warm start until ready, the first request against the hundredth",
-    flag: "rounds",
-    usual: 5,
-    max: 100,
-    ownService: true,
-    robots: undefined,
-    devices: ["cpu"],
-    run: (plan) => reported(runStartSuite({ ...plan, rounds: plan.length }), startReport),
-  },
-  memory: {
-    about: "what an idle session keeps in memory",
-    flag: "sessions",
-    usual: 500,
-    max: 1_000,
-    ownService: true,
-    robots: undefined,
-    devices: ["echo"],
-    run: (plan) => reported(runMemorySuite({ ...plan, sessions: plan.length }), memoryReport),
-  },
-  interference: {
-    about: "a robot beside uploads, streams of language models, people who sign in, paid requests, pages",
-    flag: "rounds",
-    usual: 4,
-    max: 100,
-    ownService: true,
-    robots: undefined,
-    devices: ["echo"],
-    run: (plan) => reported(runInterferenceSuite({ ...plan, rounds: plan.length }), interferenceReport),
-  },
-  llm: {
-    about: "what the service adds to a call of a language model",
-    flag: "calls",
-    usual: 300,
-    max: 100_000,
-    ownService: true,
-    robots: undefined,
-    devices: undefined,
-    run: (plan) => reported(runLlmSuite({ ...plan, calls: plan.length }), llmReport),
-  },
-  runs: {
-    about: "files of a robot's run into run storage: speed and cost",
-    flag: "files",
-    usual: 30,
-    max: 1_900,
-    ownService: true,
-    robots: undefined,
-    devices: undefined,
-    run: (plan) => reported(runRunsSuite({ ...plan, files: plan.length }), runsReport),
-  },
   gpu: {
-    about: "a device without a service: stations, batches, sessions, power, roofline",
+    about: "a device without a service: stations, batches, roofline",
     flag: "chunks",
     usual: 50,
     max: 100_000,
-    ownService: true,
-    robots: undefined,
+    robotsMax: undefined,
     devices: ["auto"],
-    anyDevice: true,
     run: (plan) => reported(runGpuSuite({ ...plan, chunks: plan.length }), gpuReport),
   },
 };

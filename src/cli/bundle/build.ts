@@ -19,7 +19,7 @@ export const bundleBuild: Command = {
     weights: {
       value: PRECISIONS.join("|"),
       about:
-        "How the large matrices are kept (default f32). int8 is faster on a CPU with VNNI. bf16 is half as large. fp8, with --compute, is for GPUs that multiply it. Each has its own parity tolerance.",
+        "How the large matrices are kept (default f32). int8 is faster on a CPU with VNNI. bf16 is half as large. Each has its own parity tolerance.",
     },
     compute: {
       value: HALVES.join("|"),
@@ -59,17 +59,14 @@ function formOf(given: Given) {
     return wrong(`--compute is '${wanted}', expected ${HALVES.join(" or ")}`);
   }
   const either = HALVES.map((one) => `--compute ${one}`).join(" or ");
-  if (weights === "fp8" && compute === undefined) {
-    return wrong(`--weights fp8 is for builds for GPUs: give ${either} with it`);
-  }
-  if (compute && weights !== "f32" && weights !== "fp8") {
-    return wrong(`--weights is '${weights}', but those of --compute ${compute} are ${compute} or fp8`);
+  if (compute && weights !== "f32") {
+    return wrong(`--weights is '${weights}', but those of --compute ${compute} are ${compute}`);
   }
   if (attention !== undefined && attention !== "fused") {
     return wrong(`--attention is '${attention}', expected fused`);
   }
-  if (attention && (compute === undefined || weights === "fp8")) {
-    return wrong(`--attention ${attention} goes with ${either}, and with no --weights`);
+  if (attention && compute === undefined) {
+    return wrong(`--attention ${attention} goes with ${either}`);
   }
   const options = { ...(compute && { compute }), ...(attention && { half: { attention: "fused" as const } }) };
   return { weights, options };

@@ -3,7 +3,6 @@ import { armWarning, hostMemoryNote } from "../../bundle/describe.ts";
 import type { Manifest } from "../../bundle/manifest.ts";
 import { deviceText } from "../../config/devices.ts";
 import type { Model } from "../../engine/engine.ts";
-import { frameDecoderWords } from "../../engine/frame-decoder.ts";
 import type { Machine } from "../../measure/machine.ts";
 import type { FatBinary } from "./fat-binary.ts";
 
@@ -110,10 +109,7 @@ export function lockCheck(lockedBytes: number, tensorBytes: number, lockableByte
 /** One bundle that was verified, loaded and run once. `told`: what a line of its own says of the devices already. */
 export function bundleCheck(
   manifest: Pick<Manifest, "id" | "reference">,
-  model: Pick<
-    Model,
-    "device" | "devices" | "refused" | "slots" | "sessionMemory" | "flowReason" | "card" | "frameDecoder"
-  >,
+  model: Pick<Model, "device" | "devices" | "refused" | "slots" | "sessionMemory" | "flowReason" | "card">,
   told: readonly { readonly device: string; readonly refused: string | null }[] = [],
 ): Check {
   const { device } = model;
@@ -127,9 +123,8 @@ export function bundleCheck(
   if (model.flowReason !== null) notes.push(`flows run step by step: ${model.flowReason}`);
   const { unregistered, untimed, unlaunched } = model.card ?? {};
   if (unregistered !== undefined) notes.push(`what it copies goes through a buffer of the driver: ${unregistered}`);
-  if (untimed !== undefined) notes.push(`user_stream is set, but the device times no run: ${untimed}`);
+  if (untimed !== undefined) notes.push(`the device times no run: ${untimed}`);
   if (unlaunched !== undefined) notes.push(`own_kernels is set, but no kernel of tendon's runs: ${unlaunched}`);
-  if (model.frameDecoder) notes.push(frameDecoderWords(model.frameDecoder));
   const { hostMemoryBecause } = model.sessionMemory;
   if (hostMemoryBecause !== undefined) notes.push(hostMemoryNote(hostMemoryBecause));
   const warning = armWarning(manifest, device);

@@ -71,14 +71,6 @@ export const CUDA_PACKAGES: readonly Package[] = [
     megabytes: 58,
     brings: ["libnvrtc"],
   },
-  // Of use where `jpeg` is not "cpu": models run without it.
-  {
-    name: "nvidia-nvjpeg",
-    version: "13.3.2.43",
-    sha256: "27f9c4a25a73f1d1ad35c342c8d657c8ff43e23877f338ef15fb2602ac2e5aa8",
-    megabytes: 4,
-    brings: ["libnvjpeg"],
-  },
 ];
 
 /**

@@ -19,7 +19,7 @@ export async function runChunkSuite(
   const scenes = await scenesFor(plan);
   if (scenes instanceof Problem) return scenes;
   const { chunks } = plan;
-  return await measureEach(plan, `chunks ${chunks}`, async ({ service }, robots) => {
+  return await measureEach(plan, `chunks ${chunks}`, async (service, robots) => {
     const sessionPrefix = `bench-${systemClock.unixMs()}`;
     const done = await driveChunks({ service, robots, chunks, warmup: WARMUP_CHUNKS, scenes, sessionPrefix });
     return done instanceof Problem ? done : { ...done, chunks };

@@ -1,10 +1,7 @@
-/** The figures of `tendon bench episode` as a table for people, as JSON and as CSV. */
+/** The figures of `tendon bench episode` as a table for people and as JSON. */
 import { type Align, table } from "../../std/text-table.ts";
-import { Histogram } from "../histogram.ts";
 import type { Origin } from "../origin.ts";
-import { distributionFigure } from "../page/distribution.ts";
-import { reportPage, type Section, tableOf } from "../page/page.ts";
-import { nameOf, type Report, reportCsv, reportText, shortNameOf } from "../report.ts";
+import { type Report, reportText } from "../report.ts";
 import { summary } from "../stats.ts";
 import type { Measurement } from "../target.ts";
 import { CAPTURE_AHEAD_MS, COMMAND_HZ, type LoopFigures, MARGIN_ROWS, PERIOD_MS } from "./loop-robot.ts";
@@ -32,8 +29,6 @@ const MEANING = [
   "what is late in it is the machine's own.",
 ];
 
-const QUESTION = "Does a robot's 30 Hz control loop always have a row to command?";
-
 const ALIGN: Align[] = ["left", "right", "right"];
 
 export function episodeReport(from: Origin, measurements: readonly EpisodeMeasurement[]): Report {
@@ -42,13 +37,8 @@ export function episodeReport(from: Origin, measurements: readonly EpisodeMeasur
     service: loopSummary(one.service),
     control: loopSummary(one.control),
   }));
-  const [first] = told;
-  const names = first === undefined ? [] : Object.keys(first.service);
   return {
     json: { suite: "episode", ...from, rule: MEANING.join(" "), measurements: told },
-    csv: reportCsv(["seconds", "loop", ...names], from, told, ({ seconds, service, control }) =>
-      Object.entries({ service, control }).map(([loop, figures]) => [seconds, loop, ...csvFigures(figures)]),
-    ),
     text: reportText(
       "episode",
       from,
@@ -59,49 +49,10 @@ export function episodeReport(from: Origin, measurements: readonly EpisodeMeasur
       }),
       MEANING,
     ),
-    html: reportPage({
-      ...{ suite: "episode", question: QUESTION, from, meaning: MEANING },
-      sections: [distributions(measurements), ...told.map(loops)],
-    }),
   };
 }
 
-function distributions(measurements: readonly EpisodeMeasurement[]): Section {
-  const of = (read: (figures: LoopFigures) => readonly number[]) =>
-    measurements.map((one) => ({ name: shortNameOf(one), latency: Histogram.of(read(one.service)) }));
-  return {
-    heading: "Distributions",
-    note: "Read upwards from a percentile: so many chunks, or rows, had at most that value.",
-    content: [
-      distributionFigure(
-        "Chunk latency: from sending the observation until its rows are read",
-        of(({ latenciesMs }) => latenciesMs),
-      ),
-      distributionFigure(
-        "Observation age: from the capture of the frames behind a row to its command",
-        of(({ observationAgesMs }) => observationAgesMs),
-      ),
-    ],
-  };
-}
-
-function loops(
-  one: Omit<EpisodeMeasurement, "service" | "control"> & Record<"service" | "control", LoopSummary>,
-): Section {
-  const [head = [], ...lines] = loopLines(one.service, one.control);
-  return {
-    heading: shortNameOf(one),
-    note: `${nameOf(one)}: ${one.seconds} s`,
-    content: [tableOf(head, lines, ALIGN)],
-  };
-}
-
-/** Six digits are more than a clock's resolution; a figure that was not measured is an empty cell. */
-function csvFigures(figures: LoopSummary): (string | number)[] {
-  return Object.values(figures).map((value) => (Number.isFinite(value) ? Number(value.toPrecision(6)) : ""));
-}
-
-/** The figures of one loop, under the names of JSON and CSV. */
+/** The figures of one loop, under the names of JSON. */
 export function loopSummary(figures: LoopFigures) {
   const { latenciesMs, rowsDue, rowsWithoutChunk, rowsTickedLate, longestGapMs, tickLatenessMs, observationAgesMs } =
     figures;

@@ -24,7 +24,7 @@ export async function runEpisodeSuite(
   const scenes = await scenesFor(plan);
   if (scenes instanceof Problem) return scenes;
   const { seconds, recording } = plan;
-  return await measureEach(plan, `${seconds} s idle control, then ${seconds} s`, async ({ service }, robots) => {
+  return await measureEach(plan, `${seconds} s idle control, then ${seconds} s`, async (service, robots) => {
     const description = await descriptionOf(service, SAMPLE_MODEL);
     if (description instanceof Problem) return description;
     const load = { service, robots, seconds, scenes, spreadMs: CHUNK_MS, rowsAhead: "adaptive", recording } as const;

@@ -36,20 +36,11 @@ export function roofOf(work: Work, runs: number, card: Card | undefined, compute
   return { flops, bytes, bound, leastMs: 1000 * Math.max(productSeconds, memorySeconds) };
 }
 
-/**
- * As a provider computes: TensorRT may take a smaller type for f32, CUDA products with ten bits of mantissa. TensorRT alone multiplies
- * float8: others widen both sides to the half precision around them, and a card computes both of those alike.
- */
-export function computedBy(
-  device: string,
-  options: { readonly precision: string; readonly tf32: boolean },
-): ComputedAs {
+/** As a provider computes: TensorRT may take a smaller type for f32. */
+export function computedBy(device: string, precision: "f32" | "f16" | "bf16"): ComputedAs {
   return (type) => {
     if (type === "f16" || type === "bf16" || type === "i8") return type;
-    if (type === "f8") return device.startsWith("tensorrt") ? type : "f16";
     if (type !== "f32") return undefined;
-    if (device.startsWith("tensorrt") && (options.precision === "f16" || options.precision === "bf16"))
-      return options.precision;
-    return options.tf32 ? "tf32" : "f32";
+    return device.startsWith("tensorrt") ? precision : "f32";
   };
 }

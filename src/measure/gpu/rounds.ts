@@ -110,7 +110,7 @@ interface Ended extends Omit<Round, "onDevice"> {
 }
 
 /** One observation by itself. */
-export async function inTurn(model: Model, observed: Observed, place: Place): Promise<Ended | Problem> {
+async function inTurn(model: Model, observed: Observed, place: Place): Promise<Ended | Problem> {
   const framed = await decoded(model, observed, place.turn);
   if (framed instanceof Problem) return framed;
   const run = begun(model, framed, place);

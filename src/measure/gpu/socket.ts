@@ -1,4 +1,8 @@
 /** A chunk as a robot gets it: over a WebSocket of a service of its own on this machine, from the first byte of its frames to the last row. */
+import { link, mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { withTolerance } from "../../bundle/tolerance.ts";
 import { frameMessage } from "../../client/episode-messages.ts";
 import { EpisodeSocket } from "../../client/episode-socket.ts";
 import type { GpuSettings } from "../../config/gpu.ts";
@@ -10,7 +14,6 @@ import { startChild } from "../child.ts";
 import { type Summary, summary } from "../stats.ts";
 import { type Observed, robotState } from "./observations.ts";
 import { laterOf } from "./rounds.ts";
-import { servedFolder } from "./served.ts";
 
 export interface SocketFigures {
   /** Frames and observation together. */
@@ -31,7 +34,7 @@ export async function socketFigures(
   chunks: number,
 ): Promise<SocketFigures | Problem> {
   const { id } = bundle.manifest;
-  const models = await servedFolder(bundle, within);
+  const models = await folderWith(bundle, within);
   if (models instanceof Problem) return models;
   const lines = Object.entries(gpu).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
   const configuration = lines.length === 0 ? "" : `[gpu]\n${lines.join("\n")}\n`;
@@ -79,4 +82,39 @@ async function overSocket(
   }
   const closed = await socket.close();
   return closed ?? { together: summary(together), framesBefore: summary(framesBefore) };
+}
+
+interface Served {
+  readonly dir: string;
+  remove(): Promise<void>;
+}
+
+/** A folder of models with this bundle alone. `within`: the bound on its rows there, in place of the bundle's tolerance. */
+async function folderWith(bundle: Bundle, within: number | undefined): Promise<Served | Problem> {
+  const folder = dirname(present(bundle.paths.get(bundle.manifest.norm), "a file of the bundle"));
+  // No link may lead out of a bundle. So one with another manifest has its files by a second name, which only their own disk can give.
+  const parent = within === undefined ? tmpdir() : dirname(folder);
+  let dir: string | undefined;
+  const remove = async () => {
+    if (dir !== undefined) await rm(dir, { recursive: true, force: true });
+  };
+  try {
+    // A folder whose name begins with a dot is no bundle to whoever reads the one above.
+    dir = await mkdtemp(join(parent, ".tendon-bench-"));
+    const to = join(dir, basename(folder));
+    if (within === undefined) await symlink(folder, to);
+    else await named(withTolerance(bundle, within), to);
+    return { dir, remove };
+  } catch (error) {
+    await remove();
+    return new Problem(`no folder of models could be made in ${parent}: ${(error as Error).message}`);
+  }
+}
+
+async function named({ manifest, paths }: Bundle, to: string): Promise<void> {
+  for (const [path, from] of paths) {
+    await mkdir(dirname(join(to, path)), { recursive: true });
+    await link(from, join(to, path));
+  }
+  await Bun.write(join(to, "manifest.json"), JSON.stringify(manifest));
 }

@@ -1,16 +1,14 @@
 /**
  * `tendon bench gpu`: where does the time of a chunk go on this device, and how near is that to what the device can do?
  *
- * Each bundle is loaded in this process, without a service: stations alone and in batches, power, the roofline of its graphs; then sessions
- * beside each other, then a service of its own over a socket, then PyTorch, where it is named. Random weights are measured like trained
- * ones, also those whose rows nobody has computed.
+ * Each bundle is loaded in this process, without a service: stations alone and in batches, and the roofline of its graphs. Then a fresh
+ * service answers over a socket. Random weights are measured like trained ones, also those whose rows nobody has computed.
  */
 
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { weightWords } from "../../bundle/describe.ts";
 import { decodeModel } from "../../bundle/onnx-schema.ts";
-import { imageTokens } from "../../bundle/pictures.ts";
 import { installedBundles, readBundle } from "../../bundle/read.ts";
 import { withTolerance } from "../../bundle/tolerance.ts";
 import { graphWork } from "../../bundle/workload/count.ts";
@@ -23,15 +21,11 @@ import { Failure } from "../../std/failure.ts";
 import { Problem } from "../../std/problem.ts";
 import { readMachine } from "../machine.ts";
 import type { Measurement } from "../target.ts";
-import { cardOfDevice, type FoundCard } from "./card-id.ts";
 import { type Card, cardOf } from "./cards.ts";
 import { type Observed, observationsOf } from "./observations.ts";
 import { computedBy, type Roof, roofOf } from "./roofline.ts";
 import { batchRounds, episodeRounds, type Rounds } from "./rounds.ts";
-import { type SessionFigures, sessionsOf } from "./sessions.ts";
-import { type CardState, cardState, type Drawn, sampling } from "./smi.ts";
 import { type SocketFigures, socketFigures } from "./socket.ts";
-import { type TorchFigures, torchFigures } from "./torch.ts";
 
 /** How the manifest names the longest batch that the engine takes. */
 const BATCH_MAX = 16;
@@ -43,20 +37,14 @@ export interface GpuPlan {
   /** Batches of each size. */
   readonly chunks: number;
   readonly batchMax: number;
-  /** Sessions at once, at most. */
-  readonly slotsMax: number;
   readonly gpu: GpuSettings;
   /** Rows may differ by this, in their units, in place of a bundle's own tolerance. */
   readonly within?: number | undefined;
-  /** A Python with torch. */
-  readonly torch?: string | undefined;
   readonly progress?: (line: string) => Promise<void>;
 }
 
 export interface Batch extends Rounds {
   readonly asked: number;
-  readonly seconds: number;
-  readonly drawn: Drawn | undefined;
   readonly roof: { readonly prefill: Roof; readonly denoise: Roof };
 }
 
@@ -82,23 +70,16 @@ export interface GpuMeasurement extends Measurement {
   readonly copies: Model["copies"];
   /** What it has of an NVIDIA driver. */
   readonly driver: Model["card"];
-  /** What decodes its frames, where nvJPEG was asked for. */
-  readonly frameDecoder: Model["frameDecoder"];
   readonly deviceWeights: Model["deviceWeights"];
   readonly gpu: ReturnType<typeof gpuOptions>;
-  readonly card: CardState | undefined;
-  /** Why it is not known which card of NVIDIA's tool the device is. */
-  readonly cardUnknown: FoundCard["why"];
   readonly roofCard: Card | undefined;
   /** Operators that the roofline does not know. */
   readonly unknown: readonly string[];
   /** Milliseconds that the rows of a chunk play. */
   readonly chunkPlaysMs: number;
   readonly batches: readonly Batch[];
-  readonly sessions: SessionFigures;
   /** A text says why there is none. */
   readonly socket: SocketFigures | string;
-  readonly torch: TorchFigures | string;
 }
 
 export async function runGpuSuite(plan: GpuPlan): Promise<GpuMeasurement[] | Problem> {
@@ -132,11 +113,10 @@ async function measure(plan: GpuPlan, bundle: Bundle, device: string): Promise<G
   const episode = await observationsOf(bundle);
   const alone = await withoutService(plan, bundle, device, episode);
   if (alone instanceof Problem) return alone;
-  const socket = await overSocket(plan, bundle, device, episode);
-  return { ...alone, socket, torch: await withTorch(plan, bundle, alone.device, alone.batches) };
+  return { ...alone, socket: await overSocket(plan, bundle, device, episode) };
 }
 
-type Alone = Omit<GpuMeasurement, "socket" | "torch">;
+type Alone = Omit<GpuMeasurement, "socket">;
 
 async function withoutService(
   plan: GpuPlan,
@@ -155,38 +135,20 @@ async function withoutService(
     const model = await engine.load(options);
     if (model instanceof Failure) return new Problem(model.message);
     const loadMs = systemClock.monotonicMs() - before;
-    const found = await cardOfDevice(model.device);
-    const card = found?.id === undefined ? undefined : await cardState(found.id);
-    const name = found && (found.name ?? (await commonName()));
-    const roofCard = name === undefined ? undefined : cardOf(name);
+    const roofCard = await cardOfDevice(model.device);
     const work = await worksOf(bundle, textTokens(model, present(episode[0], "an observation of the bundle")));
-    const batches = await batchesOf({ plan, engine, model, episode, id: found?.id, work, roofCard });
+    const batches = await batchesOf({ plan, engine, model, episode, work, roofCard });
     const parity = parityOf(given, bundle, model);
-    const { refused, deviceBytes, copies, flow, card: driver, deviceWeights, frameDecoder } = model;
+    const { refused, deviceBytes, copies, flow, card: driver, deviceWeights } = model;
     await model.unload();
     if (batches instanceof Problem) return batches;
-    const sessions = await sessionFigures(plan, engine, { ...options, device: model.device }, episode);
-    if (sessions instanceof Problem) return sessions;
     const { manifest } = given;
     return {
       ...{ model: manifest.id, device: model.device, robots: 1, reference: manifest.reference },
-      ...{
-        weights: weightWords(manifest),
-        steps: manifest.flow.steps,
-        flow,
-        refused,
-        loadMs,
-        parity,
-        deviceBytes,
-        copies,
-        driver,
-        frameDecoder,
-        deviceWeights,
-      },
-      ...{ cardUnknown: found?.why },
-      ...{ gpu: gpuOptions(plan.gpu), card, roofCard, unknown: [...new Set(work(1).flatMap((one) => one.unknown))] },
+      ...{ weights: weightWords(manifest), steps: manifest.flow.steps, flow, refused, loadMs, parity },
+      ...{ deviceBytes, copies, driver, deviceWeights, gpu: gpuOptions(plan.gpu), roofCard, batches },
+      unknown: [...new Set(work(1).flatMap((one) => one.unknown))],
       chunkPlaysMs: (1000 * manifest.action.rows) / manifest.action.hz,
-      ...{ batches, sessions },
     };
   } finally {
     release();
@@ -194,10 +156,11 @@ async function withoutService(
   }
 }
 
-/** Of the NVIDIA cards by the kernel, where all are alike. */
-async function commonName(): Promise<string | undefined> {
+/** The figures of an NVIDIA device, where all GPUs of the machine are alike: the driver and CUDA number them differently. */
+async function cardOfDevice(device: string): Promise<Card | undefined> {
+  if (!/^(cuda|tensorrt):/.test(device)) return undefined;
   const [first, ...others] = (await readMachine()).gpus;
-  return others.every((name) => name === first) ? first : undefined;
+  return first !== undefined && others.every((name) => name === first) ? cardOf(first) : undefined;
 }
 
 function parityOf({ manifest }: Bundle, held: Bundle, { parity }: Model): ParityFigures | undefined {
@@ -213,10 +176,10 @@ type Works = (batch: number) => readonly [prefill: ReturnType<typeof graphWork>,
 
 /** The length that the prompt of an observation is padded to: on a CPU that of its bucket. */
 function textTokens(model: Model, { instruction, state }: Observed): number {
-  const { prompt, frames } = model.manifest;
+  const { prompt, frames, cameras, image } = model.manifest;
   if (model.device !== "cpu" || prompt.buckets === undefined) return prompt.tokens_max;
   const tokens = model.measure({ instruction, state });
-  const text = tokens instanceof Failure ? prompt.tokens_max : tokens - frames.first * imageTokens(model.manifest);
+  const text = tokens instanceof Failure ? prompt.tokens_max : tokens - frames.first * cameras.length * image.tokens;
   return prompt.buckets.find((bucket) => bucket >= text) ?? prompt.tokens_max;
 }
 
@@ -226,7 +189,7 @@ async function worksOf({ manifest, paths }: Bundle, text: number): Promise<Works
   const read = async ({ file }: { readonly file: string }) =>
     decodeModel(await readFile(present(paths.get(file), "a graph of a verified bundle")), "external");
   const [reader, denoise] = await Promise.all([read(graphs.extend ?? graphs.prefill), read(graphs.denoise)]);
-  const prefix = frames.later * imageTokens(manifest) + text;
+  const prefix = frames.later * manifest.cameras.length * manifest.image.tokens + text;
   return (batch) => [
     graphWork(reader, { batch, prompt: text, prefix }),
     graphWork(denoise, { batch, prompt: text, prefix }),
@@ -238,60 +201,36 @@ interface Loaded {
   readonly engine: Engine;
   readonly model: Model;
   readonly episode: readonly Observed[];
-  /** Of the card, for NVIDIA's tool. */
-  readonly id: string | undefined;
   readonly work: Works;
   readonly roofCard: Card | undefined;
 }
 
 async function batchesOf(loaded: Loaded): Promise<Batch[] | Problem> {
-  const { plan, engine, model, episode, id, work, roofCard } = loaded;
+  const { plan, engine, model, episode, work, roofCard } = loaded;
   const most = model.manifest.memory ? 1 : model.manifest.batch;
   const batches: Batch[] = [];
   for (let size = 1; size <= most; size *= 2) {
-    const sample = id === undefined ? undefined : sampling(id);
-    const before = systemClock.monotonicMs();
     const first = present(episode[0], "an observation of the bundle");
     const rounds = model.manifest.memory
       ? await episodeRounds(engine, model, episode, plan.chunks)
       : await batchRounds(engine, model, first, { size, count: plan.chunks });
-    const seconds = (systemClock.monotonicMs() - before) / 1000;
-    const drawn = await sample?.stop();
     if (rounds instanceof Problem) return rounds;
-    const computed = computedBy(model.device, gpuOptions(plan.gpu));
+    const computed = computedBy(model.device, gpuOptions(plan.gpu).precision);
     const [reader, denoise] = work(size);
     const roof = {
       prefill: roofOf(reader, 1, roofCard, computed),
       denoise: roofOf(denoise, model.manifest.flow.steps, roofCard, computed),
     };
-    batches.push({ ...rounds, asked: size, seconds, drawn, roof });
+    batches.push({ ...rounds, asked: size, roof });
     // A device that runs observations one by one does so with more of them too.
     if (rounds.batch < size) break;
   }
   return batches;
 }
 
-async function sessionFigures(plan: GpuPlan, engine: Engine, options: LoadOptions, episode: readonly Observed[]) {
-  if (options.bundle.manifest.memory === null) {
-    return { counts: [], refused: undefined, end: "it keeps nothing between observations" };
-  }
-  await plan.progress?.(`measuring: ${options.bundle.manifest.id}, sessions beside each other`);
-  return await sessionsOf(engine, options, episode, plan.slotsMax);
-}
-
 async function overSocket(plan: GpuPlan, bundle: Bundle, device: string, episode: readonly Observed[]) {
   if (bundle.manifest.parity.unproved) return "not served: nobody has computed its rows";
   await plan.progress?.(`measuring: ${bundle.manifest.id}, over a socket`);
   const figures = await socketFigures(bundle, { device, gpu: plan.gpu, within: plan.within }, episode, plan.chunks);
-  return figures instanceof Problem ? figures.message : figures;
-}
-
-async function withTorch(plan: GpuPlan, { manifest }: Bundle, device: string, batches: readonly Batch[]) {
-  if (plan.torch === undefined) return "not measured: no Python is named (--torch)";
-  await plan.progress?.(`measuring: ${manifest.id} in PyTorch`);
-  const sizes = batches.filter((one) => one.rounds.length > 0).map(({ asked }) => asked);
-  // It computes as ours does: weights alone that are kept in less are widened before each product.
-  const asked = { id: manifest.id, device, weights: manifest.compute ?? "f32", batches: sizes, rounds: plan.chunks };
-  const figures = await torchFigures({ ...asked, python: plan.torch });
   return figures instanceof Problem ? figures.message : figures;
 }

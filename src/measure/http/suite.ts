@@ -11,7 +11,7 @@ import { closedLoop } from "../load/closed-loop.ts";
 import { openLoop } from "../load/open-loop.ts";
 import { Robots } from "../load/robots.ts";
 import type { LoadFigures } from "../load/tally.ts";
-import { type BenchTarget, type Measurement, measureCases, scenesFor, type Unnamed } from "../target.ts";
+import { type BenchTarget, type Measurement, measureCases, scenesFor } from "../target.ts";
 
 /** Requests a second of the open loops, if none is asked for: the last one is more than two cores can do. */
 export const RATES = [10, 50, 100, 300];
@@ -40,7 +40,7 @@ export async function runHttpSuite(plan: HttpPlan): Promise<HttpMeasurement[] | 
   const closed = robots.map((count) => ({ loop: "closed", robots: count, perSecond: undefined }) as const);
   const open = rates.map((perSecond) => ({ loop: "open", robots: WARMUP_ROBOTS, perSecond }) as const);
   const cases = [...closed, ...open].map((one) => ({ ...one, told: `${caseName(one)}, ${seconds} s` }));
-  return await measureCases(plan, cases, async ({ service }, one): Promise<Unnamed<HttpMeasurement> | Problem> => {
+  return await measureCases(plan, cases, async (service, one) => {
     const sender = new Robots(service, scenes, `bench-${systemClock.unixMs()}`);
     const cold = await sender.warmUp(one.robots, Math.max(2, Math.ceil(warmupRequests / one.robots)));
     if (cold !== undefined) return cold;
@@ -54,7 +54,7 @@ export async function runHttpSuite(plan: HttpPlan): Promise<HttpMeasurement[] | 
 }
 
 /** `closed loop, 8 robots`, `open loop, 100 requests/s`. */
-export function caseName({ loop, robots, perSecond }: Pick<HttpMeasurement, "loop" | "robots" | "perSecond">): string {
+function caseName({ loop, robots, perSecond }: Pick<HttpMeasurement, "loop" | "robots" | "perSecond">): string {
   if (perSecond !== undefined) return `${loop} loop, ${perSecond} requests/s`;
   return `${loop} loop, ${robots} ${robots === 1 ? "robot" : "robots"}`;
 }

@@ -3,11 +3,11 @@
  * session has ended answers 410, also after a restart.
  */
 import { LIMITS } from "../../limits.ts";
-import { Allowance } from "../../std/allowance.ts";
 import { assert } from "../../std/assert.ts";
 import { EVERY } from "../../std/every-route.ts";
 import { Failure } from "../../std/failure.ts";
 import { isAnonId, makeId } from "../../std/ids.ts";
+import { Allowance } from "../../std/quota.ts";
 import { type SeenClock, seenSeconds } from "../../std/seen-clock.ts";
 import { StoreDown } from "../../store/store.ts";
 import { ROBOT } from "../errors.ts";

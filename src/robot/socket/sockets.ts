@@ -6,6 +6,7 @@ import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
 import { Failure } from "../../std/failure.ts";
 import type { Durations } from "../../std/metrics.ts";
+import { Permits } from "../../std/quota.ts";
 import type { RobotDeps } from "../command.ts";
 import { ROBOT } from "../errors.ts";
 import type { HalfMessages } from "./half-messages.ts";
@@ -23,29 +24,19 @@ interface Drainable {
 }
 
 export class Sockets {
-  private readonly counts = new Map<string, number>();
+  private readonly permits = new Permits(LIMITS.socketsMax, LIMITS.accountSocketsMax);
   private readonly open = new Set<Drainable>();
-  private count = 0;
 
   /** Open connections. */
   get size(): number {
-    return this.count;
+    return this.permits.size;
   }
 
-  /** Takes a place for one more connection of the account; call the result once to give it back. */
+  /** Takes a permit for one more connection of the account; call the result to return it. */
   enter(accountId: string): (() => void) | Failure {
-    const own = this.counts.get(accountId) ?? 0;
-    if (this.count >= LIMITS.socketsMax || own >= LIMITS.accountSocketsMax) {
-      return new Failure(ROBOT.engine_unavailable, "too many connections are open; close some, or retry with backoff");
-    }
-    this.count += 1;
-    this.counts.set(accountId, own + 1);
-    return () => {
-      this.count -= 1;
-      const left = (this.counts.get(accountId) ?? 0) - 1;
-      if (left > 0) this.counts.set(accountId, left);
-      else this.counts.delete(accountId);
-    };
+    const leave = this.permits.take(accountId);
+    if (typeof leave === "function") return leave;
+    return new Failure(ROBOT.engine_unavailable, "too many connections are open; close some, or retry with backoff");
   }
 
   /** Call the result to remove it. */

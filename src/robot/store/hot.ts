@@ -1,4 +1,4 @@
-/** The settlement of a chunk as a function of PostgreSQL; its steps for SQLite stand in writes.ts, and one test file runs both. */
+/** The settlement of a chunk as a function of PostgreSQL; its steps for SQLite are in robot.ts; one test file runs both. */
 import { SETTLE_DECLARE, SETTLE_SQL, settlementOrder } from "../../charge/store/settle.ts";
 import type { Hot } from "../../store/domain.ts";
 import type { ChunkSettlement } from "./records.ts";
@@ -45,7 +45,7 @@ END`,
       model: observation.model,
       sessionId: observation.sessionId,
       observationId: observation.observationId,
-      digest: observation.digest?.toBase64(),
+      digest: observation.digest.toBase64(),
       step: observation.step,
       head: observation.answer?.head,
       rows: observation.answer?.rows.toBase64(),

@@ -1,7 +1,7 @@
 /** What the store keeps of robots: sessions that were open, observations that were answered. */
 import type { Settlement } from "../../charge/store/records.ts";
 
-/** A robot session; requests without a `session_id` stand under the empty one. */
+/** A robot session; requests without a `session_id` have the empty one. */
 export interface SessionKey {
   readonly accountId: string;
   readonly model: string;
@@ -22,8 +22,8 @@ export interface NeutralAnswer {
 
 /** An observation that was answered. */
 export interface AnsweredObservation {
-  /** SHA-256 of the canonical request, 32 bytes; undefined: not known, as for those that an older version answered. */
-  readonly digest: Uint8Array | undefined;
+  /** SHA-256 of the canonical request, 32 bytes. */
+  readonly digest: Uint8Array;
   readonly generationId: string;
   /** Zero-based chunk index; null where the request had no `session_id`. */
   readonly step: number | null;

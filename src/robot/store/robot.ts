@@ -1,15 +1,93 @@
 /** The domain of robots: sessions that were open, observations that were answered. */
-import { settlementTransfer } from "../../charge/store/settle.ts";
+import { settle, settlementTransfer } from "../../charge/store/settle.ts";
 import type { DomainOf, Slice } from "../../store/domain.ts";
-import { settleChunk } from "./hot.ts";
-import * as reads from "./reads.ts";
-import * as writes from "./writes.ts";
+import { changes, first, type Steps } from "../../store/steps.ts";
+import * as hot from "./hot.ts";
+import type { AnsweredObservation, ChunkSettlement, ObservationKey, SessionKey } from "./records.ts";
+import { chunksForget } from "./retention.ts";
+
+/** When the session was last active; undefined: it never opened, or that is forgotten. */
+function* sessionLastAt(key: SessionKey): Steps<number | undefined> {
+  const row = yield* first<{ last_at: bigint }>(
+    "SELECT last_at FROM robot_sessions WHERE account_id = $accountId AND model = $model AND session_id = $sessionId",
+    { ...key },
+  );
+  return row && Number(row.last_at);
+}
+
+interface AnsweredRow {
+  readonly digest: Uint8Array;
+  readonly generation_id: string;
+  readonly step: bigint | null;
+  readonly head: string | null;
+  readonly rows: Uint8Array | null;
+}
+
+function* observation(key: ObservationKey): Steps<AnsweredObservation | undefined> {
+  const row = yield* first<AnsweredRow>(
+    `SELECT digest, generation_id, step, head, rows FROM observations
+     WHERE account_id = $accountId AND model = $model AND session_id = $sessionId AND observation_id = $observationId`,
+    { ...key },
+  );
+  if (!row) return undefined;
+  const { digest, generation_id: generationId, step, head, rows } = row;
+  return {
+    digest: new Uint8Array(digest),
+    generationId,
+    step: step === null ? null : Number(step),
+    answer: head === null || rows === null ? undefined : { head, rows: new Uint8Array(rows) },
+  };
+}
+
+/** A session that a connection opens is known from then on, also without a chunk; after its end the id answers 410. */
+function* sessionOpen(session: SessionKey & { readonly at: number }): Steps<"kept"> {
+  yield* changes(
+    `INSERT INTO robot_sessions (account_id, model, session_id, last_at, replies_kept)
+     VALUES ($accountId, $model, $sessionId, $at, 1)
+     ON CONFLICT (account_id, model, session_id) DO UPDATE SET last_at = excluded.last_at, replies_kept = 1
+     WHERE robot_sessions.last_at < excluded.last_at OR robot_sessions.replies_kept = 0`,
+    { ...session },
+  );
+  return "kept";
+}
+
+/**
+ * Price, session and answer in one step. `known`: the observation was answered before; `not_held`: the money was given back
+ * meanwhile. Then nothing is kept. PostgreSQL has this in one statement (hot.ts).
+ */
+export function* settleChunk(chunk: ChunkSettlement): Steps<"kept" | "known" | "not_held"> {
+  const { session, observation: answered, chargeId, at } = chunk;
+  const { answer, ...fields } = answered ?? {};
+  if (answered) {
+    const added = yield* changes(
+      `INSERT INTO observations (account_id, model, session_id, observation_id, digest, generation_id, step, head, rows, at)
+       VALUES ($accountId, $model, $sessionId, $observationId, $digest, $generationId, $step, $head, $rows, $at)
+       ON CONFLICT DO NOTHING`,
+      { ...fields, head: answer?.head, rows: answer?.rows, at },
+    );
+    if (added === 0) return (yield* observation(answered))?.generationId === chargeId ? "kept" : "known";
+  }
+  const settled = yield* settle(chunk);
+  if (settled === "settled") {
+    if (session) yield* sessionOpen({ ...session, at });
+    return "kept";
+  }
+  // An observation is answered by a charge that was settled with it, and by no other.
+  const text = `DELETE FROM observations
+     WHERE account_id = $accountId AND model = $model AND session_id = $sessionId AND observation_id = $observationId`;
+  if (answered) yield* changes(text, fields);
+  return settled === "again" ? "kept" : settled;
+}
+
+const reads = { sessionLastAt, observation };
+
+const writes = { sessionOpen, settleChunk, chunksForget };
 
 export const robot = {
   reads,
   writes,
   notDurable: [],
-  hot: { settleChunk },
+  hot: { settleChunk: hot.settleChunk },
   books: { settleChunk: { outcome: "kept", transfer: settlementTransfer } },
 } as const satisfies DomainOf<typeof reads, typeof writes>;
 

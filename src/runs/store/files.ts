@@ -1,86 +1,7 @@
 /** Files of a run that come in one request, and their deletion. */
 import { changes, first, type Steps } from "../../store/steps.ts";
-import type { FileKey, NewFile, Refusal, RunBounds, Stored } from "./records.ts";
-import {
-  changeRun,
-  countUpload,
-  forgetEmptyRun,
-  lockAccount,
-  type RunRow,
-  runById,
-  runOf,
-  type Totals,
-} from "./totals.ts";
-
-/** The run, made if this is its first file, or why nothing of this size may come to this path. */
-export function* makeRoom(
-  wanted: Omit<NewFile, "owner" | "blobId">,
-  totals: Totals,
-): Steps<{ readonly run: RunRow } | Refusal> {
-  const { runId, accountId, robot, run: name, path, at } = wanted;
-  const run = yield* runOf(wanted);
-  if (run && run.completedAt !== null) return "run_completed";
-  if (run && (yield* unfinishedOf(run.id, path))) return "path_taken";
-  const refused = (yield* overRun(wanted, run)) ?? overAccount(wanted, totals);
-  if (refused) return refused;
-  if (run) return { run };
-  yield* changes(
-    `INSERT INTO robot_runs (id, account_id, robot, run, created_at, stored, files, reserved, coming, uploads)
-     VALUES ($runId, $accountId, $robot, $name, $at, 0, 0, 0, 0, 0)`,
-    { runId, accountId, robot, name, at },
-  );
-  return { run: { ...EMPTY, id: runId } };
-}
-
-const EMPTY = {
-  id: undefined,
-  stored: 0n,
-  files: 0n,
-  reserved: 0n,
-  coming: 0n,
-  uploads: 0n,
-  completedAt: null,
-  manifest: null,
-} as const;
-
-type Wanted = RunBounds & { readonly path: string; readonly size: number };
-
-/** A path counts once in its run, with the largest of what is there and what comes: the others are replaced, or replace it. */
-function* overRun(
-  { path, size, runBytesMax, runFilesMax }: Wanted,
-  run: RunRow | undefined,
-): Steps<"run_bytes" | "run_files" | undefined> {
-  const { id = "", stored, reserved, files, coming } = run ?? EMPTY;
-  const atMost = { bytes: stored + reserved + BigInt(size), files: files + coming + 1n };
-  const fits = atMost.bytes <= BigInt(runBytesMax) && atMost.files <= BigInt(runFilesMax);
-  const { bytes, files: paths } = fits ? atMost : ((yield* largestOf(id, path, size)) ?? atMost);
-  if (bytes > BigInt(runBytesMax)) return "run_bytes";
-  return paths > BigInt(runFilesMax) ? "run_files" : undefined;
-}
-
-function* largestOf(runId: string, path: string, size: number): Steps<{ bytes: bigint; files: bigint } | undefined> {
-  return yield* first<{ bytes: bigint; files: bigint }>(
-    `SELECT CAST(sum(size) AS BIGINT) AS bytes, count(*) AS files FROM
-       (SELECT path, max(size) AS size FROM
-          (SELECT path, size FROM run_files WHERE run_id = $runId
-           UNION ALL SELECT path, size FROM run_blobs WHERE run_id = $runId AND state = 'coming'
-           UNION ALL SELECT path, size FROM run_uploads WHERE run_id = $runId AND state <> 'done'
-           UNION ALL SELECT CAST($path AS TEXT), CAST($size AS BIGINT)) AS every_one
-        GROUP BY path) AS largest`,
-    { runId, path, size },
-  );
-}
-
-/** For a while a file and its replacement are both there. */
-function overAccount({ size, accountBytesMax }: Wanted, { stored, reserved }: Totals): "quota" | undefined {
-  return stored + reserved + BigInt(size) > BigInt(accountBytesMax) ? "quota" : undefined;
-}
-
-/** An unfinished upload: of this path, or of any. */
-export function* unfinishedOf(runId: string, path?: string): Steps<{ readonly path: string } | undefined> {
-  const text = `SELECT path FROM run_uploads WHERE run_id = $runId ${path === undefined ? "" : "AND path = $path"} AND state <> 'done' LIMIT 1`;
-  return yield* first<{ path: string }>(text, { runId, path });
-}
+import type { FileKey, NewFile, Refusal, Stored } from "./records.ts";
+import { changeRun, countUpload, forgetEmptyRun, lockAccount, makeRoom, runById, runOf } from "./totals.ts";
 
 /**
  * Answers of finished uploads, of this path or of all. They go with their file, and when a later upload has ended, so that a run never
@@ -140,7 +61,7 @@ interface Commit {
   readonly accountId: string;
   readonly blobId: string;
   readonly sha256: Uint8Array;
-  /** Of seen time. */
+  /** Seen time. */
   readonly at: number;
   /** When the file was stored, by the wall clock. */
   readonly storedAt: number;
@@ -148,8 +69,8 @@ interface Commit {
 }
 
 /**
- * The blob is the file at its path from now on. `gone`: the run was deleted meanwhile, or the reservation has ended. Whoever is told
- * so, or that the run is complete, has nothing reserved any more.
+ * The blob is the file at its path from now on. `gone`: the run was deleted meanwhile, or the reservation has ended. After
+ * `gone` or `run_completed` nothing is reserved any more.
  */
 export function* fileCommit({
   accountId,
@@ -191,7 +112,7 @@ export function* committedBefore(blobId: string): Steps<Stored | "run_completed"
   return gone.said === "run_completed" ? "run_completed" : { replaced: gone.said === "replaced" };
 }
 
-export interface Placed {
+export interface FilePlacement {
   readonly accountId: string;
   readonly runId: string;
   readonly path: string;
@@ -202,8 +123,8 @@ export interface Placed {
   readonly storedAt: number;
 }
 
-/** In the place of the file that is there. */
-export function* placeFile(placed: Placed): Steps<Stored> {
+/** Replaces the file at the path. */
+export function* placeFile(placed: FilePlacement): Steps<Stored> {
   const { accountId, runId, path, blobId, size, sha256, at, storedAt } = placed;
   const old = yield* fileAt(runId, path);
   if (old) {
@@ -221,14 +142,14 @@ export function* placeFile(placed: Placed): Steps<Stored> {
   return { replaced: old !== undefined };
 }
 
-interface Gone {
+interface BlobRemoval {
   readonly id: string;
   readonly accountId: string;
   readonly runId: string;
   readonly path: string;
   readonly size: number;
   readonly at: number;
-  /** Of an assembly. */
+  /** The backend's name of an assembly. */
   readonly token?: string | undefined;
   /** The request whose repeat finds this row. */
   readonly cause?: string;
@@ -236,7 +157,7 @@ interface Gone {
 }
 
 /** Bytes to be removed. */
-export function* goneBlob(gone: Gone): Steps<void> {
+export function* goneBlob(gone: BlobRemoval): Steps<void> {
   yield* changes(
     `INSERT INTO run_blobs (id, state, token, account_id, run_id, path, size, cause, said, at)
      VALUES ($id, 'gone', $token, $accountId, $runId, $path, $size, $cause, $said, $at) ON CONFLICT DO NOTHING`,
@@ -252,13 +173,13 @@ export function* fileAbort({ accountId, blobId, at }: Pick<Commit, "accountId" |
     yield* changeRun(accountId, coming.runId, { reserved: -Number(coming.size), coming: -1 });
     yield* forgetEmptyRun(coming.runId);
   }
-  // Also one whose run was deleted: its process does not write any more.
+  // A blob whose run was deleted too: its process does not write any more.
   yield* changes("UPDATE run_blobs SET state = 'gone', at = $2 WHERE id = $1 AND state <> 'gone'", blobId, at);
   return "aborted";
 }
 
 interface Deletion extends FileKey {
-  /** Of the request, so that a repeat says the same. */
+  /** Id of the request, so that a repeat has the same outcome. */
   readonly cause: string;
   readonly at: number;
 }

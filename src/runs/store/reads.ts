@@ -36,7 +36,7 @@ export function* runManifest(key: RunKey): Steps<string | undefined> {
   return (yield* runOf(key))?.manifest ?? undefined;
 }
 
-/** Where a page of the list begins: after this run. */
+/** The run after which a page of the list begins. */
 export interface ListPlace {
   readonly completedAt: number;
   readonly id: string;
@@ -51,7 +51,7 @@ interface Listing {
 
 /** Completed runs, the newest first. */
 export function* runsListed({ accountId, robot, after, limit }: Listing): Steps<readonly CompletedRun[]> {
-  // Each on an index of its own: with `IS NOT NULL` beside the place, SQLite prefers that of all robots to that of one.
+  // Each form has its index. With `IS NOT NULL` beside the place, SQLite prefers the index of all robots to that of one.
   const from =
     after === undefined ? "completed_at IS NOT NULL" : "(completed_at < $at OR (completed_at = $at AND id < $id))";
   const found = yield* rows<Row>(
@@ -115,7 +115,7 @@ export function* blobsGone({ before }: { readonly before: number }): Steps<reado
 }
 
 /** What ended processes were doing: of one by its name, of all, or of those that began long ago. */
-interface Left {
+interface OwnerFilter {
   readonly owner: string | undefined;
   readonly before: number;
   /** What is not left, though its owner or its age says so: ids of files, attempts of uploads. */
@@ -123,7 +123,7 @@ interface Left {
 }
 
 /** Files that were coming. */
-export function* blobsLeft({ owner, before, live }: Left): Steps<readonly Coming[]> {
+export function* blobsLeft({ owner, before, live }: OwnerFilter): Steps<readonly Coming[]> {
   return yield* rows<{ id: string; accountId: string }>(
     `SELECT id, account_id AS "accountId" FROM run_blobs
      WHERE state IN ('coming', 'doomed') AND (owner = $1 OR at < $2) AND id NOT IN ${listed(3)} LIMIT ${SWEEP_MAX}`,
@@ -134,7 +134,7 @@ export function* blobsLeft({ owner, before, live }: Left): Steps<readonly Coming
 }
 
 /** Uploads that were being put together. */
-export function* joinsLeft({ owner, before, live }: Left): Steps<readonly ComingJoin[]> {
+export function* joinsLeft({ owner, before, live }: OwnerFilter): Steps<readonly ComingJoin[]> {
   return yield* rows<{ id: string; accountId: string; attempt: string }>(
     `SELECT id, account_id AS "accountId", attempt FROM run_uploads
      WHERE state = 'joining' AND (owner = $1 OR joining_at < $2) AND attempt NOT IN ${listed(3)} LIMIT ${SWEEP_MAX}`,

@@ -41,13 +41,13 @@ export type Refusal =
 
 /** A file whose bytes are about to come. */
 export interface NewFile extends FileKey, RunBounds {
-  /** Of the run, if this is its first file. */
+  /** Id of the run, if this is its first file. */
   readonly runId: string;
   readonly blobId: string;
   readonly size: number;
   /** The process that receives it. */
   readonly owner: string;
-  /** Of seen time. */
+  /** Seen time. */
   readonly at: number;
 }
 
@@ -55,7 +55,7 @@ export interface NewFile extends FileKey, RunBounds {
 export interface NewUpload extends Omit<NewFile, "owner"> {
   readonly uploadId: string;
   readonly partSize: number;
-  /** Of the whole file, 32 bytes; undefined: the client has not said. */
+  /** SHA-256 of the whole file, 32 bytes; undefined: the client has not said. */
   readonly sha256: Uint8Array | undefined;
   readonly expiresAt: number;
 }
@@ -109,7 +109,7 @@ export interface ListedFile {
   readonly size: number;
   /** Hexadecimal. */
   readonly sha256?: string;
-  /** For the manifest. */
+  /** Media type in the manifest. */
   readonly contentType: string;
 }
 
@@ -117,7 +117,7 @@ export interface ListedFile {
 export interface Incomplete {
   readonly why: "missing" | "size" | "digest" | "unlisted";
   readonly path: string;
-  /** Of the stored file, where its size or digest is another one. */
+  /** Size or digest of the stored file, where it differs. */
   readonly stored?: string;
 }
 

@@ -1,16 +1,153 @@
-/** The domain of the runs of robots: their files, uploads and totals. */
+/** The domain of the runs of robots: completing and deleting a run; its files and uploads are in files of their own. */
 import type { DomainOf, Slice } from "../../store/domain.ts";
+import { changes, rows, type Steps } from "../../store/steps.ts";
+import { fileAbort, fileBegin, fileCommit, fileDelete, forgetDone, goneBlob } from "./files.ts";
 import * as reads from "./reads.ts";
-import { MIGRATIONS } from "./schema.ts";
-import * as writes from "./writes.ts";
+import type { Completion, Incomplete, ListedFile, RunKey } from "./records.ts";
+import * as sweep from "./sweep.ts";
+import { changeAccount, lockAccount, runOf, unfinishedOf } from "./totals.ts";
+import {
+  forgetUpload,
+  joinBegin,
+  joinCommit,
+  joinEnd,
+  partCommit,
+  partsDrop,
+  unfinishedUploads,
+  uploadBegin,
+  uploadDrop,
+  uploadToken,
+} from "./uploads.ts";
+
+interface Complete extends RunKey {
+  /** Paths are unique. */
+  readonly files: readonly ListedFile[];
+  /** JSON. */
+  readonly metadata: string;
+  readonly at: number;
+}
+
+/** Seals a run that has exactly the files of the list. Of a complete one with the same list: its manifest. */
+function* runComplete({ files, metadata, at, ...key }: Complete): Steps<Completion> {
+  const { accountId, robot, run: name } = key;
+  yield* lockAccount(accountId);
+  const run = yield* runOf(key);
+  const there = run ? yield* filesOf(run.id) : [];
+  const incomplete = difference(files, there);
+  if (run && run.completedAt !== null) return incomplete ? "run_completed" : { manifest: run.manifest ?? "" };
+  const unfinished = run && (yield* unfinishedOf(run.id));
+  if (unfinished) return { unfinished: unfinished.path };
+  if (incomplete) return { incomplete };
+  if (!run) return { incomplete: { why: "missing", path: files[0]?.path ?? "" } };
+  const types = new Map(files.map(({ path, contentType }) => [path, contentType]));
+  const manifest = {
+    object: "robot.run",
+    robot,
+    run: name,
+    completed_at: at,
+    size: Number(run.stored),
+    files: there.map(({ path, size, sha256 }) => {
+      return { path, size: Number(size), sha256: sha256.toHex(), content_type: types.get(path) };
+    }),
+    metadata: JSON.parse(metadata) as unknown,
+  };
+  const text = JSON.stringify(manifest);
+  yield* changes("UPDATE robot_runs SET completed_at = $2, manifest = $3 WHERE id = $1", run.id, at, text);
+  yield* changeAccount(accountId, { completed: 1 });
+  return { manifest: text };
+}
+
+interface FileRow {
+  readonly path: string;
+  readonly size: bigint;
+  readonly sha256: Uint8Array;
+}
+
+function* filesOf(runId: string): Steps<readonly FileRow[]> {
+  const found = yield* rows<FileRow>("SELECT path, size, sha256 FROM run_files WHERE run_id = $1 ORDER BY path", runId);
+  return found.map((file) => ({ ...file, sha256: new Uint8Array(file.sha256) }));
+}
+
+function difference(files: readonly ListedFile[], there: readonly FileRow[]): Incomplete | undefined {
+  const stored = new Map(there.map((file) => [file.path, file]));
+  for (const { path, size, sha256 } of files) {
+    const found = stored.get(path);
+    if (!found) return { why: "missing", path };
+    if (found.size !== BigInt(size)) return { why: "size", path, stored: String(found.size) };
+    const hex = found.sha256.toHex();
+    if (sha256 !== undefined && sha256 !== hex) return { why: "digest", path, stored: hex };
+  }
+  const listed = new Set(files.map(({ path }) => path));
+  const unlisted = there.find(({ path }) => !listed.has(path));
+  return unlisted && { why: "unlisted", path: unlisted.path };
+}
+
+interface Deletion extends RunKey {
+  /** Id of the request, so that a repeat has the same outcome. */
+  readonly cause: string;
+  readonly at: number;
+}
+
+/** Every file and upload of the run, whatever its state. What is on its way to it finds it gone. */
+function* runDelete({ cause, at, ...key }: Deletion): Steps<"deleted" | "run_not_found"> {
+  const { accountId } = key;
+  yield* lockAccount(accountId);
+  if (yield* deletedBefore(cause)) return "deleted";
+  const run = yield* runOf(key);
+  if (!run) return "run_not_found";
+  yield* forgetDone(run.id);
+  // No more than a run may have at once.
+  for (const upload of yield* unfinishedUploads(run.id)) yield* forgetUpload(upload, at);
+  yield* changes(
+    `INSERT INTO run_blobs (id, state, account_id, run_id, path, size, said, at)
+     SELECT blob_id, 'gone', $2, run_id, path, size, CASE replaced WHEN 1 THEN 'replaced' ELSE 'new' END, $3
+     FROM run_files WHERE run_id = $1`,
+    run.id,
+    accountId,
+    at,
+  );
+  yield* changes("DELETE FROM run_files WHERE run_id = $1", run.id);
+  // Their process still writes them: it removes them itself, or the sweep does when the process has ended.
+  yield* changes("UPDATE run_blobs SET state = 'doomed' WHERE run_id = $1 AND state = 'coming'", run.id);
+  yield* changes("DELETE FROM robot_runs WHERE id = $1", run.id);
+  yield* changeAccount(accountId, {
+    stored: -Number(run.stored),
+    reserved: -Number(run.reserved),
+    completed: run.completedAt === null ? 0 : -1,
+  });
+  // The row of the deletion itself has no bytes.
+  yield* goneBlob({ id: cause, accountId, runId: run.id, path: "", size: 0, at, cause });
+  return "deleted";
+}
+
+function* deletedBefore(cause: string): Steps<boolean> {
+  return (yield* rows("SELECT id FROM run_blobs WHERE id = $1", cause)).length > 0;
+}
+
+const writes = {
+  runComplete,
+  runDelete,
+  fileAbort,
+  fileBegin,
+  fileCommit,
+  fileDelete,
+  joinBegin,
+  joinCommit,
+  joinEnd,
+  partCommit,
+  partsDrop,
+  uploadBegin,
+  uploadDrop,
+  uploadToken,
+  ...sweep,
+};
 
 export const runs = {
   reads,
   writes,
-  // Lost in a crash of the machine with the bytes that they stand for, which the sweep of the blobs finds; or with nothing at all.
+  // A crash of the machine loses them with their bytes, which the sweep of the blobs finds, or with nothing at all.
   notDurable: ["fileBegin", "fileAbort", "blobsForget", "blobsDefer", "runsMeter"],
   snapshots: ["runTotalsWrong"],
-  migrations: MIGRATIONS,
 } as const satisfies DomainOf<typeof reads, typeof writes>;
 
 export type RunStore = Slice<typeof runs>;

@@ -1,7 +1,9 @@
-/** Writes of the sweep, which takes what ended processes left, and counting. */
+/** Writes of the sweep, which takes what ended processes left; of the meter; and of what the store of bytes has lost. */
 import { changes, listed, rows, type Steps } from "../../store/steps.ts";
 import { storeIdKnown } from "./reads.ts";
 import type { Metered } from "./records.ts";
+import { changeAccount, lockAccount } from "./totals.ts";
+import { uploadById } from "./uploads.ts";
 
 /** The id of this store, by which blobs know that they belong to it; `id` if it had none. */
 export function* storeId({ id }: { readonly id: string }): Steps<string> {
@@ -39,7 +41,7 @@ export function* uploadsForget({ before }: { readonly before: number }): Steps<"
 interface Flush {
   /** Who counted, in this process. */
   readonly owner: string;
-  /** From 1; each once, and the next one when this one is counted. */
+  /** Number of this flush, from 1; the next one follows when this one is counted. */
   readonly flush: number;
   readonly metered: readonly Metered[];
   readonly at: number;
@@ -75,4 +77,32 @@ export function* runsMeter({ owner, flush, metered, at }: Flush): Steps<"counted
     );
   }
   return "counted";
+}
+
+interface LostAssembly {
+  readonly accountId: string;
+  readonly uploadId: string;
+  /** What the backend called the assembly that is not there any more. */
+  readonly token: string;
+  /** The request that joins the parts and found it. */
+  readonly attempt?: string;
+}
+
+/**
+ * The backend has dropped the parts by itself: all must come again, into an assembly that the next one begins. Where another one has been begun since, nothing is lost.
+ * `joining`: another request puts the parts together, and will know better.
+ */
+export function* uploadLost({ accountId, uploadId, token, attempt }: LostAssembly): Steps<"open" | "joining" | "gone"> {
+  yield* lockAccount(accountId);
+  const upload = yield* uploadById(accountId, uploadId);
+  if (!upload || upload.state === "done") return "gone";
+  if (upload.state === "joining") {
+    if (upload.attempt !== attempt) return "joining";
+    yield* changes("UPDATE run_uploads SET state = 'open', owner = NULL, attempt = NULL WHERE id = $1", uploadId);
+    yield* changeAccount(accountId, { reserved: -upload.size });
+  }
+  if (upload.token !== token) return "open";
+  yield* changes("UPDATE run_uploads SET token = NULL WHERE id = $1", uploadId);
+  yield* changes("DELETE FROM run_parts WHERE upload_id = $1", uploadId);
+  return "open";
 }

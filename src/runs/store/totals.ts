@@ -1,6 +1,6 @@
-/** The totals of an account and of a run, and the row that every write locks first. */
+/** The totals of an account and of a run, the row that every write locks first, and the room for a further file. */
 import { changes, first, type Steps } from "../../store/steps.ts";
-import type { RunKey } from "./records.ts";
+import type { NewFile, Refusal, RunBounds, RunKey } from "./records.ts";
 
 export interface Totals {
   readonly stored: bigint;
@@ -90,4 +90,74 @@ export function* countUpload(accountId: string, month: number, bytes: number): S
     month,
     bytes,
   );
+}
+
+/** The run, made if this is its first file, or why nothing of this size may come to this path. */
+export function* makeRoom(
+  wanted: Omit<NewFile, "owner" | "blobId">,
+  totals: Totals,
+): Steps<{ readonly run: RunRow } | Refusal> {
+  const { runId, accountId, robot, run: name, path, at } = wanted;
+  const run = yield* runOf(wanted);
+  if (run && run.completedAt !== null) return "run_completed";
+  if (run && (yield* unfinishedOf(run.id, path))) return "path_taken";
+  const refused = (yield* overRun(wanted, run)) ?? overAccount(wanted, totals);
+  if (refused) return refused;
+  if (run) return { run };
+  yield* changes(
+    `INSERT INTO robot_runs (id, account_id, robot, run, created_at, stored, files, reserved, coming, uploads)
+     VALUES ($runId, $accountId, $robot, $name, $at, 0, 0, 0, 0, 0)`,
+    { runId, accountId, robot, name, at },
+  );
+  return { run: { ...EMPTY, id: runId } };
+}
+
+const EMPTY = {
+  id: undefined,
+  stored: 0n,
+  files: 0n,
+  reserved: 0n,
+  coming: 0n,
+  uploads: 0n,
+  completedAt: null,
+  manifest: null,
+} as const;
+
+type FileRequest = RunBounds & { readonly path: string; readonly size: number };
+
+/** A path counts once in its run, with the largest of what is there and what comes: the others are replaced, or replace it. */
+function* overRun(
+  { path, size, runBytesMax, runFilesMax }: FileRequest,
+  run: RunRow | undefined,
+): Steps<"run_bytes" | "run_files" | undefined> {
+  const { id = "", stored, reserved, files, coming } = run ?? EMPTY;
+  const atMost = { bytes: stored + reserved + BigInt(size), files: files + coming + 1n };
+  const fits = atMost.bytes <= BigInt(runBytesMax) && atMost.files <= BigInt(runFilesMax);
+  const { bytes, files: paths } = fits ? atMost : ((yield* largestOf(id, path, size)) ?? atMost);
+  if (bytes > BigInt(runBytesMax)) return "run_bytes";
+  return paths > BigInt(runFilesMax) ? "run_files" : undefined;
+}
+
+function* largestOf(runId: string, path: string, size: number): Steps<{ bytes: bigint; files: bigint } | undefined> {
+  return yield* first<{ bytes: bigint; files: bigint }>(
+    `SELECT CAST(sum(size) AS BIGINT) AS bytes, count(*) AS files FROM
+       (SELECT path, max(size) AS size FROM
+          (SELECT path, size FROM run_files WHERE run_id = $runId
+           UNION ALL SELECT path, size FROM run_blobs WHERE run_id = $runId AND state = 'coming'
+           UNION ALL SELECT path, size FROM run_uploads WHERE run_id = $runId AND state <> 'done'
+           UNION ALL SELECT CAST($path AS TEXT), CAST($size AS BIGINT)) AS every_one
+        GROUP BY path) AS largest`,
+    { runId, path, size },
+  );
+}
+
+/** A file and its replacement both count for a while. */
+function overAccount({ size, accountBytesMax }: FileRequest, { stored, reserved }: Totals): "quota" | undefined {
+  return stored + reserved + BigInt(size) > BigInt(accountBytesMax) ? "quota" : undefined;
+}
+
+/** An unfinished upload: of this path, or of any. */
+export function* unfinishedOf(runId: string, path?: string): Steps<{ readonly path: string } | undefined> {
+  const text = `SELECT path FROM run_uploads WHERE run_id = $runId ${path === undefined ? "" : "AND path = $path"} AND state <> 'done' LIMIT 1`;
+  return yield* first<{ path: string }>(text, { runId, path });
 }

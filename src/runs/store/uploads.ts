@@ -1,9 +1,9 @@
 /** Multipart uploads: begun, part by part, then put together into the file. */
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, listed, rows, type Steps } from "../../store/steps.ts";
-import { committedBefore, forgetDone, goneBlob, makeRoom, type Placed, placeFile, type Said } from "./files.ts";
+import { committedBefore, type FilePlacement, forgetDone, goneBlob, placeFile, type Said } from "./files.ts";
 import type { NewUpload, Refusal, Stored, StoredPart, StoredUpload } from "./records.ts";
-import { changeAccount, changeRun, countUpload, forgetEmptyRun, lockAccount, runById } from "./totals.ts";
+import { changeAccount, changeRun, countUpload, forgetEmptyRun, lockAccount, makeRoom, runById } from "./totals.ts";
 
 const stored = recordOf<StoredUpload>("size", "partSize", "expiresAt");
 const part = recordOf<StoredPart>("part", "size");
@@ -24,7 +24,7 @@ export function* partsOf(uploadId: string): Steps<readonly StoredPart[]> {
   return found.map(part);
 }
 
-/** Of this path, or of all. */
+/** The unfinished uploads of this path, or of all. */
 export function* unfinishedUploads(runId: string, path?: string): Steps<readonly StoredUpload[]> {
   const text = `${UPLOAD} WHERE run_id = $runId ${path === undefined ? "" : "AND path = $path"} AND state <> 'done'`;
   return (yield* rows<Row>(text, { runId, path })).map(stored);
@@ -70,7 +70,7 @@ interface OfUpload {
   readonly uploadId: string;
 }
 
-/** The first one counts; whoever brought another one is told. */
+/** The first token counts, and is the outcome for every caller. */
 export function* uploadToken({ accountId, uploadId, token }: OfUpload & { token: string }): Steps<string | "gone"> {
   yield* changes(
     "UPDATE run_uploads SET token = $3 WHERE id = $1 AND account_id = $2 AND token IS NULL",
@@ -113,7 +113,7 @@ export function* partCommit({ accountId, uploadId, month, ...given }: NewPart): 
 
 interface Joining extends OfUpload {
   readonly owner: string;
-  /** Of the request, so that a repeat says the same. */
+  /** Id of the request, so that a repeat has the same outcome. */
   readonly attempt: string;
   readonly accountBytesMax: number;
   readonly at: number;
@@ -128,7 +128,7 @@ type JoinBegun =
   | "quota"
   | "gone";
 
-/** From now on no part changes. The copy needs room of its own, until the parts are gone. */
+/** From now on no part changes. The copy needs its room beside the parts until these are gone. */
 export function* joinBegin({ accountId, uploadId, owner, attempt, accountBytesMax, at }: Joining): Steps<JoinBegun> {
   const totals = yield* lockAccount(accountId);
   const upload = yield* uploadById(accountId, uploadId);
@@ -162,12 +162,7 @@ export function* joinEnd(of: OfJoin & { readonly lost: readonly number[] }): Ste
   if (upload?.state !== "joining" || upload.attempt !== attempt) return "ended";
   yield* changes("UPDATE run_uploads SET state = 'open', owner = NULL, attempt = NULL WHERE id = $1", uploadId);
   yield* changeAccount(accountId, { reserved: -upload.size });
-  const numbers = JSON.stringify(lost.map(String));
-  yield* changes(
-    `DELETE FROM run_parts WHERE upload_id = $1 AND CAST(part AS TEXT) IN ${listed(2)}`,
-    uploadId,
-    numbers,
-  );
+  yield* dropParts(uploadId, lost);
   return "ended";
 }
 
@@ -176,13 +171,13 @@ export function* partsDrop(of: OfUpload & { readonly lost: readonly number[] }):
   const { accountId, uploadId, lost } = of;
   yield* lockAccount(accountId);
   if ((yield* uploadById(accountId, uploadId))?.state !== "open") return "kept";
-  const numbers = JSON.stringify(lost.map(String));
-  yield* changes(
-    `DELETE FROM run_parts WHERE upload_id = $1 AND CAST(part AS TEXT) IN ${listed(2)}`,
-    uploadId,
-    numbers,
-  );
+  yield* dropParts(uploadId, lost);
   return "dropped";
+}
+
+function* dropParts(uploadId: string, lost: readonly number[]): Steps<void> {
+  const text = `DELETE FROM run_parts WHERE upload_id = $1 AND CAST(part AS TEXT) IN ${listed(2)}`;
+  yield* changes(text, uploadId, JSON.stringify(lost.map(String)));
 }
 
 /**
@@ -190,7 +185,7 @@ export function* partsDrop(of: OfUpload & { readonly lost: readonly number[] }):
  * who lost the answer resumes, and finds that nothing is missing.
  */
 export function* joinCommit(
-  of: OfJoin & Pick<Placed, "sha256" | "at" | "storedAt"> & { readonly expiresAt: number },
+  of: OfJoin & Pick<FilePlacement, "sha256" | "at" | "storedAt"> & { readonly expiresAt: number },
 ): Steps<Stored | "gone"> {
   const { accountId, uploadId, attempt, sha256, at, storedAt, expiresAt } = of;
   yield* lockAccount(accountId);
@@ -240,7 +235,7 @@ function* joinedBefore(accountId: string, attempt: string): Steps<Stored | undef
 
 interface Drop extends OfUpload {
   readonly at: number;
-  /** Of the request that joins it, which may drop it. */
+  /** The request that joins it, which may drop it. */
   readonly attempt?: string;
 }
 

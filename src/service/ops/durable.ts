@@ -1,7 +1,7 @@
 /** Whether the store takes durable writes: asked by writing, at most once a second however many ask. */
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
-import type { ProbeStore } from "../../store/probe/probe.ts";
+import type { BaseStore } from "../../store/base.ts";
 import type { StoreDown } from "../../store/store.ts";
 
 export class DurableWrite {
@@ -11,7 +11,7 @@ export class DurableWrite {
 
   constructor(
     private readonly clock: Clock,
-    private readonly store: ProbeStore,
+    private readonly store: Pick<BaseStore, "probe">,
   ) {}
 
   /** Why a write is refused. A write that has no outcome yet is shared by all who ask: none is sent behind it. */
@@ -30,7 +30,7 @@ export class DurableWrite {
   }
 
   private async write(): Promise<StoreDown | undefined> {
-    const kept = await this.store.wrote();
+    const kept = await this.store.probe();
     return kept === "kept" ? undefined : kept;
   }
 }

@@ -13,7 +13,7 @@ import type { Clock } from "../../std/clock.ts";
 import { Failure } from "../../std/failure.ts";
 import type { Lifecycle } from "../../std/lifecycle.ts";
 import type { Log } from "../../std/log.ts";
-import type { ProbeStore } from "../../store/probe/probe.ts";
+import type { BaseStore } from "../../store/base.ts";
 import { type StoreBase, StoreDown } from "../../store/store.ts";
 import { DurableWrite } from "./durable.ts";
 import { Placement, placements, withoutFolders } from "./placements.ts";
@@ -23,14 +23,14 @@ export interface HealthDeps {
   readonly log: Log;
   readonly lifecycle: Lifecycle;
   readonly catalog: Pick<Catalog, "ids" | "known" | "loading" | "models" | "out">;
-  readonly store: Pick<StoreBase, "ping"> & { readonly probe: ProbeStore };
+  readonly store: Pick<StoreBase, "ping"> & { readonly base: Pick<BaseStore, "probe"> };
   /** Where the bytes of runs are kept. */
   readonly blobs?: { readonly endedReason: string | undefined };
   readonly ledger?: { readonly warning: string | undefined };
 }
 
 export function health(deps: HealthDeps): Surface {
-  const durable = new DurableWrite(deps.clock, deps.store.probe);
+  const durable = new DurableWrite(deps.clock, deps.store.base);
   const get = (name: string, operation: Operation, handle: () => Promise<Reply>) =>
     route({ method: "GET", path: `/${name}`, name, key: NO_KEY, body: NO_BODY, operation, handle });
   return {

@@ -90,8 +90,6 @@ const ENGINE: readonly (readonly [keyof EngineStats, "gauge" | "total", name: st
   ["allocations", "total", "allocations_total", "Heap allocations of the native library."],
   ["framesDecoded", "total", "frames_decoded_total", "Decoded frames."],
   ["framesRefused", "total", "frames_refused_total", "Frames that no decoder could read."],
-  ["framesByDevice", "total", "frames_by_device_total", "Of the decoded frames, those that a GPU has decoded."],
-  ["framesPassedOn", "total", "frames_passed_on_total", "Frames that a GPU's decoder has left to the processor's."],
   ["chunksRun", "total", "chunks_run_total", "Chunks computed."],
   ["chunksFailed", "total", "chunks_failed_total", "Runs that failed."],
   ["chunksCancelled", "total", "chunks_cancelled_total", "Runs that were cancelled."],

@@ -1,6 +1,6 @@
 /**
- * Which connections the work of a store takes. Holds and settlements have theirs, each lane one, so that one statement that is late,
- * because a row is locked, a packet is lost or a query is slow, drops no settlement that is under way elsewhere.
+ * The connections of a store. Each lane of holds and of settlements has its own. So one late statement (a locked row, a lost packet,
+ * a slow query) drops no settlement on another connection.
  */
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";

@@ -5,7 +5,7 @@
  *
  * The hash of their text is part of their names: a node creates those that it calls when they are not there, and changes none, so
  * nodes of two versions work on one database. Old ones stay, since a node that still runs may call them, until a migration changes
- * a table that they name (base/charges.ts).
+ * a table that they name.
  */
 import { createHash } from "node:crypto";
 import { type Domains, everyWrite } from "../domain.ts";

@@ -1,10 +1,10 @@
 /**
- * The ledger's high-water mark. A node remembers the newest transfers that the database has confirmed as durable. Whenever a
- * connection was lost, and at times, it looks whether the server still has them: one that does not is a copy that lacks the last
- * commits, such as a replica that was promoted without them. What is missing is told, never mended by itself: which answers were
- * given, and what they cost, is known here alone.
+ * The ledger's high-water mark. A node remembers the newest transfers that the database has confirmed as durable. After a lost
+ * connection, and at intervals, it checks that the server still has them. A server without them lacks the last commits, such as a
+ * replica that was promoted too early. The node reports what is missing and repairs nothing: only it knows which answers were given,
+ * and what they cost.
  *
- * The mark is also kept in a file, so that a process that starts after such a change notices it as well.
+ * A file keeps the mark, so that a process that starts after such a change notices it as well.
  */
 import { LIMITS } from "../../limits.ts";
 import { type Clock, sleep } from "../../std/clock.ts";
@@ -13,7 +13,7 @@ import { first, listed, type Steps } from "../steps.ts";
 import type { LedgerChange, ServerIdentity } from "../store.ts";
 import { type Pool, Unanswered } from "./pool.ts";
 
-/** Where the mark is kept between two processes. */
+/** The mark as a process leaves it to the next one. */
 export interface MarkFile {
   read(): Promise<Mark | undefined>;
   write(mark: Mark): Promise<void>;
@@ -26,7 +26,7 @@ export interface Mark {
 }
 
 export class HighWater {
-  /** By id, oldest first. */
+  /** Transfers by id, oldest first. */
   private readonly newest = new Map<string, Transfer>();
   private server: ServerIdentity | undefined;
   private tell: ((change: LedgerChange) => void) | undefined;
@@ -120,7 +120,7 @@ export class HighWater {
     return true;
   }
 
-  /** Undefined where the operator of the server does not let us ask. */
+  /** Undefined where the server does not permit the questions. */
   private async identity(): Promise<ServerIdentity | undefined> {
     const system = await this.pool.read(systemId);
     const timeline = await this.pool.read(timelineId);
@@ -138,7 +138,7 @@ export class HighWater {
     if (!this.unwritten) return;
     this.unwritten = false;
     const transfers = [...this.newest.values()].slice(-LIMITS.storeMarksKept);
-    // Without the file only a change while nobody runs goes unnoticed.
+    // A lost file hides only a change that happens while no process runs.
     await this.file.write({ server: this.server, transfers }).catch(() => {});
   }
 }
@@ -147,14 +147,14 @@ function same(one: ServerIdentity, other: ServerIdentity): boolean {
   return one.system === other.system && one.timeline === other.timeline && one.database === other.database;
 }
 
-interface Found {
+interface LedgerRows {
   readonly ids: ReadonlySet<string>;
   /** Seen time from which on the ledger has every transfer under its own id. */
   readonly since: number;
 }
 
 /** Those that the ledger has, in one statement of one server. A standby may yet get what it lacks. */
-function* present(transfers: readonly Transfer[]): Steps<Found | "standby"> {
+function* present(transfers: readonly Transfer[]): Steps<LedgerRows | "standby"> {
   const state = yield* first<{ standby: boolean; seen: bigint | null; ids: string | null }>(
     `SELECT pg_is_in_recovery() AS standby, (SELECT seconds FROM seen_time) AS seen,
             (SELECT string_agg(transfer, ' ') FROM entries WHERE book = 'account' AND transfer IN ${listed(1)}) AS ids`,

@@ -1,7 +1,7 @@
 /**
  * Group commit for PostgreSQL: the writes that wait become one statement, and those that arrive meanwhile the next one. A group
- * without an answer is sent again until its members' time is over, which begins when they are asked for; a repeat has the same
- * outcomes. A locked account delays only its own writes: they go on in a lane of their own.
+ * without an answer is sent again until the time of its members is over; a repeat has the same outcomes. A write's time begins when
+ * it is asked for. A locked account delays only its writes, which go on in a separate lane.
  */
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
@@ -20,11 +20,11 @@ export class Lane {
   private members: Member[] = [];
   private running = false;
   private sent = 0;
-  /** By account. */
+  /** The lanes of locked accounts, by account id. */
   private readonly apart = new Map<string, Lane>();
 
   constructor(
-    /** `apart`: for the lanes of locked accounts. */
+    /** `apart`: the connections of the lanes of locked accounts. */
     private readonly connections: { readonly pool: Pick<Pool, "rows">; readonly apart: Pick<Pool, "rows"> },
     private readonly clock: Clock,
     /** The function that runs a group. */

@@ -1,6 +1,6 @@
 /**
- * Several lanes: an account's writes stay in one lane, and another account's take the one that is least busy. So a robot does not
- * wait behind the group of an account that writes all the time; with many accounts each lane still groups.
+ * Several lanes. The waiting writes of an account stay in one lane; another account takes the lane that is least busy. So a robot does
+ * not wait behind the group of an account that writes all the time. With many accounts each lane still groups.
  */
 import type { Order } from "../domain.ts";
 import type { StoreDown } from "../store.ts";

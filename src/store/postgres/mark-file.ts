@@ -4,7 +4,7 @@ import type { Transfer } from "../domain.ts";
 import type { ServerIdentity } from "../store.ts";
 import type { Mark, MarkFile } from "./high-water.ts";
 
-interface Kept {
+interface MarkJson {
   readonly server: ServerIdentity | null;
   readonly transfers: readonly (Omit<Transfer, "amount"> & { readonly amount: string })[];
 }
@@ -16,7 +16,7 @@ export function markFile(path: string): MarkFile {
       return text === undefined ? undefined : parsed(text);
     },
     write: async ({ server, transfers }) => {
-      const kept: Kept = {
+      const kept: MarkJson = {
         server: server ?? null,
         transfers: transfers.map((transfer) => ({ ...transfer, amount: String(transfer.amount) })),
       };
@@ -25,10 +25,10 @@ export function markFile(path: string): MarkFile {
   };
 }
 
-/** A file that somebody has changed is as good as none. */
+/** A file that cannot be read counts as none. */
 function parsed(text: string): Mark | undefined {
   try {
-    const { server, transfers } = JSON.parse(text) as Kept;
+    const { server, transfers } = JSON.parse(text) as MarkJson;
     return {
       server: server ?? undefined,
       transfers: transfers.map((transfer) => ({ ...transfer, amount: BigInt(transfer.amount) })),

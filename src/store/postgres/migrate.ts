@@ -1,7 +1,7 @@
-/** Brings the schema and the functions of a PostgreSQL database up to date. */
+/** The schema and the functions of a PostgreSQL database. */
 import type { Domains } from "../domain.ts";
-import { migrate, newerSchema, type SchemaEngine } from "../migrate.ts";
-import { changes, first, type Steps } from "../steps.ts";
+import { migrate, type SchemaEngine, schemaState } from "../migrate.ts";
+import { first, type Steps } from "../steps.ts";
 import { deploy, type Functions } from "./functions.ts";
 
 /**
@@ -18,21 +18,14 @@ export function schemaForPostgres(text: string): string {
 
 const ENGINE: SchemaEngine = {
   name: "postgres",
+  fresh: "name an empty database in DATABASE_URL",
   translate: schemaForPostgres,
-  *version() {
-    const there = yield* first("SELECT 1 FROM pg_tables WHERE tablename = 'tendon_schema'");
-    if (!there) return 0;
-    const row = yield* first<{ version: bigint }>("SELECT version FROM tendon_schema");
-    return Number(row?.version ?? 0n);
-  },
-  *setVersion(version) {
-    yield* changes("CREATE TABLE IF NOT EXISTS tendon_schema (version BIGINT NOT NULL)");
-    if ((yield* changes("UPDATE tendon_schema SET version = $1", version)) > 0) return;
-    yield* changes("INSERT INTO tendon_schema (version) VALUES ($1)", version);
+  *hasTable(name) {
+    return (yield* first<{ there: boolean }>("SELECT to_regclass($1) IS NOT NULL AS there", name))?.there === true;
   },
 };
 
-/** Any number that no other program locks; it keeps nodes that start at once one after the other. */
+/** A lock number that no other program uses. Nodes that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_364_201_905;
 
 /** All that is missing, in one transaction; the text says why the database cannot be used. */
@@ -43,9 +36,7 @@ export function* migratePostgres(domains: Domains, functions: Functions): Steps<
   return problem;
 }
 
-/** What there is, for a look that changes nothing. */
-export function* postgresState(domains: Domains): Steps<"absent" | "whole" | { readonly newer: string }> {
-  const newer = yield* newerSchema(ENGINE, domains);
-  if (newer !== undefined) return { newer };
-  return (yield* ENGINE.version()) === 0 ? "absent" : "whole";
+/** The state of the schema; changes nothing. */
+export function postgresState(domains: Domains): ReturnType<typeof schemaState> {
+  return schemaState(ENGINE, domains);
 }

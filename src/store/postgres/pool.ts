@@ -182,7 +182,7 @@ const UNCONNECTED = /^(CONNECT_TIMEOUT|ECONNREFUSED|ENOTFOUND|EAI_AGAIN)$/;
 const ENDING = /^(08...|57P0[12]|40003)$/;
 
 /** What postgres.js throws; an error that the server has sent has a severity, and its code is an SQLSTATE. */
-interface Thrown {
+interface DriverError {
   readonly code?: string;
   readonly message?: string;
   readonly severity?: string;
@@ -190,7 +190,7 @@ interface Thrown {
 
 /** Whether the connection cannot be used any more. One that was refused is tried again by postgres.js. */
 function isBroken(error: unknown): boolean {
-  const { code, severity } = error as Thrown;
+  const { code, severity } = error as DriverError;
   if (code === undefined) return false;
   if (severity !== undefined) return ENDING.test(code);
   return code === "CONNECT_TIMEOUT" || !UNCONNECTED.test(code);
@@ -198,7 +198,7 @@ function isBroken(error: unknown): boolean {
 
 /** Only a refusal of the server, and a connection that was never made, say that the statement is not done. */
 export function unanswered(error: unknown): Unanswered {
-  const { code = "error", message = String(error), severity } = error as Thrown;
+  const { code = "error", message = String(error), severity } = error as DriverError;
   const fault = severity === undefined ? undefined : FAULTS.find(([states]) => states.test(code))?.[1];
   const refused = severity === undefined ? UNCONNECTED.test(code) : !ENDING.test(code);
   return new Unanswered(`${code}: ${message}`, !refused, fault);

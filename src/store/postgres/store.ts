@@ -3,7 +3,7 @@
 import { LIMITS } from "../../limits.ts";
 import { type Clock, sleep, systemClock } from "../../std/clock.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
-import { type Domains, type Hot, type Listed, type Run, slicesOf } from "../domain.ts";
+import { type Domains, type Hot, type NamedOperation, type Run, slicesOf } from "../domain.ts";
 import { first, type Steps } from "../steps.ts";
 import { StoreDown, type StoreOf } from "../store.ts";
 import { Connections } from "./connections.ts";
@@ -15,11 +15,11 @@ import { Waiting } from "./waiting.ts";
 
 interface PostgresOptions {
   readonly clock?: Clock;
-  /** For a service, not for a command: where the ledger's high-water mark is kept. */
+  /** The file of the ledger's high-water mark; only a service has one. */
   readonly mark?: MarkFile;
 }
 
-/** Connects, migrates, and opens; the address never stands in a message, because a password stands in it. */
+/** Connects, migrates, and opens. No message contains the address, because it contains a password. */
 export async function openPostgresStore<D extends Domains>(
   domains: D,
   url: string,
@@ -66,8 +66,8 @@ export async function lookAtPostgres(
   const found = await pool.read(() => postgresState(domains));
   await pool.close();
   if (found instanceof Unanswered) return new Problem(unusable(found));
-  if (typeof found === "string") return found;
-  return new Problem(`the database of DATABASE_URL cannot be used: ${found.newer}`);
+  if (typeof found === "object") return new Problem(`the database of DATABASE_URL cannot be used: ${found.refusal}`);
+  return found === "absent" ? "absent" : "whole";
 }
 
 function unusable({ reason }: Unanswered): string {
@@ -84,7 +84,7 @@ function postgresStore<D extends Domains>(domains: D, { connections, highWater, 
   let open = true;
   const closed = new StoreDown("the store is closed");
   const { reads, quick, durable } = connections;
-  /** Again, while there is time: every operation can be repeated. `ms`: the longest that somebody waits for one. */
+  /** Tries again while there is time: every operation can be repeated. `ms`: the longest that a caller waits. */
   const until = <T>(ask: () => Promise<T | Unanswered>, ms: number = LIMITS.storeAnswerMs): Promise<T | StoreDown> => {
     const waiting = new Waiting<T>(clock, ms);
     const tries = async () => {
@@ -102,7 +102,7 @@ function postgresStore<D extends Domains>(domains: D, { connections, highWater, 
     tries().catch((error: unknown) => waiting.end(new StoreDown(String(error), true)));
     return waiting.outcome;
   };
-  const grouped = <A, R>({ key, durable: kept }: Listed<A, R>, { order }: Hot<A>) => {
+  const grouped = <A, R>({ key, durable: kept }: NamedOperation<A, R>, { order }: Hot<A>) => {
     const { lanes } = kept ? durable : quick;
     return async (argument: A): Promise<R | StoreDown> => {
       if (!open) return closed;

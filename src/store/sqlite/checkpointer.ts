@@ -1,6 +1,6 @@
 /**
- * The checkpoint thread: copies the log into the database beside the writer, so that no commit waits for it. An entry point of
- * its own, a Worker also in the compiled executable.
+ * The checkpoint thread: copies the log into the database beside the writer, so that no commit waits for it. It is an entry
+ * point, a Worker also in the compiled executable.
  */
 import type { Database } from "bun:sqlite";
 import { openCheckpointer, syncError } from "./connection.ts";

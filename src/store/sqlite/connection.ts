@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { LIMITS } from "../../limits.ts";
 
 /**
- * The log is copied into the database by a thread of its own (checkpointer.ts). The log restarts only when all of it is
+ * A separate thread copies the log into the database (checkpointer.ts). The log restarts only when all of it is
  * copied, which rarely happens while commits go on. From this length on, in pages, the writer itself copies the rest.
  */
 const CHECKPOINT_PAGES = 10_000;
@@ -62,7 +62,7 @@ export function openReader(path: string): Database {
   return db;
 }
 
-/** For `tendon doctor`, which must leave nothing behind: a normal reader makes files beside the database. */
+/** A reader that leaves no file behind, for `tendon doctor`; a normal one makes files beside the database. */
 export function openLook(path: string): Database {
   if (existsSync(`${path}-wal`)) return openReader(path);
   const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI;

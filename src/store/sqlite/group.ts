@@ -3,7 +3,7 @@
  * These are the messages between the store (thread.ts) and its writer thread (writer.ts).
  */
 import type { Database } from "bun:sqlite";
-import type { Listed } from "../domain.ts";
+import type { NamedOperation } from "../domain.ts";
 import { drive } from "../steps.ts";
 import type { WriteCall } from "../store.ts";
 import { onSqlite } from "./statements.ts";
@@ -23,7 +23,7 @@ export interface WriteReply {
 }
 
 /** The writes of the domains by their keys. */
-export type Writes = ReadonlyMap<string, Listed>;
+export type Writes = ReadonlyMap<string, NamedOperation>;
 
 /**
  * Runs `requests` in order in one transaction, which is durable once the log is synced (writer.ts). On any error none of them

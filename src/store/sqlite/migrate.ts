@@ -1,21 +1,16 @@
-/** Brings the schema of an SQLite database up to date. */
+/** The schema of an SQLite database. */
 import type { Database } from "bun:sqlite";
 import type { Domains } from "../domain.ts";
-import { migrate as missing, newerSchema as newer, type SchemaEngine } from "../migrate.ts";
-import { changes, drive, first } from "../steps.ts";
+import { migrate as missing, type SchemaEngine, schemaState } from "../migrate.ts";
+import { drive, first } from "../steps.ts";
 import { onSqlite } from "./statements.ts";
 
-/** The base's version is the database's own number. */
 const ENGINE: SchemaEngine = {
   name: "sqlite",
+  fresh: "name an empty folder with --data",
   translate: (schema) => schema,
-  *version() {
-    const row = yield* first<{ user_version: number | bigint }>("PRAGMA user_version");
-    return Number(row?.user_version ?? 0);
-  },
-  *setVersion(version) {
-    // A pragma takes no parameters; the number is our own.
-    yield* changes(`PRAGMA user_version = ${version}`);
+  *hasTable(name) {
+    return (yield* first("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = $1", name)) !== undefined;
   },
 };
 
@@ -25,7 +20,8 @@ export function migrate(db: Database, domains: Domains): string | undefined {
   return run.immediate();
 }
 
-/** Says so when a newer version of tendon wrote the database. */
-export function newerSchema(db: Database, domains: Domains): string | undefined {
-  return drive(newer(ENGINE, domains), onSqlite(db));
+/** Why this program cannot use the database. */
+export function refusal(db: Database, domains: Domains): string | undefined {
+  const state = drive(schemaState(ENGINE, domains), onSqlite(db));
+  return typeof state === "object" ? state.refusal : undefined;
 }

@@ -10,12 +10,12 @@ import { type Domains, type Run, slicesOf } from "../domain.ts";
 import { drive, first, type Steps } from "../steps.ts";
 import { StoreDown, type StoreOf } from "../store.ts";
 import { openLook, openReader } from "./connection.ts";
-import { DATABASE_FILE, DISK_ADVICE, type FolderLock, lockFolder, prepareFolder } from "./folder.ts";
-import { newerSchema } from "./migrate.ts";
+import { DATABASE_FILE, type FolderLock, lockFolder, prepareFolder } from "./folder.ts";
+import { refusal } from "./migrate.ts";
 import { closeSqlite, onSqlite } from "./statements.ts";
 import { Writer } from "./thread.ts";
 
-/** As the entry point of the writer thread (service/store.ts). */
+/** The thread of checkpointer.ts; service/store.ts says how the executable finds an entry point. */
 function checkpointer(): Worker {
   const path = import.meta.url.includes("$bunfs") ? "./store/sqlite/checkpointer.js" : "./checkpointer.ts";
   return new Worker(new URL(path, import.meta.url));
@@ -41,7 +41,7 @@ export async function openSqliteStore<D extends Domains>(
   if (problem !== undefined) {
     await writer.close();
     lock.release();
-    return new Problem(`the database ${path} cannot be opened: ${problem}; ${DISK_ADVICE}`, EXIT.failed);
+    return new Problem(`the database ${path} cannot be opened: ${problem}`, EXIT.failed);
   }
   // A command ends before the log is long, and closing the last connection copies the log.
   if (use === "serve") writer.copyLog(path, checkpointer());
@@ -55,8 +55,8 @@ export function lookAtDatabase(domains: Domains, dataDir: string): "absent" | "w
   try {
     const db = openLook(path);
     try {
-      const newer = newerSchema(db, domains);
-      if (newer !== undefined) return new Problem(`${path}: ${newer}`);
+      const refused = refusal(db, domains);
+      if (refused !== undefined) return new Problem(`${path}: ${refused}`);
       const found = db.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check;
       return found === "ok" ? "whole" : damaged(path, found ?? "it cannot be checked");
     } finally {

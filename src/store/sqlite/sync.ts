@@ -3,11 +3,11 @@ import { fdatasync, fdatasyncSync } from "node:fs";
 import { systemClock } from "../../std/clock.ts";
 
 /**
- * Where syncs take less, on average, they run on the writer's thread: handing one to another thread and back takes as long, and the
- * processor time of two threads. A hold, which need not be durable, then waits for a quick disk, and for a slow one only a few times.
+ * Syncs that take less on average run on the writer's thread: handing one to another thread and back takes as long, and the processor
+ * time of two threads. A hold need not be durable. It then waits for a quick disk, and for a slow one only a few times.
  */
 const QUICK_MS = 0.7;
-/** The last so many syncs make the average, most of all the very last. */
+/** Syncs in the moving average; the last one weighs most. */
 const AVERAGED = 16;
 /** A longer one counts as this, so that one stall is forgotten after some syncs. */
 const COUNTED_MS_MAX = 20;

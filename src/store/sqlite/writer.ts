@@ -13,6 +13,7 @@ import { closeSync, openSync } from "node:fs";
 import { type Domains, everyWrite } from "../domain.ts";
 import type { WriteCall } from "../store.ts";
 import { openWriter } from "./connection.ts";
+import { DISK_ADVICE } from "./folder.ts";
 import { commitGroup, type WriteReply, type WriteRequest, warmGroup } from "./group.ts";
 import { migrate } from "./migrate.ts";
 import { closeSqlite } from "./statements.ts";
@@ -35,9 +36,9 @@ export type FromWriter =
   | { readonly kind: "grown" }
   | { readonly kind: "closed" };
 
-/** The log is copied into the database after this time without a write, */
+/** The log is copied into the database after this time without a write. */
 const IDLE_MS = 1_000;
-/** and after so many writes without a pause: each adds some pages to the log, a chunk's about eight. A copy slows the syncs beside it. */
+/** Writes without a pause after which the log is copied too. Each adds pages to the log, a chunk about 8. A copy slows the syncs beside it. */
 const GROWN_WRITES = 512;
 
 /** What the loop leaves to its thread; the simulation has each step wait for its turn. */
@@ -115,7 +116,7 @@ export class WriterLoop {
       this.log = openSync(`${path}-wal`, "r+");
       this.answer(problem === undefined ? { kind: "opened" } : { kind: "opened", problem });
     } catch (error) {
-      this.answer({ kind: "opened", problem: (error as Error).message });
+      this.answer({ kind: "opened", problem: `${(error as Error).message}; ${DISK_ADVICE}` });
     }
   }
 

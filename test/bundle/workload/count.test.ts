@@ -12,7 +12,6 @@ import { bundleOf, MODEL_DIR } from "../built.ts";
 const F32 = 1;
 const F16 = 10;
 const BF16 = 16;
-const F8 = 17;
 const I64 = 7;
 
 type Dims = readonly (number | string)[];
@@ -26,8 +25,7 @@ const port = (name: string, dims: Dims, elemType = F32) => ({
   },
 });
 const weight = (name: string, dims: readonly number[], dataType = F32) => {
-  const bytes =
-    dims.reduce((size, dim) => size * dim, 1) * { [F32]: 4, [F16]: 2, [BF16]: 2, [F8]: 1, [I64]: 8 }[dataType as 1];
+  const bytes = dims.reduce((size, dim) => size * dim, 1) * { [F32]: 4, [F16]: 2, [BF16]: 2, [I64]: 8 }[dataType as 1];
   return { name, dims: dims.map(BigInt), dataType, rawData: new Uint8Array(bytes) };
 };
 const node = (opType: string, input: string[], output: string[], ints: Record<string, number> = {}) => ({
@@ -79,31 +77,6 @@ describe("the work of a graph", () => {
     expect(workOf(parts)).toMatchObject({ flops: { f32: 120 }, weightBytes: 40 });
     const half = { ...parts, node: [node("Cast", ["x"], ["h"], { to: BF16 }), node("MatMul", ["h", "w"], ["y"])] };
     expect(workOf(half)).toMatchObject({ flops: { bf16: 120 }, weightBytes: 40 });
-  });
-
-  test("counts a float8 weight as it is kept, and a product of two dequantised float8 as one of float8", () => {
-    const parts = {
-      input: [port("x", [3, 4], F16)],
-      initializer: [weight("w", [4, 5], F8), weight("s", [], F16), weight("z", [], F8), weight("half", [4, 5], F16)],
-      node: [
-        node("QuantizeLinear", ["x", "s", "z"], ["q"]),
-        node("DequantizeLinear", ["q", "s", "z"], ["d"]),
-        node("DequantizeLinear", ["w", "s", "z"], ["wide"]),
-        node("MatMul", ["d", "wide"], ["y"]),
-      ],
-      output: [port("y", [3, 5], F16)],
-    };
-    // The scale is read, two bytes, and the zero, one.
-    expect(workOf(parts)).toMatchObject({ flops: { f8: 120 }, weightBytes: 20 + 2 + 1, unknown: [] });
-    const nodes = parts.node.slice(0, 3);
-    for (const [left, right] of [
-      ["x", "wide"],
-      ["d", "half"],
-    ] as const)
-      expect(workOf({ ...parts, node: [...nodes, node("MatMul", [left, right], ["y"])] })).toMatchObject({
-        flops: { f16: 120 },
-        unknown: [],
-      });
   });
 
   test("leaves out what is computed once, when the graph is loaded, and counts its result as a weight", () => {
@@ -241,25 +214,4 @@ describe("the shipped bundles", () => {
       }
     },
   );
-
-  test.each(names)("%s has the same products with fp8 weights, those of its blocks of float8", async (name) => {
-    for (const compute of HALVES) {
-      const [half, fp8] = [await bundleOf(name, "f32", { compute }), await bundleOf(name, "fp8", { compute })];
-      for (const graph of await graphsOf(name)) {
-        const workIn = async ({ paths }: typeof half) => {
-          const bytes = await readFile(present(paths.get(`${graph}.onnx`), graph));
-          return graphWork(decodeModel(bytes, "external"), { batch: 1, prompt: 96, prefix: 288 });
-        };
-        const [whole, less] = [await workIn(half), await workIn(fp8)];
-        expect(less.unknown).toEqual([]);
-        expect(Object.keys(less.flops).sort()).toEqual(["f32", compute, "f8"].sort());
-        const { f32, f8 = 0, [compute]: own = 0 } = less.flops;
-        expect([f32, f8 + own]).toEqual([whole.flops.f32, whole.flops[compute] ?? 0]);
-        // Attention is of the other type: its sides are both computed.
-        expect(f8 / own).toBeGreaterThan(0.5);
-        expect([graph, less.weightBytes / whole.weightBytes]).toEqual([graph, expect.any(Number)]);
-        expect(less.weightBytes / whole.weightBytes).toBeWithin(0.4, 0.85);
-      }
-    }
-  });
 });

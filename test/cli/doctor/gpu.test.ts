@@ -3,7 +3,6 @@ import { expect, test } from "bun:test";
 import { bundleCheck } from "../../../src/cli/doctor/checks.ts";
 import { broughtBy, gpuChecks, providerCheck } from "../../../src/cli/doctor/gpu.ts";
 import { type Driver, readDevices } from "../../../src/engine/devices.ts";
-import type { FrameDecoder } from "../../../src/engine/engine.ts";
 import { Problem } from "../../../src/std/problem.ts";
 
 const absent: Driver = { state: "absent", reason: "libcuda.so.1: cannot open shared object file" };
@@ -104,29 +103,6 @@ test("what a driver refuses a model that runs is told with its reason, and is no
   );
   expect(noted({ unlaunched: "why" })).toBe("own_kernels is set, but no kernel of tendon's runs: why");
   expect(noted({ untimed: "cuStreamCreate: why" })).toEndWith("the device times no run: cuStreamCreate: why");
-});
-
-test("which decoder a model on a GPU has is told with both times and their pixels, or why nvJPEG is not there", () => {
-  const sessionMemory = { places: 0, placesOnDevice: 0, hostMemoryBecause: undefined, slotBytes: 0, room: undefined };
-  const placed = { device: "cuda:0", devices: ["cuda:0"], refused: [], slots: 0, sessionMemory, flowReason: null };
-  const noted = (frameDecoder: FrameDecoder) =>
-    bundleCheck({ id: "a/b", reference: false }, { ...placed, frameDecoder });
-  const absent = {
-    ...{ nvjpeg: false, reason: "nvJPEG cannot be used: no libnvjpeg.so.13", version: undefined, decoders: 0 },
-    ...{ times: undefined, apart: undefined },
-  };
-  expect(noted(absent)).toMatchObject({
-    ok: true,
-    todo: "libjpeg-turbo decodes frames: nvJPEG cannot be used: no libnvjpeg.so.13",
-  });
-  const measured = { times: { hostUs: 900.4, deviceUs: 1200 }, apart: { largest: 3, mean: 0.25 } };
-  const slower = { ...absent, ...measured, reason: "it is as fast", version: "13.0.4", decoders: 4 };
-  expect(noted(slower).todo).toBe(
-    "libjpeg-turbo decodes frames: it is as fast; the frames of an observation took nvJPEG 13.0.4 1200 µs, libjpeg-turbo 900 µs; pixels of both differ by 3 of 255 levels at most, 0.25 in the mean",
-  );
-  expect(noted({ ...slower, nvjpeg: true, reason: undefined }).todo).toStartWith(
-    "nvJPEG 13.0.4 decodes frames, 4 at once; ",
-  );
 });
 
 test("where ONNX Runtime is from is told with its providers", () => {

@@ -43,10 +43,10 @@ let at: Promise<Stage> | undefined;
 export const chat: Target = {
   name: "chat-bodies",
   guides: [
-    `${SRC}/edge/http/json.ts`,
-    `${SRC}/edge/robot-http/checks.ts`,
-    `${SRC}/edge/robot-http/message.ts`,
-    `${SRC}/edge/robot-http/fields.ts`,
+    `${SRC}/http/json.ts`,
+    `${SRC}/robot/http/checks.ts`,
+    `${SRC}/robot/http/message.ts`,
+    `${SRC}/robot/http/fields.ts`,
   ],
   seeds: [CHAT, TALK],
   words: [
@@ -108,7 +108,7 @@ const ASK = JSON.stringify({
 
 export const responses: Target = {
   name: "responses-bodies",
-  guides: ["checks", "input", "reading", "tools"].map((file) => `${SRC}/edge/llm/${file}.ts`),
+  guides: ["checks", "input", "reading", "tools"].map((file) => `${SRC}/llm/http/${file}.ts`),
   seeds: [ASK, '{"model":"llm-a-5.3:superfast","input":"hi","stream":true}'],
   words: [
     "null",

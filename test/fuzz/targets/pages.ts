@@ -25,11 +25,11 @@ let at: Promise<Stage> | undefined;
 export const pages: Target = {
   name: "pages",
   guides: [
-    `${SRC}/edge/pages/page.ts`,
-    `${SRC}/edge/pages/sign-in.ts`,
-    `${SRC}/edge/pages/oidc.ts`,
-    `${SRC}/edge/oauth/oauth.ts`,
-    `${SRC}/edge/http/origin.ts`,
+    `${SRC}/account/pages/page.ts`,
+    `${SRC}/account/pages/sign-in.ts`,
+    `${SRC}/account/pages/oidc.ts`,
+    `${SRC}/account/oauth/oauth.ts`,
+    `${SRC}/http/origin.ts`,
   ],
   seeds: [
     "0\nnext=%2Faccount\ntendon=x\nemail=a%40b.org&password=correct+horse&next=/account",

@@ -33,7 +33,7 @@ const wordsOf = (failure: Failure) => failure.message.replace(/'[^']*'/g, "''");
 
 export const ranges: Target = {
   name: "ranges",
-  guides: [`${SRC}/edge/runs/range.ts`],
+  guides: [`${SRC}/runs/http/range.ts`],
   seeds: ["9bytes=0-4", "0bytes=-1", "5bytes=2-", "3bytes=0-0,2-2", "7bytes=9-"],
   words: ["bytes=", "-", ",", "Bytes = "],
   run(input) {
@@ -62,7 +62,7 @@ export const ranges: Target = {
 
 export const conditions: Target = {
   name: "conditions",
-  guides: [`${SRC}/edge/runs/range.ts`, `${SRC}/edge/runs/http-date.ts`],
+  guides: [`${SRC}/runs/http/range.ts`, `${SRC}/runs/http/http-date.ts`],
   seeds: ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", '"a", W/"b"'],
   words: ["GMT", "W/", '"', "Feb 30", "-"],
   run(input) {
@@ -82,7 +82,7 @@ export const conditions: Target = {
 
 export const digests: Target = {
   name: "digests",
-  guides: [`${SRC}/edge/runs/digest.ts`, `${SRC}/edge/runs/dictionary.ts`],
+  guides: [`${SRC}/runs/http/digest.ts`, `${SRC}/runs/http/dictionary.ts`],
   seeds: [
     digestField(new Uint8Array(32)),
     "sha-512=:AAAA:, sha-256=:AAAA:;q=1",
@@ -110,7 +110,7 @@ export const digests: Target = {
 
 export const paths: Target = {
   name: "paths",
-  guides: [`${SRC}/edge/runs/target.ts`, `${SRC}/runs/names.ts`],
+  guides: [`${SRC}/runs/http/target.ts`, `${SRC}/runs/names.ts`],
   seeds: ["yam/run-1/files/a/b.mp4", "yam/r/files/%2e%2e/x", "yam/r/files/a%2Fb", "yam/r/uploads/é?upload_id=u&part=1"],
   words: ["%2e", "%2F", "%5C", "%00", "../", "//", "%C3%A9", "?part=", "&", "%"],
   run(input) {

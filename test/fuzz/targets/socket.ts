@@ -20,7 +20,7 @@ const DROPPED = "\u0001";
 export const socket: Target = {
   name: "socket-messages",
   guides: ["messages", "frames", "episode", "turns", "intake", "observe"].map(
-    (file) => `${SRC}/edge/robot-socket/${file}.ts`,
+    (file) => `${SRC}/robot/socket/${file}.ts`,
   ),
   seeds: [
     Buffer.from([OPEN, "", ...FRAMES, LOOK, "", ...FRAMES, LOOK, '{"type":"session.close"}'].join("\n"), "latin1"),

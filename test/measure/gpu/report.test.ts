@@ -1,9 +1,10 @@
-/** The report of a measurement that no machine of a test can make: a card, power, sessions, a socket, PyTorch. */
+/** The report of a measurement that no machine of a test can make: a card with figures, times by events, a socket. */
 import { expect, test } from "bun:test";
 import { gpuOptions } from "../../../src/config/gpu.ts";
 import { cardOf } from "../../../src/measure/gpu/cards.ts";
 import { gpuReport } from "../../../src/measure/gpu/report.ts";
 import type { Batch, GpuMeasurement } from "../../../src/measure/gpu/suite.ts";
+import type { Report } from "../../../src/measure/report.ts";
 import { summary } from "../../../src/measure/stats.ts";
 import { present } from "../../../src/std/assert.ts";
 import { from } from "../origin.ts";
@@ -14,8 +15,7 @@ const roof = (leastMs: number, bound: "products" | "memory") => ({ flops: 5e12, 
 function batch(size: number): Batch {
   const round = { decode: 3, prefill: 8 * size, denoise: 10 * size, encode: 0.1, model: 20 * size };
   return {
-    ...{ asked: size, batch: size, rounds: [round, round, round], seconds: 1, allocationsPerChunk: 0 },
-    drawn: { watts: 500, memoryBytes: 2 ** 33 },
+    ...{ asked: size, batch: size, rounds: [round, round, round], allocationsPerChunk: 0 },
     roof: { prefill: roof(4 * size, "products"), denoise: roof(5 * size, "memory") },
   };
 }
@@ -38,38 +38,30 @@ const measurement: GpuMeasurement = {
     registeredBytes: 2_000_000,
     unregistered: undefined,
     timed: false,
-    untimed: undefined,
+    untimed: "cuStreamCreate: why",
     launched: false,
     unlaunched: undefined,
   },
-  frameDecoder: {
-    ...{ nvjpeg: true, reason: undefined, version: "13.0.4", decoders: 4 },
-    ...{ times: { hostUs: 1512.4, deviceUs: 702.7 }, apart: { largest: 3, mean: 0.1234 } },
-  },
   deviceWeights: { sharedBytes: 6.7e9, copiedBytes: 0, ownBytes: 0, reason: undefined },
-  card: {
-    name: "NVIDIA H200",
-    driver: "580.159",
-    memoryBytes: 1.5e11,
-    memoryFreeBytes: 1.4e11,
-    watts: 700,
-    mhzMax: 1980,
-  },
-  cardUnknown: undefined,
   ...{ roofCard: cardOf("NVIDIA H200"), unknown: [], chunkPlaysMs: 1000, batches: [batch(1), batch(8)] },
-  sessions: {
-    counts: [{ sessions: 4, memoryBytes: 4 * 2 ** 20, chunkMs: 30 }],
-    refused: 5,
-    end: "5 sessions: refused, out of memory",
-  },
   socket: { together: summary([19, 20, 21]), framesBefore: summary([18, 18.5, 19]) },
-  torch: {
-    version: "2.9.0",
-    how: "compiled, CUDA graphs, cuda events",
-    weights: 3.2e9,
-    batches: [{ batch: 1, prefill: 9, denoise: 11 }],
-  },
 };
+
+interface Figure {
+  readonly part: string;
+  readonly batch: number;
+  readonly figure: string;
+  readonly value: number | null;
+}
+
+function figuresIn({ json }: Report): readonly Figure[] {
+  const { measurements } = JSON.parse(JSON.stringify(json)) as { measurements: { figures: Figure[] }[] };
+  return measurements[0]?.figures ?? [];
+}
+
+function parts(report: Report): string[] {
+  return figuresIn(report).map(({ part }) => part);
+}
 
 test("every figure is there with its unit, and so is what it is compared with", () => {
   const { text } = gpuReport(from, [measurement]);
@@ -79,20 +71,14 @@ test("every figure is there with its unit, and so is what it is compared with", 
     /cuda_graph\strue/,
     /rows\sdiffer\sby\sat\smost\s7\.0e-2,\sbound\s2\.0e-1\s\(--within,\sin\splace\sof\sthe\sbundle's\s5\.0e-2,\swith\swhich\sno\sservice/,
     /1800 kB to it and 13 kB\sback a chunk/,
-    /nvJPEG\s13\.0\.4\sdecodes\sframes,\s4\sat\sonce;\sthe\sframes\sof\san\sobservation\stook\snvJPEG\s13\.0\.4\s703\sµs,\slibjpeg-turbo\s1512\sµs/,
-    /differ\sby\s3\sof\s255\slevels\sat\smost,\s0\.12\sin\sthe\smean/,
     "6700.0 MB of weights on the device once for all sessions",
     /^prefill +8\.000 +8\.000 +64\.00 +64\.00$/m,
     /^1 +denoise +5000 +6000 +500 +600 +5\.000 +50\.0 % +memory$/m,
     /^8 +prefill .* 50\.0 % +products$/m,
     "Against the card H200: 4800 GB/s",
-    // 1 / 20 ms, each playing a second, at 500 W.
-    /^1 +50 +50 +0\.00 +500 +10 +8\.00$/m,
-    "4 fit, 5 did not: 5 sessions: refused, out of memory.",
+    // 1 / 20 ms, each playing a second.
+    /^1 +50 +50 +0\.00$/m,
     /^frames with it +20\.00 +21\.00 +21\.00$/m,
-    // 18 ms against 20.
-    /^1 +9\.000 +11\.00 +0\.90$/m,
-    "torch 2.9.0, compiled, CUDA graphs, cuda events; 3200 million weights.",
     "wall clock of the thread",
     "Outside the window",
   ])
@@ -101,8 +87,9 @@ test("every figure is there with its unit, and so is what it is compared with", 
 
 test("where events tell it, the device's part of a station and the host's part of a chunk have rows, and the roofline is the device's", () => {
   const without = gpuReport(from, [measurement]);
-  expect(without.text).toContain("No device times: user_stream is false.");
-  expect(without.csv).not.toMatch(/,(host|device prefill),/);
+  expect(without.text).toContain("No device times: cuStreamCreate: why.");
+  expect(parts(without)).not.toContain("host");
+  expect(parts(without)).not.toContain("device prefill");
   const timed = (size: number): Batch => {
     const rounds = [1, 2, 3].map((host) => ({
       ...present(batch(size).rounds[0], "a round"),
@@ -111,19 +98,21 @@ test("where events tell it, the device's part of a station and the host's part o
     return { ...batch(size), rounds };
   };
   const driver = { registeredBytes: 2_000_000, unregistered: "why", timed: true, untimed: undefined, ...NO_KERNELS };
-  const { text, csv } = gpuReport(from, [{ ...measurement, driver, batches: [timed(1), timed(8)] }]);
+  const report = gpuReport(from, [{ ...measurement, driver, batches: [timed(1), timed(8)] }]);
+  const { text } = report;
   for (const part of [
     /^device prefill +5\.000 +5\.000 +40\.00 +40\.00$/m,
     /^device denoise +10\.00 +10\.00 +80\.00 +80\.00$/m,
     /^host +0\.200 +0\.300 +0\.200 +0\.300$/m,
     // 4 ms at least, of 5 ms of the device and not of 8 ms of the host.
     /^1 +prefill .* 80\.0 % +products$/m,
-    /2000\skB\sof\sthe\shost's\sregistered\sand\sno\smore:\swhy/,
+    /2000\skB\sof\sthe\shost's\sregistered;\sno\smore\sregistered:\swhy/,
   ])
     expect(text).toMatch(part);
   expect(text).not.toContain("No device times");
-  expect(csv).toMatch(/,host,1,p50_ms,0\.2$/m);
-  expect(csv).toMatch(/,device denoise,8,p99_ms,80$/m);
+  const figures = figuresIn(report);
+  expect(figures).toContainEqual({ part: "host", batch: 1, figure: "p50_ms", value: 0.2 });
+  expect(figures).toContainEqual({ part: "device denoise", batch: 8, figure: "p99_ms", value: 80 });
   const refused = { ...driver, timed: false, untimed: "cuStreamCreate: no room" };
   expect(gpuReport(from, [{ ...measurement, driver: refused }]).text).toContain(
     "No device times: cuStreamCreate: no room.",
@@ -132,72 +121,35 @@ test("where events tell it, the device's part of a station and the host's part o
   expect(gpuReport(from, [{ ...measurement, driver: undefined }]).text).not.toContain("No device times");
 });
 
-test("JSON and CSV have each figure once, by part and size of the batch", () => {
-  const { json, csv } = gpuReport(from, [measurement]);
-  const [one] = (JSON.parse(JSON.stringify(json)) as { measurements: { figures: object[] }[] }).measurements;
-  expect(one?.figures).toContainEqual({ part: "socket frames with it", batch: 1, figure: "p99_ms", value: 21 });
-  expect(one?.figures).toContainEqual({ part: "parity", batch: 1, figure: "difference_max", value: 0.07 });
-  expect(one?.figures).toContainEqual({ part: "parity", batch: 1, figure: "tolerance", value: 0.05 });
-  expect(one?.figures).toContainEqual({ part: "sessions", batch: 1, figure: "fit", value: 4 });
-  expect(one?.figures).toContainEqual({ part: "sessions", batch: 1, figure: "refused", value: 5 });
-  expect(one?.figures).toContainEqual({ part: "denoise", batch: 8, figure: "achieved", value: 0.5 });
-  const names = one?.figures.map((figure) => JSON.stringify({ ...figure, value: 0 })) ?? [];
+test("JSON has each figure once, by part and size of the batch", () => {
+  const figures = figuresIn(gpuReport(from, [measurement]));
+  expect(figures).toContainEqual({ part: "socket frames with it", batch: 1, figure: "p99_ms", value: 21 });
+  expect(figures).toContainEqual({ part: "parity", batch: 1, figure: "difference_max", value: 0.07 });
+  expect(figures).toContainEqual({ part: "parity", batch: 1, figure: "tolerance", value: 0.05 });
+  expect(figures).toContainEqual({ part: "denoise", batch: 8, figure: "achieved", value: 0.5 });
+  const names = figures.map((figure) => JSON.stringify({ ...figure, value: 0 }));
   expect(new Set(names).size).toBe(names.length);
-  const [head, ...lines] = csv.trimEnd().split("\n");
-  expect(head).toEndWith("model,device,robots,part,batch,figure,value");
-  expect(lines).toHaveLength(names.length);
 });
 
 test("what was not measured is said, not left out", () => {
   const lacking: GpuMeasurement = {
     ...measurement,
-    ...{
-      card: undefined,
-      roofCard: undefined,
-      socket: "not served: nobody has computed its rows",
-      torch: "not measured: why",
-    },
-    batches: [
-      { ...batch(1), drawn: undefined },
-      { ...batch(2), rounds: [], batch: 1 },
-    ],
-    sessions: { counts: [], refused: undefined, end: "it keeps nothing between observations" },
+    ...{ roofCard: undefined, socket: "not served: nobody has computed its rows" },
+    batches: [batch(1), { ...batch(2), rounds: [], batch: 1 }],
   };
-  const { text, html } = gpuReport(from, [lacking]);
+  const { text } = gpuReport(from, [lacking]);
   for (const part of [
-    "No roofline: cuda:0 is no card that is known here.",
-    "Power: not read",
+    "No roofline: the figures of cuda:0 are not known here.",
     "Of 2 observations at once cuda:0 ran 1 together",
     "not served: nobody has computed its rows",
-    "not measured: why",
-    "None: it keeps nothing",
   ]) {
     expect(text).toContain(part);
-    expect(html).toContain(part);
   }
   const unproved = gpuReport(from, [{ ...measurement, parity: undefined }]);
   expect(unproved.text).toMatch(/nobody\shas\scomputed\sits\srows/);
-  expect(unproved.csv).not.toContain(",parity,");
+  expect(parts(unproved)).not.toContain("parity");
   const held = { differences: [3e-4], bound: 0.05, tolerance: 0.05 };
   expect(gpuReport(from, [{ ...measurement, parity: held }]).text).toMatch(/3\.0e-4,\sbound\s5\.0e-2;/);
-  const other = {
-    card: undefined,
-    roofCard: undefined,
-    cardUnknown: "of 2 cards it is known only with CUDA_DEVICE_ORDER",
-  };
-  for (const part of [
-    "No roofline: which card cuda:0 is, is not known: of 2 cards",
-    "Power: not read, of 2 cards it is known",
-  ])
-    expect(gpuReport(from, [{ ...lacking, ...other }]).text).toContain(part);
   const unknown = gpuReport(from, [{ ...measurement, unknown: ["Mystery"] }]).text;
-  expect(unknown).toContain("No roofline: it does not know the work of Mystery.");
-});
-
-test("the page is one file, with a picture of the batches", () => {
-  const { html } = gpuReport(from, [measurement]);
-  expect(html).toStartWith("<!doctype html>");
-  expect(html).not.toMatch(/<script|<link|<img|https?:|url\(|NaN|Infinity|undefined/);
-  for (const part of ["<polyline", "observations at once", "prefill, least", "<h3>Roofline</h3>"])
-    expect(html).toContain(part);
+  expect(unknown).toContain("No roofline: the work of Mystery is not known.");
 });

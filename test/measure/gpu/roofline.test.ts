@@ -5,7 +5,7 @@ import { present } from "../../../src/std/assert.ts";
 
 const h200 = present(cardOf("NVIDIA H200"), "the card");
 const work = { flops: { bf16: 2e12 }, weightBytes: 6e9, portBytes: 1e8, unknown: [] };
-const asItIs = computedBy("cuda:0", { precision: "f32", tf32: false });
+const asItIs = computedBy("cuda:0", "f32");
 
 test("a card is found by what the driver calls it, and one that is not known has no figures", () => {
   for (const [name, found] of [
@@ -41,24 +41,11 @@ test("products of several types take the time of each", () => {
   expect(both.leastMs).toBeCloseTo((2e12 / 989.5e12 + 1e12 / 67e12) * 1000, 9);
 });
 
-test("f32 is computed as the provider was told: by the cores, with tf32, or by TensorRT in a smaller type", () => {
+test("f32 is computed as the provider was told: by the cores, or by TensorRT in a smaller type", () => {
   expect(asItIs("f32")).toBe("f32");
-  expect(computedBy("cuda:0", { precision: "f32", tf32: true })("f32")).toBe("tf32");
-  expect(computedBy("tensorrt:0", { precision: "bf16", tf32: false })("f32")).toBe("bf16");
-  expect(computedBy("tensorrt:0", { precision: "f16", tf32: true })("bf16")).toBe("bf16");
+  expect(computedBy("tensorrt:0", "bf16")("f32")).toBe("bf16");
+  expect(computedBy("tensorrt:0", "f16")("bf16")).toBe("bf16");
   expect(asItIs("other")).toBeUndefined();
-});
-
-test("float8 is multiplied as that by TensorRT on a card that has it, and elsewhere as the half precision around it", () => {
-  const bytes = { ...work, weightBytes: 3e9, flops: { f8: 2e12 } };
-  const tensorrt = computedBy("tensorrt:0", { precision: "f32", tf32: false });
-  expect(roofOf(bytes, 1, h200, tensorrt).leastMs).toBeCloseTo((2e12 / 1979e12) * 1000, 9);
-  expect(roofOf(bytes, 1, h200, asItIs).leastMs).toBeCloseTo((2e12 / 989.5e12) * 1000, 9);
-  const rates = ["H100 80GB HBM3", "L40S", "GeForce RTX 5090", "GeForce RTX 4090", "A100-SXM4-80GB"].map(
-    (name) => cardOf(`NVIDIA ${name}`)?.flopsPerSecond.f8,
-  );
-  expect(rates).toEqual([1979e12, 733e12, 419e12, 330.3e12, undefined]);
-  expect(roofOf(bytes, 1, cardOf("NVIDIA A100-SXM4-80GB"), tensorrt).leastMs).toBeUndefined();
 });
 
 test("without a card, or with an operator whose work is not known, there is no least time, but what was counted", () => {

@@ -11,22 +11,28 @@ import { from } from "../origin.ts";
 const GPU = "cuda:0";
 const ROOT = join(import.meta.dir, "../../..");
 
+interface ReportedFigure {
+  readonly part: string;
+  readonly batch: number;
+  readonly figure: string;
+  readonly value: number | null;
+}
+
 afterAll(async () => await rehearse());
 
 describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
   test("bench gpu tells the device's part of each station and the host's part of a chunk, alone and in a batch", async () => {
     const driver = PlayedDriver.make();
     await rehearse({ device: GPU, driver: driver.path });
-    const plan = { devices: [GPU], chunks: 3, batchMax: 2, slotsMax: 1, gpu: { user_stream: true } };
+    const plan = { devices: [GPU], chunks: 3, batchMax: 2, gpu: {} };
     const measured = await runGpuSuite({ ...plan, models: join(ROOT, "dist/models/molmoact2-yam") });
     if (measured instanceof Problem) throw new Error(measured.message);
-    const rows = gpuReport(from, measured)
-      .csv.trimEnd()
-      .split("\n")
-      .map((line) => line.split(",").slice(-4));
+    const { measurements } = gpuReport(from, measured).json as { measurements: { figures: ReportedFigure[] }[] };
     const value = (part: string, batch: number) => {
-      const found = rows.find((row) => row.slice(0, 3).join(",") === `${part},${batch},p50_ms`);
-      return Number(found?.[3]);
+      const found = measurements[0]?.figures.find(
+        (one) => one.part === part && one.batch === batch && one.figure === "p50_ms",
+      );
+      return Number(found?.value);
     };
     for (const batch of [1, 2]) {
       expect(value("host", batch)).toBeGreaterThan(0);

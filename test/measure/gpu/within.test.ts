@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(async () => await rm(folder, { recursive: true, force: true }));
 
 const plan = () => ({
-  ...{ devices: ["cpu"], models: join(folder, "tight"), chunks: 2, batchMax: 1, slotsMax: 1, gpu: {} },
+  ...{ devices: ["cpu"], models: join(folder, "tight"), chunks: 2, batchMax: 1, gpu: {} },
 });
 
 test("it is refused with its own tolerance", async () => {
@@ -34,12 +34,13 @@ test("with a wider bound it is measured, over a socket too, and the report has b
   if (measured instanceof Problem) throw new Error(measured.message);
   const [one] = measured;
   expect(one?.parity).toMatchObject({ bound: 0.2, tolerance: TIGHT });
-  const { text, csv } = gpuReport(from, measured);
+  const { text, json } = gpuReport(from, measured);
+  const figures = JSON.stringify(json);
   expect(text).toMatch(
     /bound\s2\.0e-1\s\(--within,\sin\splace\sof\sthe\sbundle's\s1\.0e-12,\swith\swhich\sno\sservice/,
   );
-  expect(csv).toMatch(/,socket frames with it,1,p50_ms,\d/);
-  expect(csv).toMatch(/,parity,1,difference_max,\d/);
+  expect(figures).toMatch(/"part":"socket frames with it","batch":1,"figure":"p50_ms","value":\d/);
+  expect(figures).toMatch(/"part":"parity","batch":1,"figure":"difference_max","value":\d/);
   // What the service was given is gone, and the bundle is as it was.
   expect(await readdir(folder)).toEqual(["tight"]);
   const { parity } = JSON.parse(await readFile(join(folder, "tight/manifest.json"), "utf8"));

@@ -1,5 +1,4 @@
 import { expect, test } from "bun:test";
-import { atOnce } from "../../../src/measure/load/at-once.ts";
 import { closedLoop } from "../../../src/measure/load/closed-loop.ts";
 import { openLoop } from "../../../src/measure/load/open-loop.ts";
 import { errorsText } from "../../../src/measure/load/tally.ts";
@@ -60,16 +59,4 @@ test("a load without one chunk is the problem that it met", async () => {
   const service = new FakeService(() => ({ ms: 1, code: "insufficient_credit" }));
   const outcome = await service.play(openLoop({ clock: service.clock, perSecond: 10, seconds: 1, sender: service }));
   expect(outcome).toMatchObject({ message: "insufficient_credit: on purpose" });
-});
-
-test("a burst is one request of each robot at the same moment, after silence", async () => {
-  const service = new FakeService((_, robot) => ({ ms: 10 * (robot + 1) }));
-  const load = { clock: service.clock, robots: 3, silenceMs: 100, bursts: 2, sender: service };
-  const figures = await service.play(atOnce(load));
-  if (figures instanceof Problem) throw new Error(figures.message);
-  expect(figures.firstMs).toEqual([10, 10]);
-  expect(figures.lastMs).toEqual([30, 30]);
-  const [first, second] = [100, 230].map((sentMs) => [0, 1, 2].map((robot) => ({ sentMs, robot })));
-  expect(service.requests).toEqual([...(first ?? []), ...(second ?? [])]);
-  expect(figures.load.latency.count).toBe(6);
 });

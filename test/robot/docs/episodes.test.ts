@@ -11,34 +11,12 @@ import { html } from "../../../src/web/markup.ts";
 import { type Heard, Peer, peer } from "../socket/peer.ts";
 import { jointState, MODEL, STATEFUL, stage } from "../stage.ts";
 
-let response: Response;
 let text: string;
 beforeAll(async () => {
-  response = await (await stage()).send("/docs/episodes");
-  text = await response.text();
+  text = await (await (await stage()).send("/docs/episodes")).text();
 });
 
 describe("the page", () => {
-  test("is served without a key, has no script and nothing from elsewhere, and its policy allows its own style alone", () => {
-    expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
-    const foreign = /<script|<link|<iframe|<img|https?:\/|url\(| on\w+="| style="|@import/i;
-    const broken = /undefined|\[object|NaN|\{\{|<!-- |localhost|tdn_/;
-    const words = text.replace(/<pre>[\s\S]*?<\/pre>/g, "");
-    expect([foreign.exec(text)?.[0], broken.exec(words)?.[0]]).toEqual([undefined, undefined]);
-    const policy = response.headers.get("content-security-policy") ?? "";
-    const style = /<style>([\s\S]*?)<\/style>/.exec(text)?.[1] ?? "";
-    const digest = new Bun.CryptoHasher("sha256").update(style).digest("base64");
-    expect(policy).toStartWith(`default-src 'none'; style-src 'sha256-${digest}';`);
-  });
-
-  test("every link leads somewhere, and /docs and this page lead to each other", async () => {
-    const ids = [...text.matchAll(/ id="([^"]+)"/g)].map((match) => match[1] ?? "");
-    expect(ids.length).toBe(new Set(ids).size);
-    const links = [...text.matchAll(/ href="([^"]+)"/g)].map((match) => match[1] ?? "");
-    expect(links.filter((link) => !ids.includes(link.slice(1)))).toEqual(["../docs"]);
-    expect(await (await (await stage()).send("/docs")).text()).toContain('href="docs/episodes"');
-  });
-
   test("has the picture, with the same in words", () => {
     const picture = /<svg[\s\S]*<\/svg>/.exec(text)?.[0] ?? "";
     expect(picture).toMatch(/role="img" aria-labelledby="sequence-title sequence-text"/);

@@ -47,14 +47,6 @@ test("no frame slot left: 503 engine_unavailable with Retry-After, and the frame
   await expectClean(at, 0);
 });
 
-test("a run that is refused at once leaves nothing behind", async () => {
-  const at = await stage();
-  at.engine.script.observe = () => new Failure(ROBOT.engine_unavailable, "all run slots are taken");
-  expect(await failure(await at.chat(session))).toMatchObject({ status: 503, code: "engine_unavailable" });
-  at.engine.script.observe = () => undefined;
-  await expectClean(at, 0);
-});
-
 test("a failed run is 500 model_failure, aborted, and the step stays", async () => {
   const at = await stage();
   await at.chat(session);

@@ -1,10 +1,9 @@
 /** A real S3 server for tests, versitygw: its own folder, its own port on loopback, gone at the end. */
 import { mkdir } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import type { S3Options } from "../../../src/config/blobs.ts";
 import { testRequirement } from "../../../src/config/environment.ts";
-import { type TemporaryFolder, temporaryFolder } from "../../store/temporary.ts";
+import { freePort, type TemporaryFolder, temporaryFolder } from "../../store/temporary.ts";
 
 const REASON =
   "versitygw is not installed (go install github.com/versity/versitygw/cmd/versitygw@v1.8.0); .ci/run installs it";
@@ -105,14 +104,4 @@ export class S3Server implements AsyncDisposable {
     await this.down();
     await this.dir[Symbol.asyncDispose]();
   }
-}
-
-async function freePort(): Promise<number> {
-  const { promise, resolve } = Promise.withResolvers<number>();
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const address = server.address();
-    const port = typeof address === "object" && address ? address.port : 0;
-    server.close(() => resolve(port));
-  });
-  return await promise;
 }

@@ -1,7 +1,6 @@
 /** A write that is repeated after an answer that was lost does nothing more, and says what it said first (src/store/store.ts). */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { RunStore } from "../../../src/runs/store/runs.ts";
-import * as writes from "../../../src/runs/store/writes.ts";
+import { runs as domain, type RunStore } from "../../../src/runs/store/runs.ts";
 import { ENGINES, type EngineName, place, startServer, stopServer } from "../../store/engines.ts";
 import { AT } from "../../store/rows.ts";
 import {
@@ -68,6 +67,8 @@ const METERED = [
   { accountId, month: MONTH + 1, downloaded: 7, requests: 1 },
   { accountId, month: MONTH, downloaded: 5, requests: 2 },
 ];
+
+const { writes } = domain;
 
 /** The same operations, each write called twice, as by PostgreSQL when an answer is lost. */
 function twice(runs: RunStore, called: Set<string>): RunStore {

@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { runsListed } from "../../../src/runs/store/reads.ts";
-import * as writes from "../../../src/runs/store/writes.ts";
+import { runs } from "../../../src/runs/store/runs.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
 import { onSqlite } from "../../../src/store/sqlite/statements.ts";
@@ -11,6 +11,7 @@ import { AT } from "../../store/rows.ts";
 import { commit, joined, joining, KEY, listed, newFile, newPart, newUpload } from "./rows.ts";
 
 const { accountId } = KEY;
+const { writes } = runs;
 
 interface Asked {
   readonly statement: Statement;

@@ -13,7 +13,7 @@ async function ready(at: Stage): Promise<{ status: number; missing?: string[] }>
 /** Counts the writes, and answers them with what `outcome` says. */
 function counted(at: Stage, outcome: () => Promise<"kept" | StoreDown>): () => number {
   let writes = 0;
-  at.store.probe.wrote = () => {
+  at.store.base.probe = () => {
     writes += 1;
     return outcome();
   };

@@ -2,10 +2,12 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import postgres from "postgres";
-import { accountAdd } from "../../../src/account/store/accounts-writes.ts";
+import { accountAdd } from "../../../src/account/store/accounts-accounts.ts";
+import { hold } from "../../../src/charge/store/charges.ts";
 import * as hot from "../../../src/charge/store/hot.ts";
-import { hold, holdsExpire, usageForget } from "../../../src/charge/store/writes.ts";
-import { chunksForget, settleChunk } from "../../../src/robot/store/writes.ts";
+import { holdsExpire, usageForget } from "../../../src/charge/store/retention.ts";
+import { chunksForget } from "../../../src/robot/store/retention.ts";
+import { settleChunk } from "../../../src/robot/store/robot.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { Problem } from "../../../src/std/problem.ts";

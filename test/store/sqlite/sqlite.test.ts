@@ -6,8 +6,6 @@ import { testRequirement } from "../../../src/config/environment.ts";
 import { DOMAINS, type Store } from "../../../src/service/domains.ts";
 import { openStore } from "../../../src/service/store.ts";
 import { Problem } from "../../../src/std/problem.ts";
-import { BASE } from "../../../src/store/base/schema.ts";
-import { partsFor } from "../../../src/store/migration.ts";
 import { lookAtDatabase } from "../../../src/store/sqlite/store.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { funded } from "../../account/fake-store.ts";
@@ -197,24 +195,10 @@ test("a folder written by a newer version is refused", async () => {
   await using dir = await temporaryFolder();
   await (await opened(dir.path)).close();
   const db = new Database(join(dir.path, "tendon.sqlite"));
-  db.run("PRAGMA user_version = 999");
+  db.run("UPDATE tendon_versions SET version = 999");
   db.close();
   expect(await opening(dir.path)).toMatchObject({ exit: 1, message: expect.stringContaining("newer") });
   expect(lookAtDatabase(DOMAINS, dir.path)).toMatchObject({ message: expect.stringContaining("newer") });
-});
-
-test("a folder of an older version is brought up to date with what is in it", async () => {
-  await using dir = await temporaryFolder();
-  const db = new Database(join(dir.path, "tendon.sqlite"));
-  for (const migration of BASE.slice(0, 2)) {
-    for (const part of partsFor(migration, "sqlite", String)) db.run(String(part));
-  }
-  db.run("PRAGMA user_version = 2");
-  db.run("INSERT INTO accounts (id, email, created_at) VALUES ('old', 'old@example.org', 5)");
-  db.close();
-  const store = await opened(dir.path);
-  expect(await store.accounts.accountById("old")).toMatchObject({ email: "old@example.org", credits: 0n });
-  await store.close();
 });
 
 test("a file that is no database is a problem, not a crash", async () => {

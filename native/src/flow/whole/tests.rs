@@ -1,11 +1,11 @@
-//! Times of every type and shape, as a step and as the graph of all steps are told them.
+//! Times of every type, as a step and as the graph of all steps are told them.
 
 use super::*;
+use crate::bundle::onnx::wire::{Field, Fields, Value as Wire};
+use crate::bundle::onnx::{graph_with, node};
 use crate::flow::inputs::Inputs;
 use crate::flow::ports_tests;
 use crate::flow::roles::Owner;
-use crate::onnx::wire::{Field, Fields, Value as Wire};
-use crate::onnx::{graph_with, node};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -75,58 +75,41 @@ fn constants(model: &[u8]) -> HashMap<String, (u64, Vec<u64>, Vec<u8>)> {
 
 #[test]
 fn the_graph_of_all_steps_has_the_times_to_the_bit_that_each_step_is_told() {
-    let types = [("f32", None, 1), ("f32", Some(1000), 1), ("i32", Some(100), 6), ("i64", Some(1000), 7)];
-    let shapes = [
-        (json!([]), 2, "t##", vec![]),
-        (json!([1]), 2, "t##", vec![1]),
-        (json!(["batch"]), 1, "t##", vec![1]),
-        (json!(["batch"]), 2, "##t##", vec![1]),
-    ];
+    let types = [("f32", None, 1), ("f32", Some(1000), 1), ("i64", Some(1000), 7)];
     for (dtype, buckets, kind) in types {
-        for (shape, batch, name, dims) in &shapes {
-            let manifest = manifest(*batch, &[time("t", dtype, shape.clone(), buckets)]);
-            let model = whole(&manifest, "times").expect("one graph");
-            let found = constants(&model);
-            let port = &manifest.graphs.denoise.inputs[1];
-            let mut tensors = [Tensor::new(port, manifest.extent(*batch, 6)).expect("memory")];
-            let inputs = Inputs::new(&manifest, *batch, &[(Owner::Denoise, port)], &mut tensors).expect("inputs");
-            let mut told = Vec::new();
-            for step in 0..manifest.flow.steps {
-                inputs.time(&mut tensors, manifest.flow.time(step), manifest.flow.time(manifest.flow.steps));
-                for value in tensors[0].bytes().chunks(port.dtype.bytes()) {
-                    let (own, own_dims, raw) = &found[&format!("{name}{step}")];
-                    assert_eq!((*own, own_dims, &raw[..]), (kind, dims, value), "{dtype} {shape} step {step}");
-                    told.push(value.to_vec());
-                }
-            }
-            told.dedup();
-            // Else nothing would be told apart here.
-            assert_eq!(told.len(), 7);
+        let manifest = manifest(2, &[time("t", dtype, json!([1]), buckets)]);
+        let model = whole(&manifest, "times").expect("one graph");
+        let found = constants(&model);
+        let port = &manifest.graphs.denoise.inputs[1];
+        let mut tensors = [Tensor::new(port, manifest.extent(2, 6)).expect("memory")];
+        let inputs = Inputs::new(&manifest, 2, &[(Owner::Denoise, port)], &mut tensors).expect("inputs");
+        let mut told = Vec::new();
+        for step in 0..manifest.flow.steps {
+            inputs.time(&mut tensors, manifest.flow.time(step), manifest.flow.time(manifest.flow.steps));
+            let value = tensors[0].bytes().to_vec();
+            let (own, dims, raw) = &found[&format!("t##{step}")];
+            assert_eq!((*own, &dims[..], raw), (kind, &[1][..], &value), "{dtype} step {step}");
+            told.push(value);
         }
+        told.dedup();
+        // Else nothing would be told apart here.
+        assert_eq!(told.len(), 7);
     }
 }
 
 #[test]
 fn a_step_may_be_told_its_time_in_several_inputs() {
-    let told = [time("t", "f32", json!([1]), None), time("bucket", "i64", json!(["batch"]), Some(50))];
+    let told = [time("t", "f32", json!([1]), None), time("bucket", "i64", json!([1]), Some(50))];
     let model = whole(&manifest(2, &told), "several").expect("one graph");
     let found = constants(&model);
-    assert!(found.contains_key("t##6") && found.contains_key("##bucket##6"));
+    assert!(found.contains_key("t##6") && found.contains_key("bucket##6"));
 }
 
 #[test]
 fn a_step_that_is_told_of_rows_which_the_chunk_continues_cannot_be_put_into_one_graph() {
-    let one = time("t", "f32", json!([1]), None);
-    let rows = |role: &str, dtype: &str, shape: Value| json!({ "name": "rows", "role": role, "from": null, "dtype": dtype, "shape": shape });
-    let cases = [
-        vec![time("t", "f32", json!(["batch", 3]), None)],
-        vec![one.clone(), rows("action_prefix_mask", "bool", json!(["batch", 3]))],
-        vec![one, rows("action_prefix_length", "i32", json!(["batch"]))],
-    ];
-    for told in cases {
-        let refused = whole(&manifest(2, &told), "refused").expect_err("a refusal");
-        assert_eq!(refused, "it is told more of a step than a time that all rows have");
-    }
+    let refused =
+        whole(&manifest(2, &[time("t", "f32", json!(["batch", 3]), None)]), "refused").expect_err("a refusal");
+    assert_eq!(refused, "it is told more of a step than a time that all rows have");
     let refused = whole(&manifest(2, &[time("t", "f16", json!([1]), None)]), "half").expect_err("a refusal");
     assert_eq!(refused, "t is no time: it is F16");
 }

@@ -1,0 +1,36 @@
+/** Further accounts of a measured service, made in its store. */
+import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
+import { monthOf } from "../src/std/calendar.ts";
+import { systemClock } from "../src/std/clock.ts";
+import { makeId } from "../src/std/ids.ts";
+import { Problem } from "../src/std/problem.ts";
+import type { Measured } from "./ledger.ts";
+
+/** Nano-dollars. A chunk costs nothing here, but an account without credit may not ask for one. */
+const CREDIT = 1_000_000_000n;
+
+/** The key of a new account. `isSpent`: its credit is gone once the key is made. */
+export async function addAccount(
+  beside: Measured["beside"],
+  name: string,
+  { isSpent = false } = {},
+): Promise<string | Problem> {
+  const store = await beside();
+  if (store instanceof Problem) return store;
+  try {
+    const [id, key] = [makeId("acct_", systemClock), makeKey()];
+    const createdAt = Math.floor(systemClock.unixMs() / 1000);
+    const account = { id, email: `${name}@localhost`, createdAt, credit: CREDIT, paymentMethod: false, verified: true };
+    const added = await store.accounts.accountAdd({ ...account, spendLimit: undefined, password: undefined });
+    if (added !== "added") return new Problem(`the account of ${name} was not added: ${JSON.stringify(added)}`);
+    const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name, createdAt };
+    const kept = await store.accounts.keyAdd(record);
+    if (kept !== "added") return new Problem(`the key of ${name} was not added: ${JSON.stringify(kept)}`);
+    if (!isSpent) return key;
+    const transfer = { accountId: id, transferId: `${id} spent`, amount: -CREDIT, at: createdAt };
+    const gone = await store.charges.credit({ ...transfer, month: monthOf(createdAt) });
+    return gone === "credited" ? key : new Problem(`the credit of ${name} was not spent: ${JSON.stringify(gone)}`);
+  } finally {
+    await store.close();
+  }
+}

@@ -1,0 +1,194 @@
+//! The prompt: turns instruction and state into the fixed row of tokens that the prefill graph reads.
+
+mod template;
+
+use self::template::{Frame, Numbers, StateColumn, tokens_of};
+use crate::bundle::manifest::{ColumnStats, Manifest, PromptPart};
+use crate::core::sync::lock;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tokenizers::Tokenizer;
+
+/// Size of the cache of tokenised instructions, so that a repeated instruction allocates nothing. A full cache is emptied.
+const CACHE_ENTRIES_MAX: usize = 1024;
+/// Bytes of an instruction before its white space is reduced.
+const RAW_BYTES_MAX: usize = 64 << 10;
+
+/// A part of the prompt, ready to be written.
+enum Part {
+    Token(u32),
+    /// The instruction's tokens, and those of the text around it.
+    Instruction,
+    StateTokens {
+        base: u32,
+        bins: u32,
+    },
+    StateText(Numbers),
+}
+
+pub struct Prompt {
+    tokenizer: Tokenizer,
+    parts: Vec<Part>,
+    frame: Frame,
+    pad_id: u32,
+    /// Tokens left for the instruction, whatever the state.
+    text_tokens_max: usize,
+    /// No text of more bytes can fit.
+    text_bytes_max: usize,
+    columns: Vec<StateColumn>,
+    /// The tokens of no instruction, for the unconditional branch.
+    empty: Arc<[u32]>,
+    cache: Mutex<HashMap<Box<str>, Arc<[u32]>>>,
+}
+
+impl Prompt {
+    /// Reads the tokenizer; the error is a sentence.
+    pub fn load(manifest: &mut Manifest, stats: &ColumnStats, tokenizer: &Path) -> Result<Prompt, String> {
+        let mut tokenizer =
+            Tokenizer::from_file(tokenizer).map_err(|error| format!("the tokenizer cannot be read: {error}"))?;
+        // The text of a special token in an instruction must not become that token.
+        tokenizer.set_encode_special_tokens(true);
+        // Switched off whatever the file says: an instruction that does not fit is refused, not truncated, and `write` pads.
+        tokenizer.with_truncation(None).map_err(|error| format!("the tokenizer keeps its truncation: {error}"))?;
+        tokenizer.with_padding(None);
+        let state = &manifest.state;
+        let columns = (state.columns.iter().enumerate())
+            .map(|(index, column)| {
+                let scale = stats.state(column.normalisation, index);
+                scale.map(StateColumn).map_err(|error| format!("state column {}: {error}", column.name))
+            })
+            .collect::<Result<Vec<_>, String>>()?;
+        let mut frame = Frame { before: String::new(), after: String::new(), underscores: false };
+        let mut parts = Vec::new();
+        for part in std::mem::take(&mut manifest.prompt.parts) {
+            match part {
+                PromptPart::Token { id } => parts.push(Part::Token(id)),
+                PromptPart::Instruction => parts.push(Part::Instruction),
+                PromptPart::StateTokens { base, bins } => parts.push(Part::StateTokens { base, bins }),
+                PromptPart::Template { text, bins } => {
+                    let (before, rest) = text.split_once("{instruction}").ok_or("the template has no {instruction}")?;
+                    let (after, tail) =
+                        rest.split_once(" {state}").ok_or("the template has no {state} after a space")?;
+                    frame = Frame { before: before.into(), after: after.into(), underscores: true };
+                    let numbers = Numbers::new(&tokenizer, bins, tail)?;
+                    numbers.check(&tokenizer, &frame, tail)?;
+                    parts.extend([Part::Instruction, Part::StateText(numbers)]);
+                }
+            }
+        }
+        let fixed: usize = parts.iter().map(|part| part.most(columns.len())).sum();
+        let tokens_max = manifest.prompt.tokens_max;
+        let text_tokens_max = tokens_max.checked_sub(fixed).ok_or("the prompt has no room for its fixed tokens")?;
+        let longest = tokenizer.get_vocab(true).keys().map(String::len).max().unwrap_or(1);
+        let mut prompt = Prompt {
+            tokenizer,
+            parts,
+            frame,
+            pad_id: manifest.prompt.pad_id,
+            text_tokens_max,
+            text_bytes_max: text_tokens_max * longest,
+            columns,
+            empty: Arc::new([]),
+            cache: Mutex::new(HashMap::with_capacity(CACHE_ENTRIES_MAX)),
+        };
+        prompt.empty = prompt.instruction("").ok_or("the prompt has no room for its fixed text")?;
+        Ok(prompt)
+    }
+
+    /// A longer instruction, in UTF-8, is refused unread.
+    pub fn raw_bytes_max(&self) -> usize {
+        RAW_BYTES_MAX.max(2 * self.text_bytes_max)
+    }
+
+    /// The instruction's tokens with those of the text around it, or None when they do not fit. Trims it and takes each run
+    /// of white space as one space.
+    pub fn instruction(&self, text: &str) -> Option<Arc<[u32]>> {
+        if text.len() > self.raw_bytes_max() {
+            // Also if most of it is white space: bounds the work below.
+            return None;
+        }
+        if let Some(tokens) = lock(&self.cache).get(text) {
+            return Some(tokens.clone());
+        }
+        let plain = self.frame.around(text);
+        if plain.len() > self.text_bytes_max {
+            return None;
+        }
+        let tokens = tokens_of(&self.tokenizer, &plain)?;
+        if tokens.len() > self.text_tokens_max {
+            return None;
+        }
+        let tokens: Arc<[u32]> = tokens.into();
+        let mut cache = lock(&self.cache);
+        if cache.len() == CACHE_ENTRIES_MAX {
+            cache.clear();
+        }
+        cache.insert(text.into(), tokens.clone());
+        Some(tokens)
+    }
+
+    pub fn empty(&self) -> &[u32] {
+        &self.empty
+    }
+
+    /// Tokens of a whole prompt with an instruction of `text` tokens, padding not counted. Without a state: the most that one
+    /// can take.
+    pub fn len(&self, text: usize, state: Option<&[f32]>) -> usize {
+        let parts = self.parts.iter().map(|part| match (part, state) {
+            (Part::StateText(numbers), Some(state)) => numbers.of(&self.columns, state).map(<[u32]>::len).sum(),
+            _ => part.most(self.columns.len()),
+        });
+        text + parts.sum::<usize>()
+    }
+
+    /// Writes one row: `tokens` i64 and `mask` (1 where a token stands), both `tokens_max` long. Returns how many tokens stand there.
+    pub fn write(&self, instruction: &[u32], state: &[f32], tokens: &mut [i64], mask: &mut [u8]) -> usize {
+        let mut at = 0;
+        let mut put = |id: u32| {
+            tokens[at] = i64::from(id);
+            at += 1;
+        };
+        for part in &self.parts {
+            match part {
+                Part::Token(id) => put(*id),
+                Part::Instruction => instruction.iter().for_each(|&id| put(id)),
+                Part::StateTokens { base, bins } => {
+                    for (column, &value) in self.columns.iter().zip(state) {
+                        put(base + column.bin(value, *bins));
+                    }
+                }
+                Part::StateText(numbers) => {
+                    numbers.of(&self.columns, state).flatten().for_each(|&id| put(id));
+                }
+            }
+        }
+        tokens[at..].fill(i64::from(self.pad_id));
+        mask[..at].fill(1);
+        mask[at..].fill(0);
+        at
+    }
+
+    /// Writes the normalised state, then zeros.
+    pub fn write_state(&self, state: &[f32], to: &mut [f32]) {
+        to.fill(0.0);
+        for ((column, &value), to) in self.columns.iter().zip(state).zip(to) {
+            *to = column.0.model(value) as f32;
+        }
+    }
+}
+
+impl Part {
+    /// Tokens beside the instruction's, at most.
+    fn most(&self, columns: usize) -> usize {
+        match self {
+            Part::Token(_) => 1,
+            Part::Instruction => 0,
+            Part::StateTokens { .. } => columns,
+            Part::StateText(numbers) => {
+                let most = |table: &[Vec<u32>]| table.iter().map(Vec::len).max().unwrap_or(0);
+                columns.saturating_sub(1) * most(&numbers.plain) + most(&numbers.last)
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What goes wrong on purpose, for drills and tests, and how the failure of a device is told from that of an inference or of a bundle.
+
+use crate::core::status::Status;
+
+/// What goes wrong with an inference.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None = 0,
+    /// Its replica hangs until the process ends.
+    Hang = 1,
+    /// Its replica hangs until others have ended the inference, then goes on.
+    Late = 2,
+    /// The thread of its replica ends.
+    Die = 3,
+    /// Its device fails.
+    Device = 4,
+    /// Native code panics.
+    Panic = 5,
+    /// A frame of the inference cannot be read.
+    Feed = 6,
+    /// Its device has no memory left for it.
+    Memory = 7,
+}
+
+impl Fault {
+    /// Names for the generated file.
+    pub const NAMES: &[(&str, Fault)] = &[
+        ("none", Fault::None),
+        ("hang", Fault::Hang),
+        ("late", Fault::Late),
+        ("die", Fault::Die),
+        ("device", Fault::Device),
+        ("panic", Fault::Panic),
+        ("feed", Fault::Feed),
+        ("memory", Fault::Memory),
+    ];
+
+    /// From its number in a request.
+    pub fn from_wire(number: u32) -> Option<Fault> {
+        Fault::NAMES.iter().map(|&(_, fault)| fault).find(|&fault| fault as u32 == number)
+    }
+}
+
+/// The text of a device that is lost, in the words of ONNX Runtime's CUDA provider.
+pub const DEVICE_LOST: &str = "CUDA failure 700: an illegal memory access was encountered ; GPU=0";
+
+/// The text of a device without memory, in the same words.
+pub const DEVICE_FULL: &str = "CUDA failure 2: out of memory ; GPU=0";
+
+/// Errors of CUDA after which every later call of the process fails as well (cudaError_t): ECC, NVLink, illegal address, launch
+/// time-out, destroyed context, device assert, hardware stack, illegal instruction, misaligned address, address space, program
+/// counter, launch failure, unknown.
+pub const CUDA_STICKY: &[u32] = &[214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999];
+
+/// Words of an error that mean the same where there is no number.
+const LOST: &[&str] = &["device lost", "device is lost", "devicelost", "device removed"];
+
+/// Whether an error of the runtime says that its device has failed, and not this inference alone.
+pub fn is_device_failure(text: &str) -> bool {
+    let number = |rest: &str| rest.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok();
+    let lower = text.to_ascii_lowercase();
+    let sticky = ["cuda failure", "cuda error"]
+        .iter()
+        .flat_map(|word| lower.split(word).skip(1))
+        .filter_map(number)
+        .any(|number| CUDA_STICKY.contains(&number));
+    sticky || LOST.iter().any(|word| lower.contains(word))
+}
+
+/// Words of an error that says that there is no memory: of CUDA, of ONNX Runtime's arenas, cuBLAS and cuDNN, TensorRT, WebGPU, the
+/// C++ library, and of our own blocks (`core/memory.rs`, `ort/device_memory.rs`).
+const NO_MEMORY: &[&str] = &[
+    "out of memory",
+    "out_of_memory",
+    "outofmemory",
+    "failed to allocate memory",
+    "smaller than requested bytes",
+    "_status_alloc_failed",
+    "memory allocation error",
+    "bad_alloc",
+    "bytes of memory: cannot allocate",
+    "bytes of the device's memory",
+    "the device has no room for",
+];
+
+/// Words of ONNX Runtime about a graph that no device can run.
+const NO_GRAPH: &[&str] =
+    &["load model from", "protobuf parsing failed", "invalid model", "not a registered function/op"];
+
+/// What an error of the runtime says about the future: of the device before that of the inference, since a device that is lost also has no
+/// memory to give. `otherwise`: of any other error.
+pub fn status_of(text: &str, otherwise: Status) -> Status {
+    let lower = text.to_ascii_lowercase();
+    let says = |list: &[&str]| list.iter().any(|word| lower.contains(word));
+    if is_device_failure(text) {
+        Status::DeviceLost
+    } else if says(NO_MEMORY) {
+        Status::OutOfMemory
+    } else if says(NO_GRAPH) {
+        Status::BadBundle
+    } else {
+        otherwise
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_device_is_told_from_a_failed_run() {
+        for lost in [
+            DEVICE_LOST,
+            "CUDA failure 719: unspecified launch failure ; GPU=0",
+            "Non-zero status code ... CUDA error 710: device-side assert triggered",
+            "WebGPU device lost (2): reset",
+        ] {
+            assert!(is_device_failure(lost), "{lost}");
+        }
+        for run in [
+            DEVICE_FULL,
+            "Non-zero status code returned while running Gather node: indices element out of data bounds, idx=700",
+            "the memory slot is gone",
+        ] {
+            assert!(!is_device_failure(run), "{run}");
+        }
+    }
+
+    #[test]
+    fn what_an_error_says_about_the_future_is_told_from_its_words() {
+        for (status, text) in [
+            (Status::DeviceLost, DEVICE_LOST),
+            (
+                Status::OutOfMemory,
+                "CUDA failure 2: out of memory ; GPU=0 ; hostname=robot ; expr=cudaMalloc((void**)&p, size);",
+            ),
+            (
+                Status::OutOfMemory,
+                "BFCArena::AllocateRawInternal Available memory of 1048576 is smaller than requested bytes of 8388608",
+            ),
+            (Status::OutOfMemory, "Failed to allocate memory for requested buffer of size 4096"),
+            (Status::OutOfMemory, "CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0"),
+            (Status::OutOfMemory, "std::bad_alloc"),
+            (Status::OutOfMemory, "the device has no room for 4096 bytes more"),
+            (Status::OutOfMemory, "no 4096 bytes of the device's memory: it refuses"),
+            (Status::OutOfMemory, "no 4096 bytes of memory: Cannot allocate memory (os error 12)"),
+            (Status::BadBundle, "Load model from /b/denoise.onnx failed:Protobuf parsing failed."),
+            (Status::Load, "OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library"),
+        ] {
+            assert_eq!(status_of(text, Status::Load), status, "{text}");
+        }
+    }
+}

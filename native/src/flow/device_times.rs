@@ -1,0 +1,60 @@
+//! A network on a card: its tensors registered with the driver, its runs timed by the device.
+
+use super::Network;
+use crate::episode::Entry;
+use crate::ort::driver_device::DriverUse;
+use crate::ort::graph::Graph;
+use crate::ort::terminator::Terminator;
+
+/// What the device was at for one chunk, milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceTimes {
+    /// The run of prefill or extend.
+    pub prefill_ms: f32,
+    pub denoise_ms: f32,
+}
+
+impl Network {
+    /// Lets the driver copy from and to its tensors, and arranges its runs in the stream of its card. `options`: those of its runs.
+    pub(super) fn attach(&mut self, options: &Terminator) -> Result<(), String> {
+        let mut driver_device = std::mem::take(&mut self.driver_device);
+        self.tensors.iter_mut().for_each(|tensor| driver_device.register(tensor));
+        if let (Some(device_flow), Some(stream)) = (&mut self.device_flow, driver_device.stream().cloned()) {
+            device_flow.register(&mut driver_device);
+            options.leave_running()?;
+            self.mirrors.copy_in(stream);
+            [Some(&mut self.prefill), self.extend.as_mut(), Some(&mut self.denoise)]
+                .into_iter()
+                .flatten()
+                .for_each(Graph::follow);
+        }
+        let steps = if self.whole { 1 } else { self.flow.steps as usize };
+        let graphs = [(Some(&mut self.prefill), 1), (self.extend.as_mut(), 1), (Some(&mut self.denoise), steps)];
+        for (graph, runs) in graphs {
+            if let Some(graph) = graph {
+                graph.time(driver_device.laps(runs));
+            }
+        }
+        self.driver_device = driver_device;
+        Ok(())
+    }
+
+    /// Makes this thread the one that runs it; once, before its first run.
+    pub fn enter(&self) {
+        self.driver_device.enter();
+    }
+
+    pub fn driver_use(&self) -> Option<&DriverUse> {
+        self.driver_device.usage()
+    }
+
+    /// What the device was at since `read`; None where it does not time its runs, or one of them.
+    pub fn device_times(&mut self, entry: Entry) -> Option<DeviceTimes> {
+        let reader = match (&mut self.extend, entry) {
+            (Some(extend), Entry::Later) => extend,
+            _ => &mut self.prefill,
+        };
+        let (prefill_ms, denoise_ms) = (reader.device_ms()?, self.denoise.device_ms()?);
+        Some(DeviceTimes { prefill_ms, denoise_ms })
+    }
+}

@@ -1,0 +1,41 @@
+//! How a network runs its flow, and what one observation copies for it.
+
+use super::Network;
+use super::device_flow::DeviceFlow;
+use crate::ort::graph::Copies;
+use crate::ort::mirrors::Changed;
+use crate::ort::tensor::Tensor;
+
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowMode {
+    /// One by one, by the host.
+    #[default]
+    Steps,
+    Whole,
+    /// As one graph, whose kernels the device keeps and launches as one.
+    Captured,
+}
+
+impl Network {
+    pub fn mode(&self) -> FlowMode {
+        match (self.whole, self.denoise.is_captured()) {
+            (false, _) => FlowMode::Steps,
+            (true, false) => FlowMode::Whole,
+            (true, true) => FlowMode::Captured,
+        }
+    }
+
+    /// Bytes of its tensors in the device's memory, and what one observation alone copies between the host and the device.
+    pub fn traffic(&mut self) -> (usize, Copies) {
+        let mut copies = Copies::default();
+        self.mirrors.renew();
+        copies += self.extend.as_ref().unwrap_or(&self.prefill).copies(0, Changed::All, &mut self.mirrors);
+        for step in 0..if self.whole { 1 } else { self.flow.steps } {
+            copies += self.denoise.copies(0, Changed::of(step), &mut self.mirrors);
+        }
+        let (sent, returned, kept) = self.device_flow.as_ref().map_or((0, 0, 0), DeviceFlow::bytes);
+        copies += Copies { to_device: sent, from_device: returned };
+        (kept + self.tensors.iter().map(Tensor::device_bytes).sum::<usize>() + self.mirrors.bytes(), copies)
+    }
+}

@@ -1,0 +1,152 @@
+//! The context of a device, which this process shares with ONNX Runtime, for any of its threads; and host memory that the driver knows.
+
+use super::CudaError;
+use super::calls::{Calls, Code, Handle};
+use crate::core::memory::{Block, Plain, Registration};
+use std::ffi::{c_int, c_void};
+use std::path::Path;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// What the driver copies from and to is page-locked for every context.
+const PORTABLE: u32 = 1;
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`.
+const RELAXED: c_int = 2;
+
+/// Lets this thread do, from now on, what is refused while any thread of the process captures a graph, and would end the capture: ONNX
+/// Runtime captures so that all threads are meant. It needs no context, and makes none.
+pub fn relax_thread(path: &Path) -> Result<(), CudaError> {
+    let calls = Calls::open(path)?;
+    let mut mode = RELAXED;
+    // SAFETY: the order that the driver asks for; 0 is the only flag of cuInit, and the mode is exchanged with that of this thread.
+    unsafe {
+        calls.check("cuInit", (calls.init)(0))?;
+        calls.check("cuThreadExchangeStreamCaptureMode", (calls.capture_mode)(&mut mode))
+    }
+}
+
+/// The primary context of a device.
+pub struct Context {
+    calls: Calls,
+    device: c_int,
+    handle: Handle,
+}
+
+// SAFETY: the driver may be called from any thread, and what is here does not change.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// Of device `index` of the driver at `path` (`libcuda.so.1` is the system's). No thread has it by that.
+    pub fn open(path: &Path, index: i32) -> Result<Arc<Context>, CudaError> {
+        let calls = Calls::open(path)?;
+        let absent = |code: Code| if Calls::is_no_device(code) { Err(CudaError::NoDevice(index)) } else { Ok(code) };
+        // SAFETY: the order that the driver asks for, with out pointers for one value each. 0 is the only flag of cuInit.
+        unsafe {
+            calls.check("cuInit", absent((calls.init)(0))?)?;
+            let (mut device, mut handle) = (0, null_mut());
+            calls.check("cuDeviceGet", absent((calls.device_get)(&mut device, index))?)?;
+            calls.check("cuDevicePrimaryCtxRetain", (calls.context_retain)(&mut handle, device))?;
+            Ok(Arc::new(Context { calls, device, handle }))
+        }
+    }
+
+    /// Gives it to this thread, until the thread ends or is given another: once for a thread, not for each call.
+    pub fn enter(&self) -> Result<(), CudaError> {
+        // SAFETY: a live context.
+        self.calls.check("cuCtxSetCurrent", unsafe { (self.calls.context_set)(self.handle) })
+    }
+
+    /// Does something on a thread that may have any context, and leaves it as it was. For what is done at load and at the end.
+    pub(crate) fn within<T>(&self, work: impl FnOnce(&Calls) -> Result<T, CudaError>) -> Result<T, CudaError> {
+        // SAFETY: a live context, popped below.
+        self.calls.check("cuCtxPushCurrent", unsafe { (self.calls.context_push)(self.handle) })?;
+        let done = self.apart(work);
+        let mut popped = null_mut();
+        // SAFETY: an out pointer; the context was pushed above.
+        let code = unsafe { (self.calls.context_pop)(&mut popped) };
+        done.and_then(|done| self.calls.check("cuCtxPopCurrent", code).map(|()| done))
+    }
+
+    /// Does something for which the thread has to be relaxed (`relax_thread`), and leaves its mode as it was.
+    pub(super) fn apart<T>(&self, work: impl FnOnce(&Calls) -> Result<T, CudaError>) -> Result<T, CudaError> {
+        let mut mode = RELAXED;
+        // SAFETY: a value that the call exchanges with that of this thread; put back below.
+        self.calls.check("cuThreadExchangeStreamCaptureMode", unsafe { (self.calls.capture_mode)(&mut mode) })?;
+        let done = work(&self.calls);
+        // SAFETY: as above.
+        let code = unsafe { (self.calls.capture_mode)(&mut mode) };
+        done.and_then(|done| self.calls.check("cuThreadExchangeStreamCaptureMode", code).map(|()| done))
+    }
+
+    /// Bytes of the device's memory: free, and in all.
+    pub fn memory(&self) -> Result<(u64, u64), CudaError> {
+        let (mut free, mut total) = (0, 0);
+        self.within(|calls| {
+            // SAFETY: out pointers.
+            calls.check("cuMemGetInfo", unsafe { (calls.memory_info)(&mut free, &mut total) })
+        })?;
+        Ok((free as u64, total as u64))
+    }
+
+    /// The driver's calls, for a thread that has entered.
+    pub(super) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// Page-locks memory of the host for the driver, so that it copies from and to it by itself, without a buffer of its own between.
+    /// All its pages are in memory from here on.
+    ///
+    /// # Safety
+    /// `bytes` from `start` on are whole pages, none of them registered, and stay mapped to the same memory until what is returned is
+    /// dropped.
+    pub unsafe fn register(self: &Arc<Self>, start: *mut c_void, bytes: usize) -> Result<Registered, CudaError> {
+        self.within(|calls| {
+            // SAFETY: the caller's.
+            calls.check("cuMemHostRegister", unsafe { (calls.host_register)(start, bytes, PORTABLE) })
+        })
+        .map_err(|error| if let CudaError::OutOfMemory(_) = error { CudaError::Unlockable(bytes) } else { error })?;
+        Ok(Registered { context: self.clone(), start })
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: retained by `open`; what was made in it keeps it. A failure here has no one to tell.
+        unsafe { (self.calls.context_release)(self.device) };
+    }
+}
+
+impl Context {
+    /// Registers a block: the driver copies from and to it without a buffer between.
+    pub fn register_block<T: Plain>(self: &Arc<Self>, block: &mut Block<T>) -> Result<(), CudaError> {
+        block.register(|start, bytes| {
+            // SAFETY: whole pages, which stay mapped until the block has dropped the registration.
+            unsafe { self.register(start, bytes) }.map(|registered| Box::new(registered) as Box<dyn Registration>)
+        })
+    }
+}
+
+/// Host memory that the driver knows, until this is dropped.
+pub struct Registered {
+    context: Arc<Context>,
+    start: *mut c_void,
+}
+
+// SAFETY: the address is given back to the driver and not followed.
+unsafe impl Send for Registered {}
+// SAFETY: as above.
+unsafe impl Sync for Registered {}
+
+impl Registration for Registered {}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        // A device that is lost refuses this too, and nobody is to be told then.
+        let _ = self.context.within(|calls| {
+            // SAFETY: registered once, by `register`, and mapped still.
+            calls.check("cuMemHostUnregister", unsafe { (calls.host_unregister)(self.start) })
+        });
+    }
+}

@@ -1,0 +1,194 @@
+//! A stream of our own, and the times of work on it by the device's clock.
+
+use super::calls::Handle;
+use super::context::Context;
+use super::{Address, CudaError};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// The work of a stream does not wait for that of the default stream: as ONNX Runtime makes its own.
+const NON_BLOCKING: u32 = 1;
+
+/// An order of work on a device.
+pub struct Stream {
+    context: Arc<Context>,
+    handle: Handle,
+}
+
+// SAFETY: the driver takes a stream from any thread, and what is here does not change.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    pub fn new(context: &Arc<Context>) -> Result<Arc<Stream>, CudaError> {
+        let mut handle = null_mut();
+        context.within(|calls| {
+            // SAFETY: an out pointer.
+            calls.check("cuStreamCreate", unsafe { (calls.stream_create)(&mut handle, NON_BLOCKING) })
+        })?;
+        Ok(Arc::new(Stream { context: context.clone(), handle }))
+    }
+
+    /// As ONNX Runtime's options take it. It must not be used behind the stream's end: whoever takes it keeps the stream.
+    pub fn address(&self) -> usize {
+        self.handle as usize
+    }
+
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn handle(&self) -> Handle {
+        self.handle
+    }
+
+    /// Puts a copy of host memory to the device into the stream. The host's memory is read when the stream comes to it if the driver knows
+    /// it (`Context::register`), else before this returns.
+    ///
+    /// # Safety
+    /// `bytes` at both places, which live, and at `from` do not change, until the stream is through with them.
+    pub unsafe fn copy_in(&self, to: Address, from: *const c_void, bytes: usize) -> Result<(), CudaError> {
+        let calls = self.context.calls();
+        // SAFETY: the caller's.
+        calls.check("cuMemcpyHtoDAsync", unsafe { (calls.copy_in)(to, from, bytes, self.handle) })
+    }
+
+    /// Puts a copy of the device's memory to the host into the stream.
+    ///
+    /// # Safety
+    /// `bytes` at both places, which live until the stream is through with them; nobody uses those at `to` meanwhile.
+    pub unsafe fn copy_out(&self, to: *mut c_void, from: Address, bytes: usize) -> Result<(), CudaError> {
+        let calls = self.context.calls();
+        // SAFETY: the caller's.
+        calls.check("cuMemcpyDtoHAsync", unsafe { (calls.copy_out)(to, from, bytes, self.handle) })
+    }
+
+    /// Puts a copy inside of the device's memory into the stream.
+    ///
+    /// # Safety
+    /// `bytes` at both places, which do not overlap and live until the stream is through with them.
+    pub unsafe fn copy(&self, to: Address, from: Address, bytes: usize) -> Result<(), CudaError> {
+        let calls = self.context.calls();
+        // SAFETY: the caller's.
+        calls.check("cuMemcpyDtoDAsync", unsafe { (calls.copy)(to, from, bytes, self.handle) })
+    }
+
+    /// Waits for all of its work, on a thread that has entered its context; an error of an earlier kernel comes out here.
+    pub fn wait(&self) -> Result<(), CudaError> {
+        let calls = self.context.calls();
+        // SAFETY: a live stream.
+        calls.check("cuStreamSynchronize", unsafe { (calls.stream_wait)(self.handle) })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // The driver waits for its work. A device that is lost refuses this too.
+        let _ = self.context.within(|calls| {
+            // SAFETY: made by `new`; whoever uses it keeps it.
+            calls.check("cuStreamDestroy", unsafe { (calls.stream_destroy)(self.handle) })
+        });
+    }
+}
+
+/// Times of a number of runs, each between two events of a stream: what the device was at from the first to the second. All events are
+/// made at once, and a run costs two calls of the driver.
+///
+/// The thread that uses it has entered the stream's context.
+pub struct Laps {
+    stream: Arc<Stream>,
+    events: Vec<[Handle; 2]>,
+    begun: usize,
+    ended: usize,
+    /// The driver refused an event, or there were more runs than events: no time is known until `clear`.
+    unknown: bool,
+}
+
+// SAFETY: the driver takes an event from any thread; `&mut self` keeps its users apart.
+unsafe impl Send for Laps {}
+
+impl Laps {
+    pub fn new(stream: &Arc<Stream>, runs: usize) -> Result<Laps, CudaError> {
+        let events = Vec::with_capacity(runs);
+        let mut laps = Laps { stream: stream.clone(), events, begun: 0, ended: 0, unknown: false };
+        stream.context.within(|calls| {
+            for _ in 0..runs {
+                let mut pair = [null_mut(); 2];
+                for event in &mut pair {
+                    // SAFETY: an out pointer. What is null of a pair that fails is not destroyed.
+                    let code = unsafe { (calls.event_create)(event, 0) };
+                    if code != 0 {
+                        laps.events.push(pair);
+                        return calls.check("cuEventCreate", code);
+                    }
+                }
+                laps.events.push(pair);
+            }
+            Ok(())
+        })?;
+        Ok(laps)
+    }
+
+    pub fn clear(&mut self) {
+        (self.begun, self.ended, self.unknown) = (0, 0, false);
+    }
+
+    /// A run begins behind all that the stream has so far.
+    pub fn begin(&mut self) {
+        self.unknown |= self.begun != self.ended;
+        if !self.unknown && self.record(self.begun, 0) {
+            self.begun += 1;
+        }
+    }
+
+    pub fn end(&mut self) {
+        if !self.unknown && self.ended < self.begun && self.record(self.ended, 1) {
+            self.ended += 1;
+        }
+    }
+
+    fn record(&mut self, run: usize, which: usize) -> bool {
+        // SAFETY: a live event and stream.
+        let recorded = self.events.get(run).is_some_and(|pair| unsafe {
+            (self.stream.context.calls().event_record)(pair[which], self.stream.handle) == 0
+        });
+        self.unknown |= !recorded;
+        recorded
+    }
+
+    /// Milliseconds of all runs since `clear`, which this does too; None where one is not known, or there was none. Waits for the end
+    /// of the last of them.
+    pub fn take_ms(&mut self) -> Option<f32> {
+        let whole = !self.unknown && self.begun == self.ended && self.ended > 0;
+        let runs = &self.events[..self.ended];
+        let total = runs.last().filter(|_| whole).and_then(|[_, last]| {
+            let told = self.stream.context.apart(|calls| {
+                // SAFETY: a live event, recorded.
+                calls.check("cuEventSynchronize", unsafe { (calls.event_wait)(*last) })?;
+                runs.iter().try_fold(0.0, |total, [begin, end]| {
+                    let mut ms = 0.0;
+                    // SAFETY: an out pointer and live events, both reached.
+                    let code = unsafe { (calls.event_elapsed)(&mut ms, *begin, *end) };
+                    calls.check("cuEventElapsedTime", code).map(|()| total + ms)
+                })
+            });
+            told.ok()
+        });
+        self.clear();
+        total
+    }
+}
+
+impl Drop for Laps {
+    fn drop(&mut self) {
+        let _ = self.stream.context.within(|calls| {
+            for &event in self.events.iter().flatten().filter(|event| !event.is_null()) {
+                // SAFETY: made by `new`, destroyed once, before the stream.
+                unsafe { (calls.event_destroy)(event) };
+            }
+            Ok(())
+        });
+    }
+}

@@ -1,0 +1,288 @@
+//! Frame slots: each decodes one JPEG to a normalised tensor in page-locked memory. `state.rs` has their states.
+
+mod decode;
+mod state;
+
+pub use decode::Worker;
+pub use state::Dropped;
+
+use crate::bundle::manifest::{Image, Manifest, Picture, Resize};
+use crate::core::layout::{FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX};
+use crate::core::memory::Block;
+use crate::core::status::{ErrorText, Status};
+use crate::core::sync::lock;
+use crate::core::ticket::{Kind, Ticket};
+use crate::image::resize::{Mode, Resizer};
+use state::State;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
+
+pub type Listener = state::Listener<Status>;
+
+pub struct FrameSpec {
+    width: usize,
+    height: usize,
+    mode: Mode,
+    picture: Picture,
+    /// Normalised value of each 8-bit value, per channel: (value / 255 − mean) / std.
+    normal: [[f32; 256]; 3],
+}
+
+impl FrameSpec {
+    pub fn of(manifest: &Manifest) -> FrameSpec {
+        FrameSpec::new(&manifest.image).taken_as(manifest.picture())
+    }
+
+    pub fn new(image: &Image) -> FrameSpec {
+        let mode = match image.resize {
+            Resize::Pad => Mode::Pad(image.place.unwrap_or_default()),
+            Resize::Stretch => Mode::Stretch,
+            Resize::Crop => Mode::Crop,
+        };
+        let table = |channel: usize| {
+            std::array::from_fn(|value| ((value as f64 / 255.0 - image.mean[channel]) / image.std[channel]) as f32)
+        };
+        let normal = [table(0), table(1), table(2)];
+        FrameSpec { width: image.width, height: image.height, mode, picture: Picture::Normalised, normal }
+    }
+
+    pub fn taken_as(self, picture: Picture) -> FrameSpec {
+        FrameSpec { picture, ..self }
+    }
+
+    pub fn values(&self) -> usize {
+        3 * self.width * self.height
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.values() * self.picture.dtype().bytes()
+    }
+
+    /// Pixels → the tensor, as the graphs take it: its first `bytes()`.
+    fn write(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut Block<u8>) {
+        let (target, plane) = ((self.width, self.height), self.width * self.height);
+        if self.picture == Picture::Normalised {
+            self.fill(resizer, rgb, source, &mut tensor.floats_mut()[..self.values()]);
+            return;
+        }
+        let tensor = &mut tensor[..self.bytes()];
+        if matches!(self.mode, Mode::Pad(_)) {
+            tensor.fill(0);
+        }
+        resizer.run(self.mode, rgb, source, target, |x, y, row| {
+            let (from, to) = (y * target.0 + x, y * target.0 + x + row.len() / 3);
+            if self.picture == Picture::Interleaved {
+                tensor[3 * from..3 * to].copy_from_slice(row);
+                return;
+            }
+            for (channel, values) in tensor.chunks_exact_mut(plane).enumerate() {
+                let pixels = row.iter().skip(channel).step_by(3);
+                values[from..to].iter_mut().zip(pixels).for_each(|(value, pixel)| *value = *pixel);
+            }
+        });
+    }
+
+    /// Pixels (`source` = width, height; with the resizer's slack) → resized, normalised `[3, height, width]`.
+    pub fn fill(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut [f32]) {
+        let target = (self.width, self.height);
+        let plane = target.0 * target.1;
+        if matches!(self.mode, Mode::Pad(_)) {
+            // Black bars; the image is written over its place.
+            for (channel, normal) in tensor.chunks_exact_mut(plane).zip(&self.normal) {
+                channel.fill(normal[0]);
+            }
+        }
+        let (red, rest) = tensor.split_at_mut(plane);
+        let (green, blue) = rest.split_at_mut(plane);
+        resizer.run(self.mode, rgb, source, target, |x, y, row| {
+            let (from, to) = (y * target.0 + x, y * target.0 + x + row.len() / 3);
+            let pixels = row.chunks_exact(3);
+            let planes = red[from..to].iter_mut().zip(&mut green[from..to]).zip(&mut blue[from..to]);
+            for (((red, green), blue), pixel) in planes.zip(pixels) {
+                *red = self.normal[0][pixel[0] as usize];
+                *green = self.normal[1][pixel[1] as usize];
+                *blue = self.normal[2][pixel[2] as usize];
+            }
+        });
+    }
+}
+
+/// Content of a slot. Only the slot's owner, as its state says, takes the lock, so nobody waits for it.
+pub struct FrameData {
+    /// The first `jpeg_len` bytes are the file.
+    jpeg: Block<u8>,
+    jpeg_len: usize,
+    /// The frame as the graphs take it.
+    tensor: Block<u8>,
+    pub put: Instant,
+    pub done: Instant,
+}
+
+impl FrameData {
+    /// The frame as the graphs take it.
+    pub fn tensor(&self) -> &[u8] {
+        &self.tensor
+    }
+}
+
+struct Slot {
+    state: State<Status>,
+    data: Mutex<FrameData>,
+    error: Mutex<ErrorText>,
+}
+
+/// The highest generation of a frame so far, for each place of a model: a ticket of an unloaded model is not valid for the next
+/// model in its place.
+static GENERATIONS: [AtomicU64; MODELS_MAX] = [const { AtomicU64::new(0) }; MODELS_MAX];
+
+/// The frame slots of one model.
+pub struct FrameSlots {
+    slots: Vec<Slot>,
+    free: Mutex<Vec<u16>>,
+    /// Index of slot 0 in a ticket: a ticket means one slot of one model.
+    base: usize,
+    spec: FrameSpec,
+    /// Whether the engine's counters know of these frames and their runs.
+    pub counted: bool,
+}
+
+impl FrameSlots {
+    /// `count` slots of the model at place `model`, all memory allocated now, page-locked if they are
+    /// `counted`.
+    pub fn new(spec: FrameSpec, model: usize, count: usize, counted: bool) -> Result<FrameSlots, String> {
+        assert!(count <= FRAMES_MAX, "a ticket can address the slots");
+        let now = Instant::now();
+        let base = model * FRAMES_MAX;
+        let generation = GENERATIONS[model].load(Ordering::Acquire);
+        let jpegs = Block::several(JPEG_BYTES_MAX, count, false)?;
+        let tensors = Block::several(spec.bytes(), count, counted)?;
+        let slots = (jpegs.into_iter().zip(tensors).enumerate())
+            .map(|(index, (jpeg, tensor))| Slot {
+                state: State::new(generation, base + index),
+                data: Mutex::new(FrameData { jpeg, jpeg_len: 0, tensor, put: now, done: now }),
+                error: Mutex::new(ErrorText::new()),
+            })
+            .collect();
+        let free = Mutex::new((0..count as u16).rev().collect());
+        Ok(FrameSlots { slots, free, base, spec, counted })
+    }
+
+    /// Copies a JPEG into a free slot, which is pending from here on. None when all are taken.
+    pub fn put(&self, jpeg: &[u8]) -> Option<Ticket> {
+        assert!(jpeg.len() <= JPEG_BYTES_MAX, "the caller has checked the length");
+        let index = lock(&self.free).pop()? as usize;
+        let slot = &self.slots[index];
+        let ticket = slot.state.next()?;
+        GENERATIONS[self.base / FRAMES_MAX].fetch_max(ticket.generation(), Ordering::AcqRel);
+        let mut data = lock(&slot.data);
+        data.jpeg[..jpeg.len()].copy_from_slice(jpeg);
+        data.jpeg_len = jpeg.len();
+        data.put = Instant::now();
+        slot.state.open(ticket);
+        Some(ticket)
+    }
+
+    /// The slot that the ticket addresses, whoever uses it now.
+    fn slot(&self, ticket: Ticket) -> Option<&Slot> {
+        self.slots.get(ticket.index(Kind::Frame)?.checked_sub(self.base)?)
+    }
+
+    /// The slot can be taken again.
+    fn freed(&self, ticket: Ticket) {
+        let index = ticket.index(Kind::Frame).expect("a frame's ticket") - self.base;
+        lock(&self.free).push(index as u16);
+    }
+
+    /// Frees the slot, now or when its decode ends. None for a stale ticket, and for a frame that was dropped or belongs to an inference.
+    pub fn drop_frame(&self, ticket: Ticket) -> Option<Dropped> {
+        let dropped = self.slot(ticket)?.state.drop_frame(ticket)?;
+        if dropped == Dropped::Free {
+            self.freed(ticket);
+        }
+        Some(dropped)
+    }
+
+    pub fn watch(&self, ticket: Ticket) -> Option<Option<Status>> {
+        self.slot(ticket)?.state.watch(ticket)
+    }
+
+    /// Frees a pending frame whose decode was not queued.
+    pub fn refuse(&self, ticket: Ticket) {
+        if self.slot(ticket).is_some_and(|slot| slot.state.refuse(ticket)) {
+            self.freed(ticket);
+        }
+    }
+
+    pub fn is_claimable(&self, ticket: Ticket) -> bool {
+        self.slot(ticket).is_some_and(|slot| slot.state.is_claimable(ticket))
+    }
+
+    pub fn claim(&self, ticket: Ticket, run: Ticket, place: usize) -> bool {
+        self.slot(ticket).expect("a claimable frame").state.claim(ticket, run, place)
+    }
+
+    /// The inference that awaits a frame.
+    pub fn awaited_by(&self, ticket: Ticket) -> Option<Ticket> {
+        self.slot(ticket)?.state.awaited_by(ticket)
+    }
+
+    /// A frame that is not decoded: the engine closes, or its run was cancelled.
+    pub fn give_up(&self, ticket: Ticket) -> Listener {
+        self.ended(ticket, Status::Cancelled, 0)
+    }
+
+    /// The decode of a frame panicked.
+    pub fn panicked(&self, ticket: Ticket) -> Listener {
+        if let Some(slot) = self.slot(ticket) {
+            lock(&slot.error).set(format_args!("the native decoder panicked"));
+        }
+        self.ended(ticket, Status::Decoder, 0)
+    }
+
+    fn ended(&self, ticket: Ticket, status: Status, spent_us: u32) -> Listener {
+        let Some(slot) = self.slot(ticket) else { return Listener::Nobody };
+        let listener = slot.state.ended(ticket, status == Status::Ok, status, spent_us);
+        if listener == Listener::Dropped {
+            self.freed(ticket);
+        }
+        listener
+    }
+
+    /// How the decode of an inference's frame went: its place in the inference, its status, and the microseconds that it took.
+    pub fn of_inference(&self, ticket: Ticket) -> Option<(usize, Status, u32)> {
+        let state = &self.slot(ticket)?.state;
+        state.last(ticket).map(|last| (state.place(), last.status, last.spent_us))
+    }
+
+    /// The data of a claimed frame.
+    pub fn claimed(&self, ticket: Ticket) -> Option<MutexGuard<'_, FrameData>> {
+        let slot = self.slot(ticket)?;
+        let data = lock(&slot.data);
+        slot.state.is_claimed(ticket).then_some(data)
+    }
+
+    /// Frees a claimed frame after the inference has read it; a second call does nothing.
+    pub fn finish(&self, ticket: Ticket) {
+        if self.slot(ticket).is_some_and(|slot| slot.state.finish(ticket)) {
+            self.freed(ticket);
+        }
+    }
+
+    /// The text of a failed frame.
+    pub fn error(&self, ticket: Ticket) -> Option<MutexGuard<'_, ErrorText>> {
+        let slot = self.slot(ticket)?;
+        slot.state.is_of(ticket).then(|| lock(&slot.error))
+    }
+
+    /// Microseconds that the decode of a frame took, also of one that was dropped meanwhile; 0 if it was not decoded, and once
+    /// its slot has decoded another one.
+    pub fn spent_us(&self, ticket: Ticket) -> i32 {
+        let last = self.slot(ticket).and_then(|slot| slot.state.last(ticket));
+        last.map_or(0, |last| last.spent_us.min(i32::MAX as u32) as i32)
+    }
+
+    pub fn free(&self) -> usize {
+        lock(&self.free).len()
+    }
+}

@@ -1,0 +1,82 @@
+//! Decodes a pending frame: JPEG → RGB → resized, normalised tensor in the frame's slot.
+
+use super::{FrameData, FrameSlots, FrameSpec, Listener};
+use crate::core::layout::JPEG_EDGE_MAX;
+use crate::core::memory::Block;
+use crate::core::status::Status;
+use crate::core::sync::lock;
+use crate::core::ticket::Ticket;
+use crate::image::jpeg::{self, Decoder, Header};
+use crate::image::resize::{Resizer, SLACK};
+use std::time::Instant;
+
+pub struct Worker {
+    decoder: Decoder,
+    resizer: Resizer,
+    /// Address space for the largest image; memory is used only where it was written.
+    rgb: Block<u8>,
+}
+
+/// Pixel memory that a thread keeps between frames; the rest is returned to the system after a large image.
+const RGB_KEEP_BYTES: usize = 8 << 20;
+
+impl Worker {
+    /// A worker with its scratch memory.
+    pub fn new(decoder: Decoder) -> Result<Worker, String> {
+        let edge = JPEG_EDGE_MAX as usize;
+        Ok(Worker { decoder, resizer: Resizer::new(), rgb: Block::lazy(edge * edge * 3 + SLACK)? })
+    }
+
+    /// Decodes the pending frame of `ticket`, unless it was dropped. Whether it came out right, and who is told.
+    pub fn decode(&mut self, slots: &FrameSlots, ticket: Ticket) -> (Status, Listener) {
+        let pending = slots.slot(ticket).filter(|slot| slot.state.is_pending(ticket));
+        let Some(slot) = pending else { return (Status::Cancelled, slots.give_up(ticket)) };
+        let mut data = lock(&slot.data);
+        let FrameData { jpeg, jpeg_len, tensor, done, .. } = &mut *data;
+        let begun = Instant::now();
+        let decoded = self.frame(&slots.spec, &jpeg[..*jpeg_len], tensor);
+        let status = match decoded {
+            Ok(()) => Status::Ok,
+            Err(reason) => {
+                lock(&slot.error).set(format_args!("{reason}"));
+                Status::Image
+            }
+        };
+        *done = Instant::now();
+        let spent_us = done.duration_since(begun).as_micros() as u32;
+        drop(data);
+        (status, slots.ended(ticket, status, spent_us))
+    }
+
+    /// JPEG → RGB → resized, as the graphs take it: `spec.bytes()`. The error is a sentence part.
+    pub fn frame(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut Block<u8>) -> Result<(), String> {
+        self.resized(jpeg, |resizer, rgb, source| spec.write(resizer, rgb, source, tensor))
+    }
+
+    /// JPEG → RGB → resized, normalised `[3, height, width]`. The error is a sentence part.
+    pub fn tensor(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut [f32]) -> Result<(), String> {
+        self.resized(jpeg, |resizer, rgb, source| spec.fill(resizer, rgb, source, tensor))
+    }
+
+    fn resized(&mut self, jpeg: &[u8], write: impl FnOnce(&mut Resizer, &[u8], (usize, usize))) -> Result<(), String> {
+        let Header { width, height } = self.pixels(jpeg)?;
+        let source = (width as usize, height as usize);
+        let rgb = &self.rgb[..source.0 * source.1 * 3 + SLACK];
+        write(&mut self.resizer, rgb, source);
+        if source.0 * source.1 * 3 > RGB_KEEP_BYTES {
+            self.rgb.release_beyond(RGB_KEEP_BYTES);
+        }
+        Ok(())
+    }
+
+    /// Decodes only, for benches: the pixels are `rgb()[..width × height × 3]`.
+    pub fn pixels(&mut self, jpeg: &[u8]) -> Result<Header, String> {
+        let header = jpeg::inspect(jpeg)?;
+        self.decoder.decode(jpeg, header, &mut self.rgb)?;
+        Ok(header)
+    }
+
+    pub fn rgb(&self) -> &[u8] {
+        &self.rgb
+    }
+}

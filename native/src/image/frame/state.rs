@@ -1,0 +1,169 @@
+//! The state of a frame slot, which its caller, a decode thread and an inference change side by side.
+//!
+//! A frame is free → pending (queued or decoding) → ready or failed → free. An inference claims its frames whatever they are: one that is
+//! still pending is awaited, and the inference is told when its decode has ended. A drop while it is pending takes effect when the decode
+//! thread is done with it. Only a frame that was asked for (watched), or dropped while it was pending, has a completion of its own,
+//! so that a chunk wakes its caller once, and not once per frame.
+
+use crate::core::sync::{Mutex, lock};
+use crate::core::ticket::{FREE, Kind, Ticket, Word};
+
+const PENDING: u8 = 1;
+const READY: u8 = 2;
+const FAILED: u8 = 3;
+/// Nobody wants it; its decode has not ended.
+const DROPPED: u8 = 4;
+/// Taken over by an inference, its decode has ended.
+const CLAIMED: u8 = 5;
+/// Pending, and its completion was asked for.
+const WATCHED: u8 = 6;
+/// Pending, and taken over by an inference.
+const AWAITED: u8 = 7;
+
+/// Who is told that a decode has ended, and how it did.
+#[derive(Debug, PartialEq)]
+pub enum Listener<S> {
+    Nobody,
+    /// The caller, by the frame's completion.
+    Caller(S),
+    Run(Ticket),
+    /// The caller: the frame was dropped meanwhile, and its slot is free now.
+    Dropped,
+}
+
+#[derive(Debug, PartialEq)]
+pub enum Dropped {
+    Free,
+    Later,
+}
+
+#[derive(Clone, Copy)]
+pub struct Ended<S> {
+    frame: Ticket,
+    pub status: S,
+    /// What it took, microseconds.
+    pub spent_us: u32,
+}
+
+pub struct State<S> {
+    word: Word,
+    last: Mutex<Option<Ended<S>>>,
+    /// The inference that takes the frame, and the frame's place in it. Written before the frame is awaited.
+    run: Mutex<(Ticket, usize)>,
+}
+
+impl<S: Copy> State<S> {
+    /// A free slot whose first ticket has the generation after `generation`.
+    pub fn new(generation: u64, index: usize) -> State<S> {
+        State {
+            word: Word::new(Kind::Frame, generation, index),
+            last: Mutex::new(None),
+            run: Mutex::new((Ticket(0), 0)),
+        }
+    }
+
+    /// The next user's ticket; None once all are used. For the thread that has the slot from the free list.
+    pub fn next(&self) -> Option<Ticket> {
+        self.word.next()
+    }
+
+    /// Makes it pending. For the thread that has the slot from the free list.
+    pub fn open(&self, ticket: Ticket) {
+        self.word.open(ticket, PENDING);
+    }
+
+    pub fn is_of(&self, ticket: Ticket) -> bool {
+        self.word.state(ticket).is_some()
+    }
+
+    /// Whether somebody still wants the frame, whose decode has not ended.
+    pub fn is_pending(&self, ticket: Ticket) -> bool {
+        matches!(self.word.state(ticket), Some(PENDING | WATCHED | AWAITED))
+    }
+
+    pub fn is_claimed(&self, ticket: Ticket) -> bool {
+        self.word.state(ticket) == Some(CLAIMED)
+    }
+
+    /// Whether an inference may claim it: it is not stale, dropped, watched or an inference's. Stays true until the caller's next call.
+    pub fn is_claimable(&self, ticket: Ticket) -> bool {
+        matches!(self.word.state(ticket), Some(PENDING | READY | FAILED))
+    }
+
+    /// Frees it. None for a stale ticket, and for a frame that was dropped or belongs to an inference.
+    pub fn drop_frame(&self, ticket: Ticket) -> Option<Dropped> {
+        if self.turn(ticket, PENDING, DROPPED) || self.turn(ticket, WATCHED, DROPPED) {
+            return Some(Dropped::Later);
+        }
+        (self.turn(ticket, READY, FREE) || self.turn(ticket, FAILED, FREE)).then_some(Dropped::Free)
+    }
+
+    /// Asks for its completion. The result if its decode has ended; None inside if the completion comes. None for a stale ticket, and
+    /// for a frame that was dropped or belongs to an inference.
+    pub fn watch(&self, ticket: Ticket) -> Option<Option<S>> {
+        if self.turn(ticket, PENDING, WATCHED) {
+            return Some(None);
+        }
+        match self.word.state(ticket)? {
+            READY | FAILED => Some(self.last(ticket).map(|last| last.status)),
+            WATCHED => Some(None),
+            _ => None,
+        }
+    }
+
+    /// Takes a claimable frame for an inference, as its frame number `place`. True if it is awaited; false if its decode has ended.
+    pub fn claim(&self, ticket: Ticket, run: Ticket, place: usize) -> bool {
+        *lock(&self.run) = (run, place);
+        if self.turn(ticket, PENDING, AWAITED) {
+            return true;
+        }
+        let ended = self.turn(ticket, READY, CLAIMED) || self.turn(ticket, FAILED, CLAIMED);
+        assert!(ended, "the decode of a claimable frame ends once");
+        false
+    }
+
+    pub fn awaited_by(&self, ticket: Ticket) -> Option<Ticket> {
+        (self.word.state(ticket) == Some(AWAITED)).then(|| lock(&self.run).0)
+    }
+
+    /// Its decode has ended, `well` or not, or does not begin. Says who is told.
+    pub fn ended(&self, ticket: Ticket, well: bool, status: S, spent_us: u32) -> Listener<S> {
+        *lock(&self.last) = Some(Ended { frame: ticket, status, spent_us });
+        let next = if well { READY } else { FAILED };
+        // In the order in which the caller can change the state meanwhile.
+        if self.turn(ticket, PENDING, next) {
+            return Listener::Nobody;
+        }
+        if self.turn(ticket, WATCHED, next) {
+            return Listener::Caller(status);
+        }
+        if self.turn(ticket, AWAITED, CLAIMED) {
+            return Listener::Run(lock(&self.run).0);
+        }
+        if self.turn(ticket, DROPPED, FREE) { Listener::Dropped } else { Listener::Nobody }
+    }
+
+    /// Frees a pending frame whose decode was not queued.
+    pub fn refuse(&self, ticket: Ticket) -> bool {
+        self.turn(ticket, PENDING, FREE)
+    }
+
+    /// Frees a claimed frame. False if it is not.
+    pub fn finish(&self, ticket: Ticket) -> bool {
+        self.turn(ticket, CLAIMED, FREE)
+    }
+
+    /// The frame's place in the inference that has it.
+    pub fn place(&self) -> usize {
+        lock(&self.run).1
+    }
+
+    /// None if the slot has not decoded this frame, or another one since.
+    pub fn last(&self, ticket: Ticket) -> Option<Ended<S>> {
+        (*lock(&self.last)).filter(|last| last.frame == ticket)
+    }
+
+    fn turn(&self, ticket: Ticket, from: u8, to: u8) -> bool {
+        self.word.turn(ticket, from, to)
+    }
+}

@@ -1,0 +1,95 @@
+//! A model as its devices see it (`model/devices.rs`).
+
+use super::{Lost, Model};
+use crate::core::device::Device;
+use crate::model::devices::{HostedModel, Load};
+use crate::ort::driver_device;
+use std::sync::atomic::Ordering;
+
+impl Model {
+    /// An inference met an error after which its device computes nothing any more. A processor is no such device: there the replica alone is out.
+    pub fn device_failed(&self, replica: usize, text: &str) {
+        match self.hardware.get().map(|hardware| &hardware[replica]) {
+            Some(hardware) if hardware.can_fail() => hardware.lose(&format!("device lost: {text}")),
+            _ => self.lose(replica, format!("its device failed: {text}")),
+        }
+    }
+
+    /// For the thread that gives back what the model has on its devices (`driver_device::relax_thread`).
+    pub fn relax_thread(&self) {
+        let names = self.placement.get().map_or(&[][..], |placement| &placement.devices);
+        names.iter().filter_map(|name| Device::candidates(name)).flatten().for_each(driver_device::relax_thread);
+    }
+
+    /// Whether a replica takes nothing more from the queue that it shares. One with a queue of its own ends what is there first.
+    pub fn leaves(&self, replica: usize) -> bool {
+        self.episodes.is_empty() && self.is_leaving(replica)
+    }
+
+    /// It takes nothing more from the queue that it shares, also if it waits there now.
+    pub fn leave_queue(&self, replica: usize) {
+        self.leaving[replica].store(true, Ordering::Release);
+        if self.episodes.is_empty() {
+            self.queue(replica).wake();
+        }
+    }
+
+    pub fn is_leaving(&self, replica: usize) -> bool {
+        self.leaving[replica].load(Ordering::Acquire)
+    }
+
+    /// Why a replica whose thread has ended is out.
+    pub fn end_reason(&self, replica: usize) -> String {
+        let drained = self.hardware.get().filter(|_| self.is_leaving(replica));
+        drained.map_or_else(|| "its thread ended".into(), |hardware| hardware[replica].drained())
+    }
+
+    pub(super) fn lost_replica(&self, replica: usize, reason: String) -> Lost {
+        let hardware = self.hardware.get().map(|hardware| &hardware[replica]);
+        let device = self.placement.get().map(|placement| placement.devices[replica].clone());
+        Lost {
+            replica,
+            device: device.unwrap_or_default(),
+            cause: hardware.map_or("replica_failed", |hardware| hardware.cause(&reason)),
+            reason,
+        }
+    }
+}
+
+impl HostedModel for Model {
+    fn lose(&self, replica: usize, reason: &str) {
+        Model::lose(self, replica, reason.into());
+    }
+
+    fn leave(&self, replica: usize) {
+        self.leave_queue(replica);
+        if !self.episodes.is_empty() {
+            self.queue(replica).close();
+        }
+    }
+
+    fn accepts_work(&self, replica: usize) -> bool {
+        !self.is_leaving(replica) && !self.is_out(replica)
+    }
+
+    fn is_out(&self, replica: usize) -> bool {
+        self.running[replica].lost().is_some()
+    }
+
+    fn load(&self, replica: usize) -> Load {
+        let episodes = self.episodes.get(replica);
+        Load {
+            runs: self.running[replica].owed(),
+            slots: episodes.map_or(0, |episodes| episodes.len()),
+            slots_held: episodes.map_or(0, |episodes| episodes.usage().slots),
+        }
+    }
+
+    fn replicas(&self) -> usize {
+        self.running.len()
+    }
+
+    fn counted(&self) -> bool {
+        self.frames.counted
+    }
+}

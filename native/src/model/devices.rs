@@ -1,0 +1,212 @@
+//! The devices that models run on, over all models of an engine: which replicas each has, whether it is healthy, and what it holds.
+//!
+//! A device that is lost takes all of its replicas out at once, whichever run met it: every later call there would fail too. One that
+//! is drained takes no more work, ends what it has, and is out then. The others go on.
+
+use crate::core::sync::lock;
+use serde::Serialize;
+use std::sync::{Arc, Mutex, Weak};
+
+/// A model, as its devices see it.
+pub trait HostedModel: Send + Sync {
+    /// Takes a replica out, unless it is.
+    fn lose(&self, replica: usize, reason: &str);
+    /// Lets a replica end what it has and take no more.
+    fn leave(&self, replica: usize);
+    fn accepts_work(&self, replica: usize) -> bool;
+    fn is_out(&self, replica: usize) -> bool;
+    fn load(&self, replica: usize) -> Load;
+    fn replicas(&self) -> usize;
+    fn counted(&self) -> bool;
+}
+
+#[derive(Serialize, Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Load {
+    pub runs: usize,
+    pub slots: usize,
+    /// Of these, those whose memory is not empty.
+    pub slots_held: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Health {
+    Ready,
+    /// No more than what its replicas have.
+    Draining,
+    Lost(Arc<str>),
+}
+
+#[derive(Serialize, Debug, PartialEq)]
+pub struct Figures {
+    device: String,
+    /// `ready`, `draining`, `drained` or `lost`.
+    health: &'static str,
+    reason: Option<String>,
+    replicas: usize,
+    replicas_out: usize,
+    #[serde(flatten)]
+    load: Load,
+    /// Frames that wait for a decoder; devices beyond `QUEUES_MAX` share them.
+    frames_waiting: usize,
+}
+
+struct Inner {
+    health: Health,
+    /// Replicas by their models. A model that is unloaded is forgotten.
+    crew: Vec<(Weak<dyn HostedModel>, usize)>,
+}
+
+pub struct Hardware {
+    /// As the configuration names it; of a GPU with two providers the name with CUDA.
+    name: String,
+    queue: usize,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+pub struct Devices(Mutex<Vec<Arc<Hardware>>>);
+
+impl Devices {
+    /// The device of a configuration's name. Providers of the same GPU share it.
+    pub fn named(&self, name: &str) -> Arc<Hardware> {
+        let name = name.strip_prefix("tensorrt:").map_or_else(|| name.into(), |number| format!("cuda:{number}"));
+        let mut all = lock(&self.0);
+        if let Some(known) = all.iter().find(|hardware| hardware.name == name) {
+            return known.clone();
+        }
+        let inner = Mutex::new(Inner { health: Health::Ready, crew: Vec::new() });
+        let hardware = Arc::new(Hardware { name, queue: all.len(), inner });
+        all.push(hardware.clone());
+        hardware
+    }
+
+    /// Drains the device; the sentence says why it cannot be.
+    pub fn drain(&self, name: &str) -> Result<(), String> {
+        let known = lock(&self.0).iter().find(|hardware| hardware.name == name).cloned();
+        known.ok_or_else(|| format!("no model runs on a device '{name}'"))?.drain()
+    }
+
+    pub fn figures(&self, frames_waiting: impl Fn(usize) -> usize) -> Vec<Figures> {
+        let all = lock(&self.0).clone();
+        let figures = all.iter().map(|hardware| hardware.figures(frames_waiting(hardware.queue)));
+        figures.filter(|figures| figures.replicas > 0).collect()
+    }
+}
+
+impl Hardware {
+    pub fn queue(&self) -> usize {
+        self.queue
+    }
+
+    /// Whether it can fail without this process: a processor cannot, and `echo` is none.
+    pub fn can_fail(&self) -> bool {
+        !matches!(self.name.as_str(), "cpu" | "echo")
+    }
+
+    /// Why no model is placed there.
+    pub fn refusal(&self) -> Option<String> {
+        match &lock(&self.inner).health {
+            Health::Ready => None,
+            Health::Draining => Some("it was drained".into()),
+            Health::Lost(reason) => Some(reason.to_string()),
+        }
+    }
+
+    /// A replica of the model runs there from here on. One that comes after the loss is out at once.
+    pub fn join(&self, model: Weak<dyn HostedModel>, replica: usize) {
+        let mut inner = lock(&self.inner);
+        inner.crew.retain(|(model, _)| model.strong_count() > 0);
+        inner.crew.push((model.clone(), replica));
+        let lost = if let Health::Lost(reason) = &inner.health { Some(reason.clone()) } else { None };
+        drop(inner);
+        if let (Some(reason), Some(model)) = (lost, model.upgrade()) {
+            model.lose(replica, &reason);
+        }
+    }
+
+    pub fn lose(&self, reason: &str) {
+        let mut inner = lock(&self.inner);
+        let reason = match &inner.health {
+            Health::Lost(first) => first.clone(),
+            _ => reason.into(),
+        };
+        inner.health = Health::Lost(reason.clone());
+        let crew = inner.crew.clone();
+        // A replica that is lost tells its caller, which must not wait for this lock.
+        drop(inner);
+        for (model, replica) in crew {
+            if let Some(model) = model.upgrade() {
+                model.lose(replica, &reason);
+            }
+        }
+    }
+
+    /// The reason of a replica that has left.
+    pub fn drained(&self) -> String {
+        format!("{} was drained", self.name)
+    }
+
+    /// Why its replica is out: a word for programs, if `reason` is the device's.
+    pub fn cause(&self, reason: &str) -> &'static str {
+        match &lock(&self.inner).health {
+            Health::Lost(why) if **why == *reason => "device_lost",
+            _ if self.drained() == reason => "drained",
+            _ => "replica_failed",
+        }
+    }
+
+    /// Its replicas end what they have. Refused where a model would have none left: that is what stopping the service is for.
+    fn drain(&self) -> Result<(), String> {
+        let mut inner = lock(&self.inner);
+        match &inner.health {
+            Health::Ready => {}
+            Health::Draining => return Ok(()),
+            Health::Lost(reason) => return Err(format!("{} is lost: {reason}", self.name)),
+        }
+        let crew: Vec<(Arc<dyn HostedModel>, usize)> =
+            inner.crew.iter().filter_map(|(model, replica)| Some((model.upgrade()?, *replica))).collect();
+        if !crew.iter().any(|(model, _)| model.counted()) {
+            return Err(format!("no model runs on {}", self.name));
+        }
+        for (model, _) in crew.iter().filter(|(model, _)| model.counted()) {
+            let here = |replica| crew.iter().any(|(other, own)| *own == replica && Arc::ptr_eq(other, model));
+            if !(0..model.replicas()).any(|replica| !here(replica) && model.accepts_work(replica)) {
+                return Err(format!(
+                    "a model on {} has no replica that works elsewhere; to end that too, stop the service",
+                    self.name
+                ));
+            }
+        }
+        inner.health = Health::Draining;
+        drop(inner);
+        crew.iter().for_each(|(model, replica)| model.leave(*replica));
+        Ok(())
+    }
+
+    fn figures(&self, frames_waiting: usize) -> Figures {
+        let inner = lock(&self.inner);
+        let health = inner.health.clone();
+        let crew = inner.crew.clone();
+        drop(inner);
+        let (mut replicas, mut replicas_out, mut load) = (0, 0, Load::default());
+        for (model, replica) in crew {
+            let Some(model) = model.upgrade().filter(|model| model.counted()) else { continue };
+            let Load { runs, slots, slots_held } = model.load(replica);
+            replicas += 1;
+            replicas_out += usize::from(model.is_out(replica));
+            load.runs += runs;
+            load.slots += slots;
+            load.slots_held += slots_held;
+        }
+        let (health, reason) = match health {
+            Health::Ready => ("ready", None),
+            Health::Draining if replicas_out == replicas => ("drained", None),
+            Health::Draining => ("draining", None),
+            Health::Lost(reason) => ("lost", Some(reason.to_string())),
+        };
+        Figures { device: self.name.clone(), health, reason, replicas, replicas_out, load, frames_waiting }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! The watchdog of a model: a thread that takes a replica out when its run does not end. A replica whose thread ends, or whose
+//! device fails, takes itself out in the same way.
+//!
+//! A replica that is out takes no more work. Its runs end with `Status::Lost`, those that wait for its memory too; a thread that
+//! still hangs is left behind, and finds its inferences ended should it ever go on.
+
+use crate::core::status::Status;
+use crate::core::sync::{Condvar, Mutex, lock};
+use crate::core::ticket::Ticket;
+use crate::model::Model;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Which threads of a model's replicas have not ended.
+pub struct Crew {
+    working: Mutex<Vec<bool>>,
+    changed: Condvar,
+}
+
+impl Crew {
+    pub fn new(replicas: usize) -> Crew {
+        Crew { working: Mutex::new(vec![false; replicas]), changed: Condvar::new() }
+    }
+
+    pub fn started(&self, replica: usize) {
+        lock(&self.working)[replica] = true;
+    }
+
+    pub fn ended(&self, replica: usize) {
+        lock(&self.working)[replica] = false;
+        self.changed.notify_all();
+    }
+}
+
+/// Held by a replica's thread: however it ends, it is known.
+pub struct Presence<'a> {
+    pub model: &'a Model,
+    pub replica: usize,
+    /// It has said that it is ready, and is not supposed to end before the model is closed.
+    pub ready: bool,
+}
+
+impl Drop for Presence<'_> {
+    fn drop(&mut self) {
+        if self.ready && !self.model.closing.load(Ordering::Acquire) {
+            self.model.lose(self.replica, self.model.end_reason(self.replica));
+        }
+        self.model.crew.ended(self.replica);
+    }
+}
+
+impl Model {
+    /// Takes a replica out, unless it is.
+    pub fn lose(&self, replica: usize, reason: String) {
+        if let Some(owed) = self.running[replica].lose(reason) {
+            self.clear_out(replica, owed);
+        }
+    }
+
+    /// Ends what a replica that has just been taken out would have run.
+    fn clear_out(&self, replica: usize, owed: Vec<Ticket>) {
+        // First, so that the caller knows why the runs fail.
+        self.completions.tell(self.ticket, Status::ReplicaOut);
+        let lost = || Err((Status::Lost, "the replica of the inference is out"));
+        for ticket in owed {
+            self.end(ticket, lost());
+        }
+        // One queue for all replicas is served by those that are left: one that waits there, on a device that another inference has found lost,
+        // must take nothing more.
+        self.leave_queue(replica);
+        if !self.episodes.is_empty() || self.is_lost() {
+            let queue = self.queue(replica);
+            queue.close();
+            while let Some(ticket) = queue.pop() {
+                self.end(ticket, lost());
+            }
+        }
+        // Whoever has looked before holds the lock until it waits: it is not missed.
+        drop(lock(&self.crew.working));
+        self.crew.changed.notify_all();
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.running.iter().all(|running| running.lost().is_some())
+    }
+
+    /// The work of the watchdog's thread, which gives memory of parked sessions back besides: it may take its time. Until every replica's thread has ended or is out.
+    pub fn watch(&self) {
+        let tick = (self.inference_max / 8).clamp(Duration::from_millis(5), Duration::from_millis(250));
+        let mut last = Instant::now();
+        while self.wait(Some(tick)) {
+            let now = Instant::now();
+            // From tick to tick, so that a pause is seen wherever this thread was.
+            let late = lateness(last, tick, now);
+            last = now;
+            self.episodes.iter().for_each(|episodes| episodes.give_back());
+            for (replica, running) in self.running.iter().enumerate() {
+                running.excuse(late, now);
+                if let Some(owed) = running.lose_overdue(now, self.inference_max) {
+                    self.clear_out(replica, owed);
+                }
+            }
+        }
+    }
+
+    /// Waits until every replica's thread has ended or is out.
+    pub fn wait_for_replicas(&self) {
+        while self.wait(None) {}
+    }
+
+    /// Waits for a change, or for the tick; false once no replica's thread is to be waited for.
+    fn wait(&self, tick: Option<Duration>) -> bool {
+        let working = lock(&self.crew.working);
+        let waits =
+            working.iter().zip(&self.running).any(|(&is_working, running)| is_working && running.lost().is_none());
+        match (waits, tick) {
+            (true, Some(tick)) => {
+                drop(self.crew.changed.wait_timeout(working, tick).unwrap_or_else(PoisonError::into_inner));
+            }
+            (true, None) => drop(self.crew.changed.wait(working).unwrap_or_else(PoisonError::into_inner)),
+            (false, _) => {}
+        }
+        waits
+    }
+}
+
+/// How much longer than a tick it was from one tick to the next. The process was stopped, its container paused or its machine
+/// stunned then: its replicas did not run either, and are not to be taken for hung. Some milliseconds of a busy machine count too.
+fn lateness(last: Instant, tick: Duration, now: Instant) -> Duration {
+    now.saturating_duration_since(last).saturating_sub(tick)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_is_late_by_what_it_took_beyond_its_time() {
+        let (last, tick) = (Instant::now(), Duration::from_millis(250));
+        assert_eq!(lateness(last, tick, last + Duration::from_secs(16)), Duration::from_millis(15_750));
+        for early in [Duration::ZERO, Duration::from_millis(3), tick] {
+            assert_eq!(lateness(last, tick, last + early), Duration::ZERO);
+        }
+        assert_eq!(lateness(last + tick, tick, last), Duration::ZERO);
+    }
+}

@@ -1,0 +1,244 @@
+//! A graph bound to fixed memory: tensors are made and bound once, for each variant; a run is one call.
+//!
+//! `ort`'s binding copies a tensor made from borrowed memory, so this module uses the raw API.
+
+mod binding;
+
+use self::binding::{PortMemory, VariantBinding};
+use crate::bundle::manifest::{Extent, Port, Role};
+use crate::gpu::stream::Laps;
+use crate::ort::environment::check;
+use crate::ort::home::Reach;
+use crate::ort::mirrors::{Changed, Feed, Mirrors};
+use crate::ort::session::Loaded;
+use crate::ort::tensor::Tensor;
+use crate::ort::terminator::Terminator;
+use ort::AsPointer;
+use ort::sys::{OrtIoBinding, OrtValue};
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
+
+/// A port and the memory that it is bound to.
+pub struct Bound {
+    /// Name, type and shape in the graph.
+    pub port: Port,
+    /// Address of its first value, for each variant of the binding.
+    pub address: Box<dyn Fn(usize) -> *mut c_void>,
+    pub on_device: bool,
+}
+
+impl Bound {
+    pub fn fixed(port: &Port, address: *mut c_void, on_device: bool) -> Bound {
+        Bound { port: port.clone(), address: Box::new(move |_| address), on_device }
+    }
+
+    fn is_apart(&self) -> bool {
+        self.on_device && matches!(self.port.role, Role::Memory | Role::Block)
+    }
+}
+
+/// Bytes between the host and its device.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Copies {
+    pub to_device: usize,
+    pub from_device: usize,
+}
+
+impl std::ops::AddAssign for Copies {
+    fn add_assign(&mut self, more: Copies) {
+        self.to_device += more.to_device;
+        self.from_device += more.from_device;
+    }
+}
+
+/// A session with one binding per variant.
+pub struct Graph {
+    bindings: Vec<*mut OrtIoBinding>,
+    values: Vec<*mut OrtValue>,
+    reach: Reach,
+    /// What each variant's runs copy; nothing where they read and write in place.
+    feeds: Vec<Feed>,
+    /// Name under which each variant's kernels are captured; none where they are launched one by one.
+    captures: Vec<CString>,
+    /// Times of the device, where it tells them.
+    laps: Option<Laps>,
+    /// What it writes is read in the stream of its runs, and by the host only behind a wait for that.
+    followed: bool,
+    options: Arc<Terminator>,
+    ports: [Vec<Bound>; 2],
+    most: Extent,
+    /// Replicas on a CPU share it.
+    session: Arc<Loaded>,
+}
+
+pub struct Binding<'a> {
+    pub reach: Reach,
+    pub options: &'a Arc<Terminator>,
+    pub variants: &'a [Extent],
+    pub mirrors: &'a mut Mirrors,
+}
+
+// SAFETY: the raw objects belong to the session and have no tie to a thread; `&mut self` keeps runs of a binding apart, and ONNX
+// Runtime allows runs of one session at the same time.
+unsafe impl Send for Graph {}
+
+impl Graph {
+    /// Binds `inputs` and `outputs` for every variant: runs differ in their sizes, or in the session slot.
+    ///
+    /// # Safety
+    /// Each address is that of memory for the port's type and the variant's shape, which outlives the graph, as the mirrors do, of the
+    /// device if the port's is; nobody may access it during `run` of that variant, nor, after `follow`, before what the run has put into its
+    /// stream is done.
+    pub unsafe fn bind(
+        session: Arc<Loaded>,
+        with: Binding<'_>,
+        inputs: Vec<Bound>,
+        outputs: Vec<Bound>,
+    ) -> Result<Graph, String> {
+        let Binding { reach, options, variants, mirrors } = with;
+        let most = *variants.last().ok_or("it has no variant")?;
+        let (bindings, values, feeds, captures) = Default::default();
+        let (options, ports) = (options.clone(), [inputs, outputs]);
+        let mut graph = Graph {
+            bindings,
+            values,
+            reach,
+            feeds,
+            captures,
+            laps: None,
+            followed: false,
+            options,
+            ports,
+            most,
+            session,
+        };
+        for &extent in variants {
+            // SAFETY: the caller's.
+            unsafe { graph.add_variant(extent, mirrors) }?;
+        }
+        if graph.session.is_captured() {
+            if let Some(why) = mirrors.refused() {
+                return Err(format!(
+                    "cuda_graph is set, but its inputs cannot be written into the device's memory: {why}"
+                ));
+            }
+            // Variants of one shape are places of a memory, which have the same addresses on the device where their rows are copied to it.
+            let first = |extent| variants.iter().position(|other| other == extent).unwrap_or(0);
+            graph.captures = variants.iter().map(|extent| number(first(extent))).collect();
+        }
+        Ok(graph)
+    }
+
+    /// Binds one variant more.
+    ///
+    /// # Safety
+    /// As `bind`.
+    pub unsafe fn add_variant(&mut self, extent: Extent, mirrors: &mut Mirrors) -> Result<(), String> {
+        let (ports, most, variant) = (std::mem::take(&mut self.ports), self.most, self.feeds.len());
+        let mut bind = |graph: &mut Graph| {
+            let memory = PortMemory::of(&graph.session, graph.reach)?;
+            let mut binding = VariantBinding::new(graph, mirrors, &memory, (variant, extent, most))?;
+            for (ports, is_input) in ports.iter().zip([true, false]) {
+                // SAFETY: the caller's.
+                ports.iter().try_for_each(|bound| unsafe { binding.bind(bound, is_input) })?;
+            }
+            Ok(binding.feed())
+        };
+        let feed: Result<Feed, String> = bind(self);
+        self.ports = ports;
+        self.feeds.push(feed?);
+        if !self.captures.is_empty() {
+            let apart = self.ports.iter().flatten().any(Bound::is_apart);
+            self.captures.push(number(if apart { variant } else { 0 }));
+        }
+        Ok(())
+    }
+
+    /// Runs one variant. `tensors` is borrowed so that nobody reads them meanwhile.
+    pub fn run(
+        &mut self,
+        variant: usize,
+        changed: Changed,
+        mirrors: &mut Mirrors,
+        _tensors: &mut [Tensor],
+    ) -> Result<(), String> {
+        let _turn = self.reach.turns().wait();
+        let binding = self.bindings[variant];
+        if !matches!(self.reach, Reach::InPlace | Reach::Rehearsed { stale: true, .. }) {
+            // SAFETY: values and memory live as `bind` demands, and this is their only user.
+            unsafe { self.feeds[variant].send(binding, changed, mirrors) }?;
+        }
+        if matches!(self.reach, Reach::Rehearsed { hangs: true, .. }) {
+            loop {
+                std::thread::park();
+            }
+        }
+        let api = ort::api();
+        let session = self.session.get().ptr().cast_mut();
+        if let Some(id) = self.captures.get(variant) {
+            // SAFETY: live options, of which no other thread touches the entries; C strings that are copied.
+            check(unsafe { (api.AddRunConfigEntry)(self.options.0, c"gpu_graph_id".as_ptr(), id.as_ptr()) })?;
+        }
+        if let Some(laps) = &mut self.laps {
+            if changed == Changed::All {
+                laps.clear();
+            }
+            laps.begin();
+        }
+        // SAFETY: live session, options and binding; the memory lives as `bind` demands.
+        check(unsafe { (api.RunWithBinding)(session, self.options.0, binding) })?;
+        if let Some(laps) = &mut self.laps {
+            laps.end();
+        }
+        if matches!(self.reach, Reach::Copied(_)) && !(self.followed && self.feeds[variant].returns_nothing()) {
+            // SAFETY: as above.
+            check(unsafe { (api.SynchronizeBoundOutputs)(binding) })?;
+            // SAFETY: as above.
+            unsafe { self.feeds[variant].fetch(mirrors) }?;
+        }
+        Ok(())
+    }
+
+    /// Its runs only have to be in the stream, in their order, when `run` returns. What the host reads of them is waited for as before.
+    pub fn follow(&mut self) {
+        self.followed = true;
+    }
+
+    /// Lets the device time its runs from here on: those that begin with `Changed::All`, and as many more as there are laps. What the host
+    /// copies before and behind a run is not in them.
+    pub fn time(&mut self, laps: Option<Laps>) {
+        self.laps = laps;
+    }
+
+    /// Milliseconds of the device for its runs since the last of `Changed::All`, once for each of these; None where they are not known.
+    pub fn device_ms(&mut self) -> Option<f32> {
+        self.laps.as_mut()?.take_ms()
+    }
+
+    pub fn is_captured(&self) -> bool {
+        !self.captures.is_empty()
+    }
+
+    /// What a run of a variant copies between host and device, and what the device has afterwards.
+    pub fn copies(&self, variant: usize, changed: Changed, mirrors: &mut Mirrors) -> Copies {
+        let (to_device, from_device) = self.feeds[variant].bytes(changed, mirrors);
+        Copies { to_device, from_device }
+    }
+}
+
+/// A number as ONNX Runtime's configuration takes it.
+fn number(value: usize) -> CString {
+    CString::new(value.to_string()).expect("digits")
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        let _turn = self.reach.turns().wait();
+        let api = ort::api();
+        // SAFETY: made in `bind`, released once, before the session.
+        unsafe {
+            self.bindings.iter().for_each(|&binding| (api.ReleaseIoBinding)(binding));
+            self.values.iter().for_each(|&value| (api.ReleaseValue)(value));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The memory that a provider computes in, and how its device reads what a graph is bound to.
+
+use crate::core::device::Device;
+use crate::ort::environment::check;
+use crate::ort::turn::Turns;
+use ort::AsPointer;
+use ort::session::Session;
+use ort::sys::{self, OrtMemoryInfo};
+use std::collections::HashSet;
+use std::ffi::CStr;
+use std::ptr::{null, null_mut};
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Home {
+    pub name: &'static CStr,
+    pub id: i32,
+    /// How many threads may use the provider at once.
+    pub turns: Turns,
+}
+
+impl Home {
+    /// The memory of the process: of the CPU provider, and of a device that the CPU plays.
+    pub const HOST: Home = Home { name: c"Cpu", id: 0, turns: Turns::Free };
+
+    /// The memory of the WebGPU device. ONNX Runtime has one per process.
+    pub const WEBGPU: Home = Home { name: c"WebGPU_Buf", id: 0, turns: Turns::One };
+
+    /// Names of the inputs (`is_input`) or outputs of a session that do not lie in this memory. They are read and written where they are: a
+    /// tensor of this memory would be copied when it is bound.
+    pub fn elsewhere(self, session: &Session, is_input: bool) -> Result<HashSet<String>, String> {
+        let ports = if is_input { session.inputs() } else { session.outputs() };
+        let is_here = self.are_here(session, is_input)?;
+        Ok(ports.iter().zip(is_here).filter(|(_, is_here)| !is_here).map(|(port, _)| port.name().to_string()).collect())
+    }
+
+    fn are_here(self, session: &Session, is_input: bool) -> Result<Vec<bool>, String> {
+        let api = ort::api();
+        let ports = if is_input { session.inputs().len() } else { session.outputs().len() };
+        let mut places: Vec<*const OrtMemoryInfo> = vec![null(); ports];
+        let ask = if is_input { api.SessionGetMemoryInfoForInputs } else { api.SessionGetMemoryInfoForOutputs };
+        // SAFETY: a live session, and as many places as it has ports.
+        check(unsafe { ask(session.ptr(), places.as_mut_ptr(), ports) })?;
+        let is_here = |place: &*const OrtMemoryInfo| {
+            let mut name = null();
+            // SAFETY: the session's own object, and a C string that lives with it.
+            unsafe {
+                check((api.MemoryInfoGetName)(*place, &mut name))?;
+                Ok(CStr::from_ptr(name) == self.name)
+            }
+        };
+        places.iter().map(is_here).collect()
+    }
+
+    pub fn info(self) -> Result<Info, String> {
+        let mut info = null_mut();
+        let (kind, class) = (sys::OrtAllocatorType::OrtDeviceAllocator, sys::OrtMemType::OrtMemTypeDefault);
+        // SAFETY: a C string and an out pointer for one object, released in Drop.
+        check(unsafe { (ort::api().CreateMemoryInfo)(self.name.as_ptr(), kind, self.id, class, &mut info) })?;
+        Ok(Info(info))
+    }
+}
+
+pub struct Info(*mut OrtMemoryInfo);
+
+// SAFETY: it is read alone, and has no tie to a thread.
+unsafe impl Send for Info {}
+// SAFETY: as above.
+unsafe impl Sync for Info {}
+
+impl Info {
+    pub fn pointer(&self) -> *mut OrtMemoryInfo {
+        self.0
+    }
+}
+
+impl Drop for Info {
+    fn drop(&mut self) {
+        // SAFETY: made in `Home::info`, released once.
+        unsafe { (ort::api().ReleaseMemoryInfo)(self.0) };
+    }
+}
+
+/// How a device reads the memory that a graph's inputs are bound to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Reach {
+    /// Where it is: a CPU. What was bound once is read anew by every run.
+    InPlace,
+    /// The device computes in memory of its own. ONNX Runtime copies an input of the host to it when it is **bound**, not when it
+    /// runs: what changes is written into that memory before each run, or bound again where that cannot be done. Without that nothing
+    /// fails, but the rows have nothing to do with the frames.
+    Copied(Home),
+    /// The CPU plays such a device, for a test (`rehearsal.rs`).
+    Rehearsed { stale: bool, hangs: bool },
+}
+
+impl Reach {
+    pub fn of(device: Device) -> Reach {
+        match device {
+            Device::Cpu => Reach::InPlace,
+            Device::Cuda(id) | Device::TensorRt(id) => Reach::Copied(Home { name: c"Cuda", id, turns: Turns::Free }),
+            Device::WebGpu(_) => Reach::Copied(Home::WEBGPU),
+        }
+    }
+
+    /// The memory that the device computes in, unless it is that of every tensor.
+    pub fn home(self) -> Option<Home> {
+        match self {
+            Reach::InPlace => None,
+            Reach::Copied(home) => Some(home),
+            Reach::Rehearsed { .. } => Some(Home::HOST),
+        }
+    }
+
+    pub fn turns(self) -> Turns {
+        self.home().map_or(Turns::Free, |home| home.turns)
+    }
+}

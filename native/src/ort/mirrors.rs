@@ -1,0 +1,284 @@
+//! How a device gets what a run reads, and the host what it has written: copies of host tensors in the device's memory, bound once and
+//! written anew before a run.
+
+use crate::core::memory::Block;
+use crate::gpu::stream::Stream;
+use crate::ort::device_memory::DeviceBlock;
+use crate::ort::environment::{check, copy};
+use ort::sys::{OrtIoBinding, OrtValue};
+use std::ffi::{CString, c_void};
+
+use std::sync::Arc;
+
+/// Which inputs differ from those of the graph's last run on this variant.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Changed {
+    All,
+    /// Only those of a flow step: latents and time.
+    Step,
+}
+
+impl Changed {
+    /// Before a step of the flow: cache and memory are those of the whole loop.
+    pub fn of(step: u32) -> Changed {
+        if step == 0 { Changed::All } else { Changed::Step }
+    }
+}
+
+/// Which host tensor a copy is of: its address on the first variant, and whether it is what a flow ends with, which must not lie where
+/// its noise does.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Origin {
+    pub(super) address: *mut c_void,
+    pub(super) is_result: bool,
+}
+
+/// The copies of host tensors in the memory of one device, which the graphs of a network share: what two of them read is copied once.
+#[derive(Default)]
+pub struct Mirrors {
+    copies: Vec<Mirror>,
+    /// That of the runs: what changes is copied in it, and the host waits for nothing.
+    stream: Option<Arc<Stream>>,
+    /// Why nothing can be written into the device's memory. What changes is bound again then, which copies it for each graph.
+    refused: Option<String>,
+}
+
+struct Mirror {
+    origin: Origin,
+    block: DeviceBlock,
+    /// It is a constant of the bundle, written once for as many rows as a run has.
+    fixed: bool,
+    /// Bytes of a constant that the device has.
+    kept: usize,
+    /// The host has what the device has not.
+    due: bool,
+}
+
+// SAFETY: the address in an origin is compared and never followed.
+unsafe impl Send for Mirrors {}
+
+impl Mirrors {
+    /// The host has new values in all that changes.
+    pub fn renew(&mut self) {
+        self.copies.iter_mut().for_each(|mirror| mirror.due |= !mirror.fixed);
+    }
+
+    /// Copies what changes in the stream of the runs from here on. Nobody writes to the host's tensors before the stream is through with
+    /// the runs that read them.
+    pub fn copy_in(&mut self, stream: Arc<Stream>) {
+        self.stream = Some(stream);
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.copies.iter().map(|mirror| mirror.block.bytes()).sum()
+    }
+
+    /// Why inputs are bound again for each run; None where they are written.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// The copy of a host tensor: its number and its address. `make` gives out memory for the largest run.
+    pub(super) fn of(
+        &mut self,
+        origin: Origin,
+        fixed: bool,
+        make: impl FnOnce() -> Result<DeviceBlock, String>,
+    ) -> Result<(usize, *mut c_void), String> {
+        let found = self.copies.iter().position(|mirror| mirror.origin == origin);
+        let at = match found {
+            Some(at) => at,
+            None => {
+                self.copies.push(Mirror { origin, block: make()?, fixed, kept: 0, due: true });
+                self.copies.len() - 1
+            }
+        };
+        Ok((at, self.copies[at].block.address()))
+    }
+
+    /// Whether values can be written into the device's memory, tried with the first input of all.
+    pub(super) fn try_once(&mut self, pair: &Pair) -> bool {
+        if self.copies.len() == 1 && self.refused.is_none() {
+            self.refused = copy(&[pair.host], &mut [pair.device.cast_const()]).err();
+        }
+        self.refused.is_none()
+    }
+}
+
+/// The same tensor for the host and for the device. Both values are their graph's.
+#[derive(Clone, Copy)]
+pub(super) struct Pair {
+    pub(super) mirror: usize,
+    pub(super) host: *const OrtValue,
+    pub(super) device: *mut OrtValue,
+    pub(super) start: *const c_void,
+    pub(super) bytes: usize,
+}
+
+/// An input that the device has a copy of.
+pub(super) struct Input {
+    pub(super) steps: bool,
+    pub(super) bytes: usize,
+    pub(super) transfer: Transfer,
+}
+
+pub(super) enum Transfer {
+    /// It is bound again: ONNX Runtime copies what it is bound to.
+    Bound(CString, *mut OrtValue),
+    Written(Pair),
+    Rehearsed(Shadow),
+}
+
+impl Input {
+    fn is_due(&self, changed: Changed, mirrors: &Mirrors) -> bool {
+        match (&self.transfer, changed) {
+            (_, Changed::Step) => self.steps,
+            (Transfer::Written(pair), Changed::All) => {
+                let Mirror { fixed, kept, due, .. } = mirrors.copies[pair.mirror];
+                if fixed { kept < pair.bytes } else { due }
+            }
+            (_, Changed::All) => true,
+        }
+    }
+
+    /// It is written once, not for each observation.
+    fn is_fixed(&self, mirrors: &Mirrors) -> bool {
+        matches!(&self.transfer, Transfer::Written(pair) if mirrors.copies[pair.mirror].fixed)
+    }
+}
+
+/// Memory that stands for a device's.
+pub(super) struct Shadow {
+    host: *const u8,
+    copy: Block<u8>,
+}
+
+impl Shadow {
+    /// # Safety
+    /// `host` is readable for `bytes` bytes as long as the shadow lives.
+    pub(super) unsafe fn new(host: *const u8, bytes: usize) -> Result<Shadow, String> {
+        let mut shadow = Shadow { host, copy: Block::lazy(bytes)? };
+        shadow.renew();
+        Ok(shadow)
+    }
+
+    pub(super) fn address(&self) -> *mut c_void {
+        self.copy.address().cast()
+    }
+
+    fn renew(&mut self) {
+        // SAFETY: readable, as `new` demands; the two do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(self.host, self.copy.address(), self.copy.len()) };
+    }
+}
+
+/// What the runs of one variant take from the host and give it.
+#[derive(Default)]
+pub(super) struct Feed {
+    pub(super) inputs: Vec<Input>,
+    /// Outputs in the device's memory that the host reads.
+    pub(super) outputs: Vec<Pair>,
+    /// Bytes of outputs that ONNX Runtime copies to the host.
+    pub(super) returned: usize,
+    /// Room for one call, so that a run allocates nothing.
+    from: Vec<*const OrtValue>,
+    to: Vec<*const OrtValue>,
+}
+
+impl Feed {
+    /// Makes room for all that one call may copy.
+    pub(super) fn reserve(&mut self) {
+        let most = self.inputs.len().max(self.outputs.len());
+        self.from.reserve(most);
+        self.to.reserve(most);
+    }
+
+    pub(super) fn returns_nothing(&self) -> bool {
+        self.outputs.is_empty() && self.returned == 0
+    }
+
+    /// Gives the device what has changed.
+    ///
+    /// # Safety
+    /// The values and the memory behind them live, and nobody else uses them meanwhile; `binding` is that of the variant.
+    pub(super) unsafe fn send(
+        &mut self,
+        binding: *mut OrtIoBinding,
+        changed: Changed,
+        mirrors: &mut Mirrors,
+    ) -> Result<(), String> {
+        let mut bound = false;
+        self.from.clear();
+        self.to.clear();
+        for input in &mut self.inputs {
+            if !input.is_due(changed, mirrors) {
+                continue;
+            }
+            match &mut input.transfer {
+                Transfer::Rehearsed(shadow) => match &mirrors.stream {
+                    // SAFETY: the shadow is as large as what it stands for.
+                    Some(stream) => {
+                        unsafe { copy_in_stream(stream, shadow.address(), shadow.host.cast(), input.bytes) }?
+                    }
+                    None => shadow.renew(),
+                },
+                Transfer::Written(pair) => {
+                    let mirror = &mut mirrors.copies[pair.mirror];
+                    (mirror.due, mirror.kept) = (false, mirror.kept.max(pair.bytes));
+                    if let Some(stream) = &mirrors.stream {
+                        // SAFETY: the mirror holds what the largest run has.
+                        unsafe { copy_in_stream(stream, mirror.block.address(), pair.start, pair.bytes) }?;
+                        continue;
+                    }
+                    self.from.push(pair.host);
+                    self.to.push(pair.device.cast_const());
+                }
+                Transfer::Bound(name, value) => {
+                    bound = true;
+                    // SAFETY: live binding, name and value, as demanded.
+                    check(unsafe { (ort::api().BindInput)(binding, name.as_ptr(), *value) })?;
+                }
+            }
+        }
+        copy(&self.from, &mut self.to)?;
+        // SAFETY: live binding.
+        if bound { check(unsafe { (ort::api().SynchronizeBoundInputs)(binding) }) } else { Ok(()) }
+    }
+
+    /// Gives the host what the run has written. Other graphs find it on the device.
+    ///
+    /// # Safety
+    /// As `send`.
+    pub(super) unsafe fn fetch(&mut self, mirrors: &mut Mirrors) -> Result<(), String> {
+        self.from.clear();
+        self.to.clear();
+        for pair in &self.outputs {
+            mirrors.copies[pair.mirror].due = false;
+            self.from.push(pair.device.cast_const());
+            self.to.push(pair.host);
+        }
+        copy(&self.from, &mut self.to)
+    }
+
+    /// Bytes that a run copies to the device and from it for an observation, of which constants are no part; and what is on the device
+    /// afterwards.
+    pub(super) fn bytes(&self, changed: Changed, mirrors: &mut Mirrors) -> (usize, usize) {
+        let due = self.inputs.iter().filter(|input| input.is_due(changed, mirrors) && !input.is_fixed(mirrors));
+        let sent = due.map(|input| input.bytes).sum();
+        let written = self.inputs.iter().filter_map(|input| match &input.transfer {
+            Transfer::Written(pair) => Some(pair),
+            _ => None,
+        });
+        written.chain(&self.outputs).for_each(|pair| mirrors.copies[pair.mirror].due = false);
+        (sent, self.returned + self.outputs.iter().map(|pair| pair.bytes).sum::<usize>())
+    }
+}
+
+/// Puts a copy to the device's memory into the stream.
+///
+/// # Safety
+/// `bytes` at both memory, which live until the stream is through with them; those of the host do not change until then.
+unsafe fn copy_in_stream(stream: &Stream, to: *mut c_void, from: *const c_void, bytes: usize) -> Result<(), String> {
+    // SAFETY: the caller's.
+    unsafe { stream.copy_in(to as u64, from, bytes) }.map_err(|error| error.to_string())
+}

@@ -1,0 +1,284 @@
+//! What each execution provider is told: from the options of a load plan to its keys and values. No GPU is asked here.
+
+use crate::core::device::Device;
+use ort::ep::{self, ArbitrarilyConfigurableExecutionProvider, ExecutionProviderDispatch};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// How models run on a GPU, from the table `[gpu]` of tendon.toml and the same keys of a model. The default is that of a provider
+/// which computes what the CPU computes.
+#[derive(Deserialize, Clone, Debug, PartialEq)]
+#[serde(default, deny_unknown_fields)]
+pub struct GpuOptions {
+    /// What TensorRT may compute in, where the graph has f32.
+    pub precision: Precision,
+    /// A graph's kernels are captured once and launched as one.
+    pub cuda_graph: bool,
+    /// On NVIDIA GPUs kernels of our own advance latents and decode chunks, in the stream of the replica (`flow/device_flow.rs`).
+    pub own_kernels: bool,
+    /// The device code of this build, a fat binary; None: it has none.
+    pub kernels: Option<PathBuf>,
+    /// Bytes that one graph's arena may take on the device, 1 at least; None: as many as there are.
+    pub arena_bytes_max: Option<u64>,
+    /// Folder below which TensorRT keeps the engines that it has built; None: it builds them at every start.
+    pub engine_cache: Option<PathBuf>,
+}
+
+impl Default for GpuOptions {
+    fn default() -> GpuOptions {
+        GpuOptions {
+            precision: Precision::F32,
+            cuda_graph: false,
+            own_kernels: false,
+            kernels: None,
+            arena_bytes_max: None,
+            engine_cache: None,
+        }
+    }
+}
+
+/// A type of numbers to compute in.
+#[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    F32,
+    F16,
+    /// Half precision: bfloat16.
+    Bf16,
+}
+
+/// An execution provider, and its options in the words of ONNX Runtime.
+#[derive(Debug, PartialEq)]
+pub struct Provider {
+    pub kind: Kind,
+    pub pairs: Vec<(&'static str, String)>,
+}
+
+/// The providers that are asked by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Cuda,
+    TensorRt,
+    WebGpu,
+}
+
+/// The key of each provider that makes it capture a graph's kernels.
+const CAPTURE: [&str; 3] = ["enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture"];
+
+impl Provider {
+    pub fn captures(&self) -> bool {
+        self.pairs.iter().any(|(key, value)| CAPTURE.contains(key) && *value == flag(true))
+    }
+
+    pub fn without_capture(&self) -> Provider {
+        let pairs = self.pairs.iter().filter(|(key, _)| !CAPTURE.contains(key)).cloned().collect();
+        Provider { kind: self.kind, pairs }
+    }
+
+    /// The same with all its work in a stream of the caller's, which outlives its sessions: CUDA and TensorRT take its address, CUDA's one
+    /// behind TensorRT the same. They capture graphs in it too, and do not destroy it.
+    pub fn on_stream(mut self, address: usize) -> Provider {
+        self.pairs.extend([("has_user_compute_stream", flag(true)), ("user_compute_stream", address.to_string())]);
+        self
+    }
+
+    /// As `ort` takes it. A failure is an error: by default it would be logged, and the graph run on the CPU.
+    pub fn dispatch(&self) -> ExecutionProviderDispatch {
+        fn told<E: ArbitrarilyConfigurableExecutionProvider>(provider: E, pairs: &[(&'static str, String)]) -> E {
+            pairs.iter().fold(provider, |provider, (key, value)| provider.with_arbitrary_config(key, value))
+        }
+        let built = match self.kind {
+            Kind::Cuda => told(ep::CUDA::default(), &self.pairs).build(),
+            Kind::TensorRt => told(ep::TensorRT::default(), &self.pairs).build(),
+            Kind::WebGpu => told(ep::WebGPU::default(), &self.pairs).build(),
+        };
+        built.error_on_failure()
+    }
+}
+
+/// Whether a device can do what the options say; the reason why not. On the CPU nothing of it has a meaning: it computes what the
+/// graph says.
+pub fn fits(device: Device, options: &GpuOptions) -> Result<(), String> {
+    match device {
+        Device::Cpu => return Ok(()),
+        // Its own number of a device is that of a context which the caller has made, not that of an adapter.
+        Device::WebGpu(id) if id != 0 => {
+            return Err("WebGPU has one device, the fastest adapter of the machine: webgpu:0".into());
+        }
+        _ => {}
+    }
+    if options.precision != Precision::F32 && !matches!(device, Device::TensorRt(_)) {
+        let provider = device.name();
+        return Err(format!(
+            "precision is not f32, but {provider} computes in the types of the graph; only TensorRT does"
+        ));
+    }
+    Ok(())
+}
+
+/// The providers of a session on the device, the preferred one first; none for the CPU. `engines`: where TensorRT keeps what it
+/// has built for this bundle and this GPU.
+pub fn chain(device: Device, options: &GpuOptions, engines: Option<&Path>) -> Vec<Provider> {
+    match device {
+        Device::Cpu => Vec::new(),
+        Device::Cuda(id) => vec![cuda(id, options)],
+        // CUDA runs what TensorRT cannot.
+        Device::TensorRt(id) => vec![tensorrt(id, options, engines), cuda(id, options)],
+        Device::WebGpu(id) => vec![webgpu(id, options)],
+    }
+}
+
+fn flag(on: bool) -> String {
+    if on { "1".into() } else { "0".into() }
+}
+
+fn cuda(id: i32, options: &GpuOptions) -> Provider {
+    let mut pairs = vec![
+        ("device_id", id.to_string()),
+        // Products of f32 keep their 23 bits of mantissa.
+        ("use_tf32", flag(false)),
+        ("enable_cuda_graph", flag(options.cuda_graph)),
+        // All memory is allocated at load: more calls cost nothing later.
+        ("arena_extend_strategy", "kSameAsRequested".into()),
+    ];
+    if let Some(bytes) = options.arena_bytes_max {
+        pairs.push(("gpu_mem_limit", bytes.to_string()));
+    }
+    Provider { kind: Kind::Cuda, pairs }
+}
+
+fn tensorrt(id: i32, options: &GpuOptions, engines: Option<&Path>) -> Provider {
+    let mut pairs = vec![
+        ("device_id", id.to_string()),
+        ("trt_fp16_enable", flag(options.precision == Precision::F16)),
+        ("trt_bf16_enable", flag(options.precision == Precision::Bf16)),
+        ("trt_cuda_graph_enable", flag(options.cuda_graph)),
+        ("trt_engine_cache_enable", flag(engines.is_some())),
+        ("trt_timing_cache_enable", flag(engines.is_some())),
+    ];
+    if let Some(folder) = engines {
+        let folder = folder.to_string_lossy();
+        pairs.push(("trt_engine_cache_path", folder.to_string()));
+        pairs.push(("trt_timing_cache_path", folder.to_string()));
+    }
+    if let Some(bytes) = options.arena_bytes_max {
+        pairs.push(("trt_max_workspace_size", bytes.to_string()));
+    }
+    Provider { kind: Kind::TensorRt, pairs }
+}
+
+fn webgpu(id: i32, options: &GpuOptions) -> Provider {
+    // ONNX Runtime's other layout, its default, gives wrong convolutions of six channels. Positions and lengths have 64 bits: without
+    // the kernels for them, which compute in 32, the CPU would do it, between two halves of the graph.
+    let mut pairs = vec![("deviceId", id.to_string()), ("preferredLayout", "NCHW".into()), ("enableInt64", flag(true))];
+    if options.cuda_graph {
+        pairs.push(("enableGraphCapture", flag(true)));
+    }
+    Provider { kind: Kind::WebGpu, pairs }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(device: Device, options: &GpuOptions, engines: Option<&Path>) -> Vec<String> {
+        let line = |Provider { kind, pairs }: Provider| {
+            let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            format!("{kind:?} {}", pairs.join(" "))
+        };
+        chain(device, options, engines).into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn without_options_a_provider_computes_what_the_cpu_computes() {
+        let options = GpuOptions::default();
+        assert_eq!(
+            told(Device::Cuda(1), &options, None),
+            ["Cuda device_id=1 use_tf32=0 enable_cuda_graph=0 arena_extend_strategy=kSameAsRequested"]
+        );
+        assert_eq!(told(Device::WebGpu(0), &options, None), ["WebGpu deviceId=0 preferredLayout=NCHW enableInt64=1"]);
+        assert!(told(Device::Cpu, &options, None).is_empty());
+    }
+
+    #[test]
+    fn tensorrt_has_cuda_behind_it_with_options_of_its_own() {
+        let options = GpuOptions {
+            precision: Precision::F16,
+            cuda_graph: true,
+            arena_bytes_max: Some(2 << 30),
+            ..GpuOptions::default()
+        };
+        let [first, behind] = &told(Device::TensorRt(2), &options, Some(Path::new("/c/e")))[..] else {
+            panic!("two providers")
+        };
+        assert_eq!(
+            first,
+            "TensorRt device_id=2 trt_fp16_enable=1 trt_bf16_enable=0 trt_cuda_graph_enable=1 trt_engine_cache_enable=1 \
+             trt_timing_cache_enable=1 trt_engine_cache_path=/c/e trt_timing_cache_path=/c/e trt_max_workspace_size=2147483648"
+        );
+        assert_eq!(
+            behind,
+            "Cuda device_id=2 use_tf32=0 enable_cuda_graph=1 arena_extend_strategy=kSameAsRequested gpu_mem_limit=2147483648"
+        );
+        let plain = GpuOptions { precision: Precision::Bf16, ..GpuOptions::default() };
+        assert_eq!(
+            told(Device::TensorRt(0), &plain, None)[0],
+            "TensorRt device_id=0 trt_fp16_enable=0 trt_bf16_enable=1 trt_cuda_graph_enable=0 trt_engine_cache_enable=0 \
+             trt_timing_cache_enable=0"
+        );
+    }
+
+    #[test]
+    fn what_a_device_cannot_do_is_refused_with_the_option_s_name_and_the_cpu_refuses_nothing() {
+        let half = GpuOptions { precision: Precision::F16, ..GpuOptions::default() };
+        for device in [Device::Cuda(0), Device::WebGpu(0)] {
+            let refused = fits(device, &half).expect_err("a refusal");
+            assert!(refused.starts_with("precision is not f32, but "), "{device:?}: {refused}");
+            assert_eq!(fits(device, &GpuOptions::default()), Ok(()));
+        }
+        assert_eq!([fits(Device::TensorRt(0), &half), fits(Device::Cpu, &half)], [Ok(()), Ok(())]);
+    }
+
+    #[test]
+    fn each_provider_captures_a_graph_in_words_of_its_own_and_is_the_same_without() {
+        let captured = GpuOptions { cuda_graph: true, ..GpuOptions::default() };
+        for device in [Device::Cuda(0), Device::TensorRt(0), Device::WebGpu(0)] {
+            assert_eq!(fits(device, &captured), Ok(()), "{device:?}");
+            let (told, plain) = (chain(device, &captured, None), chain(device, &GpuOptions::default(), None));
+            assert!(told.iter().all(Provider::captures) && !plain.iter().any(Provider::captures), "{device:?}");
+            for (told, plain) in told.iter().zip(&plain) {
+                assert_eq!(told.without_capture(), plain.without_capture());
+                assert!(!told.without_capture().captures());
+            }
+        }
+        assert!(chain(Device::Cpu, &captured, None).is_empty());
+    }
+
+    #[test]
+    fn both_providers_of_a_gpu_work_in_one_stream_of_ours() {
+        let address = 0x7f00_0000_0010;
+        for provider in chain(Device::TensorRt(1), &GpuOptions::default(), None) {
+            let told = provider.on_stream(address).pairs;
+            let last: Vec<(&str, &str)> = told.iter().rev().take(2).map(|(key, value)| (*key, &value[..])).collect();
+            assert_eq!(last, [("user_compute_stream", "139637976727568"), ("has_user_compute_stream", "1")]);
+        }
+    }
+
+    #[test]
+    fn a_load_plan_says_what_differs_and_nothing_that_is_not_known() {
+        let read = serde_json::from_str::<GpuOptions>;
+        assert_eq!(read("{}").expect("a plan"), GpuOptions::default());
+        let options = read(r#"{"precision":"bf16","arena_bytes_max":1,"engine_cache":"/c"}"#).expect("a plan");
+        assert_eq!((options.precision, options.arena_bytes_max), (Precision::Bf16, Some(1)));
+        assert_eq!(options.engine_cache.as_deref(), Some(Path::new("/c")));
+        assert!(read(r#"{"precision":"f8"}"#).is_err());
+        assert!(read(r#"{"cuda_grahp":true}"#).is_err());
+    }
+
+    #[test]
+    fn webgpu_has_one_device() {
+        let fits = |id| fits(Device::WebGpu(id), &GpuOptions::default());
+        assert_eq!(fits(0), Ok(()));
+        assert!(fits(1).is_err_and(|text| text.contains("webgpu:0")));
+    }
+}

@@ -1,0 +1,298 @@
+//! ONNX Runtime: opened once by path, and one session per graph on the device that was asked for.
+
+mod error_text;
+mod logged;
+mod on_stream;
+mod preload;
+mod registered;
+mod small_graphs;
+mod with_weights;
+
+use self::error_text::plain;
+use self::with_weights::{Refused, frugal, with_weights};
+use crate::gpu::stream::Stream;
+use crate::ort::assignment;
+use crate::ort::assignment::RECORD;
+use crate::ort::environment;
+use crate::ort::provider::{Kind, Provider};
+use crate::ort::session::Loaded;
+use crate::ort::session::Opened;
+use crate::ort::turn::Turns;
+use crate::ort::webgpu;
+use crate::ort::weight_store::DeviceWeights;
+use ort::AsPointer;
+use ort::logging::LogLevel;
+use ort::session::Session;
+use ort::session::builder::SessionBuilder;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// Threads inside one run of a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threads {
+    pub reader: u32,
+    pub step: u32,
+}
+
+impl Threads {
+    /// As the configuration says, or as this machine has for a model whose `replicas` run at the same time.
+    ///
+    /// A reader gets the cores that are left beside the event loop's and that of a decode: its threads wait for each other at every
+    /// operator, so that one without a core of its own holds up all. Of two cores it gets one: with both it takes two thirds of the
+    /// time when nothing else runs, and twice the time when something does. The operators of a step are so short that a second
+    /// thread would save a sixth of the time and cost a third more of the processor's.
+    pub fn new(initializers: Option<u32>, replicas: usize) -> Threads {
+        if let Some(initializers) = initializers {
+            return Threads { reader: initializers.max(1), step: initializers.max(1) };
+        }
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        Threads { reader: Threads::of_reader(cores, replicas), step: 1 }
+    }
+
+    /// Of a session that `replicas` share: the threads that start a run, and as many beside them as each would have alone.
+    pub fn shared(self, replicas: usize) -> Threads {
+        let all = |own: u32| 1 + (own - 1) * replicas as u32;
+        Threads { reader: all(self.reader), step: all(self.step) }
+    }
+
+    fn of_reader(cores: usize, replicas: usize) -> u32 {
+        (cores.saturating_sub(2) / replicas).clamp(1, THREADS_MAX) as u32
+    }
+}
+
+/// The matrices of one observation keep no more threads busy.
+const THREADS_MAX: usize = 8;
+
+/// How long a thread of a run looks for its next part before it sleeps. The operators of a run follow each other within this time, and
+/// to wake a sleeping thread would take as long as its part; behind the run it looks no longer.
+const SPIN_US: &str = "100";
+
+/// The entry of a session's configuration that names the folder of the weight files of a graph in memory.
+const WEIGHTS_BESIDE: &str = "session.model_external_initializers_file_folder_path";
+
+/// Part of what ONNX Runtime says of a graph that it does not capture.
+const NOT_CAPTURED: &str = "cannot use the graph capture feature";
+
+/// The runtime of this process. It is opened once; later paths are ignored.
+pub struct Runtime {
+    environment: ort::environment::Environment,
+    folder: PathBuf,
+}
+
+static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
+
+/// Opens the library at `path`, the first time it is called.
+pub fn open(path: &Path) -> Result<&'static Runtime, String> {
+    RUNTIME.get_or_init(|| Runtime::new(path)).as_ref().map_err(Clone::clone)
+}
+
+pub struct Providers {
+    /// The preferred one first; none: the CPU.
+    pub chain: Vec<Provider>,
+    pub beside: Beside,
+    pub turns: Turns,
+    pub stream: Option<Arc<Stream>>,
+}
+
+impl Providers {
+    /// Whether the replicas of a model use the same sessions, and so the same weights, packed ones and folded ones among them. ONNX
+    /// Runtime's CPU provider runs one session on many threads at once, each run with memory of its own; a GPU's has one stream.
+    pub fn shares_sessions(&self) -> bool {
+        self.chain.is_empty()
+    }
+
+    fn without_capture(&self) -> Providers {
+        let chain = self.chain.iter().map(Provider::without_capture).collect();
+        Providers { chain, beside: self.beside, turns: self.turns, stream: self.stream.clone() }
+    }
+}
+
+/// Which nodes of a graph may run on the CPU, where the graph belongs on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// None.
+    Nothing,
+    Shapes,
+    /// Small ones outside of the layers, for which WebGPU has no kernels (`ort/webgpu.rs`).
+    Light,
+}
+
+impl Runtime {
+    fn new(path: &Path) -> Result<Runtime, String> {
+        let environment = ort::init_from(path)
+            .map_err(|error| format!("ONNX Runtime cannot be opened: {error}"))?
+            .with_name("tendon")
+            .with_telemetry(false)
+            .with_logger(Arc::new(|level, _category, _id, _place, message| {
+                if matches!(level, LogLevel::Error | LogLevel::Fatal) {
+                    logged::keep(message);
+                }
+            }))
+            .build()
+            .map_err(|error| format!("ONNX Runtime cannot be started: {error}"))?;
+        environment.set_log_level(LogLevel::Error);
+        // SAFETY: the runtime is kept in a static.
+        unsafe { environment::set(environment.ptr().cast_mut()) };
+        let folder = path.parent().unwrap_or(Path::new("/")).to_path_buf();
+        Ok(Runtime { environment, folder })
+    }
+
+    /// A session of the graph at `path`, or of `made`, which was made of it, with these providers alone, on weights of the bundle's
+    /// files, or the reason why not. Without providers: on the CPU.
+    pub fn session(
+        &self,
+        (path, made): (&Path, Option<&[u8]>),
+        threads: u32,
+        providers: &Providers,
+        weights: &DeviceWeights,
+    ) -> Result<Loaded, String> {
+        let captures = providers.chain.iter().any(Provider::captures);
+        // Their weights are the same.
+        let initializers = if weights.weights.is_empty() { None } else { Some(weights.of_graph(path)?) };
+        let refused = Refused::default();
+        let commit = |mut builder: SessionBuilder| {
+            if let Some(initializers) = &initializers {
+                builder = with_weights(builder, initializers)?;
+                builder = match &providers.chain[..] {
+                    [] => frugal(builder)?,
+                    _ => refused.log_to(builder, providers.stream.clone())?,
+                };
+            }
+            match made {
+                None => builder.commit_from_file(path),
+                Some(model) => {
+                    // A weight that is folded into another is read from the file once more.
+                    if let (Some(_), Some(folder)) = (&initializers, path.parent()) {
+                        builder = builder.with_config_entry(WEIGHTS_BESIDE, folder.to_string_lossy())?;
+                    }
+                    builder.commit_from_memory(model)
+                }
+            }
+        };
+        let (opened, is_captured) = match self.opened(threads, providers, commit) {
+            // Nodes of it lie on the CPU, which takes no part in a capture. Its kernels are launched one by one.
+            Err(text) if captures && text.contains(NOT_CAPTURED) => {
+                (self.opened(threads, &providers.without_capture(), commit)?, false)
+            }
+            opened => (opened?, captures),
+        };
+        if !providers.chain.is_empty() {
+            match providers.beside {
+                Beside::Nothing => {}
+                Beside::Shapes => assignment::check(opened.get(), path, made)?,
+                Beside::Light => webgpu::admit(opened.get())?,
+            }
+        }
+        let own_bytes = initializers.map_or(0, |initializers| refused.own_bytes(&initializers, weights, providers));
+        Ok(Loaded::new(opened, is_captured, weights.clone(), own_bytes))
+    }
+
+    fn opened(
+        &self,
+        threads: u32,
+        providers: &Providers,
+        commit: impl FnOnce(SessionBuilder) -> ort::Result<Session>,
+    ) -> Result<Opened, String> {
+        providers.chain.iter().try_for_each(|provider| self.ready(provider))?;
+        logged::forget();
+        let turn = providers.turns.wait();
+        let session = self.builder(threads, providers).and_then(commit);
+        drop(turn);
+        session.map(|session| Opened::new(session, providers.turns)).map_err(|error| message(&error))
+    }
+
+    /// Options of a session, apart from those of a file.
+    fn builder(&self, threads: u32, providers: &Providers) -> ort::Result<SessionBuilder> {
+        let mut builder = Self::keeping(providers.stream.as_ref(), self.plain(threads)?)?;
+        if providers.chain.is_empty() {
+            return Ok(builder);
+        }
+        let dispatches: Vec<_> = providers.chain.iter().map(Provider::dispatch).collect();
+        builder = builder.with_execution_providers(dispatches)?;
+        match providers.beside {
+            // Refuses a graph that would run on the CPU in part.
+            Beside::Nothing => Ok(builder.with_disable_cpu_fallback()?),
+            // What does is looked at when the session is open.
+            Beside::Shapes | Beside::Light => Ok(builder.with_config_entry(RECORD.0, RECORD.1)?),
+        }
+    }
+
+    /// Options of a session on the CPU.
+    pub fn plain(&self, threads: u32) -> ort::Result<SessionBuilder> {
+        let mut builder = Session::builder(&self.environment)?
+            .with_intra_threads(threads as usize)?
+            .with_inter_threads(1)?
+            // Spinning threads would keep the event loop from its core, outside of runs.
+            .with_intra_op_spinning(threads > 1)?
+            .with_config_entry("session.intra_op.spin_duration_us", SPIN_US)?
+            .with_config_entry("session.force_spinning_stop", "1")?
+            .with_inter_op_spinning(false)?;
+        if !has_vnni() {
+            builder = builder.with_config_entry("session.x64quantprecision", "1")?;
+        }
+        Ok(builder)
+    }
+
+    /// Whether a provider can be tried at all; opens what its library needs.
+    pub fn ready(&self, provider: &Provider) -> Result<(), String> {
+        match provider.kind {
+            Kind::Cuda => {
+                self.needs(registered::LIBRARY)?;
+                preload::cuda(&self.folder)?;
+                self.register_cuda();
+                Ok(())
+            }
+            Kind::TensorRt => {
+                self.needs("libonnxruntime_providers_tensorrt.so")?;
+                preload::cuda(&self.folder)?;
+                preload::tensorrt(&self.folder)?;
+                self.register_cuda();
+                Ok(())
+            }
+            Kind::WebGpu => webgpu::absent().map_or(Ok(()), Err),
+        }
+    }
+
+    /// Folder of the library, where its providers are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn needs(&self, file: &str) -> Result<(), String> {
+        if self.folder.join(file).exists() {
+            return Ok(());
+        }
+        Err(format!("{file} is not beside libonnxruntime.so.1"))
+    }
+}
+
+/// Whether the processor sums products of int8 in 32 bits. Without that ONNX Runtime's default kernels add two products of int8
+/// weights in 16 bits, which saturates: rows would be wrong without an error. Its precise ones give the same integers, more slowly.
+fn has_vnni() -> bool {
+    is_x86_feature_detected!("avx512vnni") || is_x86_feature_detected!("avxvnni")
+}
+
+/// A failure, and what ONNX Runtime has logged of it.
+fn message(error: &ort::Error) -> String {
+    let (said, logged) = (plain(&error.to_string()), plain(&logged::last()));
+    if logged.is_empty() || said.contains(&logged) { said } else { format!("{said}; {logged}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_has_the_cores_that_event_loop_and_decode_leave_and_replicas_share_them() {
+        for (cores, replicas, threads) in
+            [(1, 1, 1), (2, 1, 1), (3, 1, 1), (4, 1, 2), (8, 2, 3), (64, 1, 8), (64, 16, 3)]
+        {
+            assert_eq!(Threads::of_reader(cores, replicas), threads, "{cores} cores, {replicas} replicas");
+        }
+        assert_eq!(Threads::new(Some(3), 1), Threads { reader: 3, step: 3 });
+        assert_eq!(Threads::new(None, 1).step, 1);
+        // A run's own thread is one of them, that of a replica.
+        assert_eq!(Threads::new(Some(3), 2).shared(2), Threads { reader: 5, step: 5 });
+        assert_eq!(Threads::new(Some(1), 4).shared(4), Threads { reader: 1, step: 1 });
+    }
+}

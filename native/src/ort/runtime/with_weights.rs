@@ -1,0 +1,83 @@
+//! Options of a session whose graph keeps its weights in mapped files.
+
+use super::{Providers, logged};
+use crate::bundle::weights::FOLDED_BYTES_MAX;
+use crate::core::memory;
+use crate::core::sync::lock;
+use crate::gpu::stream::Stream;
+use crate::ort::initializers::Initializers;
+use crate::ort::weight_store::DeviceWeights;
+use ort::AsPointer;
+use ort::ep;
+use ort::logging::LogLevel;
+use ort::session::builder::SessionBuilder;
+use std::sync::{Arc, Mutex};
+
+pub(super) fn with_weights(mut builder: SessionBuilder, initializers: &Initializers) -> ort::Result<SessionBuilder> {
+    // SAFETY: live options; `session` drops them before what is given, and makes a `Loaded` of what comes of them.
+    unsafe { initializers.add_to(builder.ptr_mut()) }.map_err(ort::Error::new)?;
+    Ok(builder.with_config_entry("optimization.constant_folding_max_output_size_in_bytes", FOLDED_BYTES_MAX)?)
+}
+
+/// Makes the runs of a large model on a CPU give back what they no longer need: a widened matrix is as large as a hundred frames, and
+/// an arena would keep the most that any two of them had, for each run at a time.
+pub(super) fn frugal(builder: SessionBuilder) -> ort::Result<SessionBuilder> {
+    memory::return_large_blocks();
+    let plain = ep::CPU::default().with_arena_allocator(false).build();
+    Ok(builder.with_memory_pattern(false)?.with_execution_providers([plain])?)
+}
+
+/// The weights that a session on a device does not read where they were given: ONNX Runtime logs each, and copies it from the file.
+#[derive(Clone, Default)]
+pub(super) struct Refused(Arc<Mutex<Vec<String>>>);
+
+impl Refused {
+    /// Lets a session tell of them. Its errors are kept as those of all sessions are. A session has one logger: this one keeps the
+    /// stream in place of that of `keeping`.
+    pub(super) fn log_to(&self, builder: SessionBuilder, stream: Option<Arc<Stream>>) -> ort::Result<SessionBuilder> {
+        // Of a session that was tried before, with other options.
+        lock(&self.0).clear();
+        let names = self.0.clone();
+        let log = move |level, _category: &str, _id: &str, _place: &str, message: &str| {
+            let _kept = &stream;
+            match level {
+                LogLevel::Error | LogLevel::Fatal => logged::keep(message),
+                _ => lock(&names).extend(refused(message).map(String::from)),
+            }
+        };
+        Ok(builder.with_logger(Arc::new(log))?.with_log_level(LogLevel::Warning)?)
+    }
+
+    /// Bytes of which the session has a copy of its own, once it is made: on a device those of all that does not lie there.
+    pub(super) fn own_bytes(
+        &self,
+        initializers: &Initializers,
+        weights: &DeviceWeights,
+        providers: &Providers,
+    ) -> usize {
+        match weights.store {
+            Some(_) => initializers.bytes(Some(&lock(&self.0))),
+            None if providers.chain.is_empty() => 0,
+            None => initializers.bytes(None),
+        }
+    }
+}
+
+/// The weight that a warning speaks of, if it is one of these.
+fn refused(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once("Cannot use user supplied initializer with name: (")?;
+    rest.split_once(") because ").map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_that_is_not_read_where_it_was_given_is_found_in_the_warning() {
+        let said = "Cannot use user supplied initializer with name: (blocks.0.wq(1)) because the ORT planned memory location device \
+                    Device:[DeviceType:0 MemoryType:0] ) is different from what is supplied (Device:[DeviceType:1])";
+        assert_eq!(refused(said), Some("blocks.0.wq(1)"));
+        assert_eq!(refused("Serializing optimized model with name: (x) because "), None);
+    }
+}

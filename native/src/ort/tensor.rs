@@ -1,0 +1,203 @@
+//! A tensor: its name, role, type and size, and where its values lie.
+
+use crate::bundle::manifest::{Extent, Port, Role};
+use crate::core::dtype::Dtype;
+use crate::core::memory::{Block, Plain};
+use crate::gpu::CudaError;
+use crate::gpu::context::Context;
+use crate::ort::device_memory::DeviceBlock;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Values of one tensor; more is a mistake in a manifest.
+const VALUES_MAX: usize = 1 << 32;
+
+pub enum Storage {
+    /// 32-bit floats in page-locked memory.
+    F32(Block<f32>),
+    /// Bits of F16 or BF16 in page-locked memory.
+    Half(Block<u16>),
+    /// 32-bit integers in page-locked memory.
+    I32(Block<i32>),
+    /// 64-bit integers in page-locked memory.
+    I64(Block<i64>),
+    /// Bytes in page-locked memory.
+    U8(Block<u8>),
+    /// Booleans, one byte each, in page-locked memory.
+    Bool(Block<u8>),
+    /// Memory of the device, which the host does not read.
+    Device(DeviceBlock),
+}
+
+/// A tensor that graphs are bound to.
+pub struct Tensor {
+    /// The name in the graph that owns it.
+    pub name: String,
+    pub role: Role,
+    pub dtype: Dtype,
+    /// Number of values, for the largest run.
+    pub len: usize,
+    pub storage: Storage,
+}
+
+impl Tensor {
+    /// Zeroed, page-locked memory for a run of `most`.
+    pub fn new(port: &Port, most: Extent) -> Result<Tensor, String> {
+        let len = port_len(port, most)?;
+        let storage = match port.dtype {
+            Dtype::F32 => Storage::F32(Block::locked(len)?),
+            Dtype::F16 | Dtype::Bf16 => Storage::Half(Block::locked(len)?),
+            Dtype::I32 => Storage::I32(Block::locked(len)?),
+            Dtype::I64 => Storage::I64(Block::locked(len)?),
+            Dtype::U8 => Storage::U8(Block::locked(len)?),
+            Dtype::Bool => Storage::Bool(Block::locked(len)?),
+        };
+        Ok(Tensor { name: port.name.clone(), role: port.role, dtype: port.dtype, len, storage })
+    }
+
+    /// Memory of the device for a run of `most`, as `make` gives out so many bytes of it.
+    pub fn on_device(
+        port: &Port,
+        most: Extent,
+        make: impl FnOnce(usize) -> Result<DeviceBlock, String>,
+    ) -> Result<Tensor, String> {
+        let len = port_len(port, most)?;
+        let storage = Storage::Device(make(len * port.dtype.bytes())?);
+        Ok(Tensor { name: port.name.clone(), role: port.role, dtype: port.dtype, len, storage })
+    }
+
+    pub fn address(&self) -> *mut c_void {
+        match &self.storage {
+            Storage::F32(block) => block.address().cast(),
+            Storage::Half(block) => block.address().cast(),
+            Storage::I32(block) => block.address().cast(),
+            Storage::I64(block) => block.address().cast(),
+            Storage::U8(block) | Storage::Bool(block) => block.address().cast(),
+            Storage::Device(block) => block.address(),
+        }
+    }
+
+    /// Lets the driver of a GPU copy from and to it by itself, if it lies in the host's memory; returns for how many bytes it does.
+    pub fn register(&mut self, context: &Arc<Context>) -> Result<usize, CudaError> {
+        fn known<T: Plain>(block: &mut Block<T>, context: &Arc<Context>) -> Result<usize, CudaError> {
+            context.register_block(block).map(|()| block.registered_bytes())
+        }
+        match &mut self.storage {
+            Storage::F32(block) => known(block, context),
+            Storage::Half(block) => known(block, context),
+            Storage::I32(block) => known(block, context),
+            Storage::I64(block) => known(block, context),
+            Storage::U8(block) | Storage::Bool(block) => known(block, context),
+            Storage::Device(_) => Ok(0),
+        }
+    }
+
+    pub fn device_bytes(&self) -> usize {
+        if let Storage::Device(block) = &self.storage { block.bytes() } else { 0 }
+    }
+
+    pub fn is_on_device(&self) -> bool {
+        matches!(self.storage, Storage::Device(_))
+    }
+
+    /// The bytes of a tensor of pixels, or of their normalised values, in page-locked memory.
+    pub fn pixels(&mut self) -> &mut [u8] {
+        match &mut self.storage {
+            Storage::F32(block) => block.bytes_mut(),
+            Storage::U8(block) => block,
+            _ => panic!("tensor {} does not hold pixels for the host", self.name),
+        }
+    }
+
+    /// The bytes of its values, in page-locked memory.
+    pub fn bytes(&mut self) -> &[u8] {
+        match &mut self.storage {
+            Storage::F32(block) => block.bytes_mut(),
+            Storage::Half(block) => block.bytes_mut(),
+            Storage::I32(block) => block.bytes_mut(),
+            Storage::I64(block) => block.bytes_mut(),
+            Storage::U8(block) | Storage::Bool(block) => block,
+            Storage::Device(_) => panic!("tensor {} does not lie in the host's memory", self.name),
+        }
+    }
+
+    /// The values of an f32 tensor in page-locked memory.
+    pub fn floats(&mut self) -> &mut [f32] {
+        match &mut self.storage {
+            Storage::F32(block) => block,
+            _ => panic!("tensor {} does not hold f32 for the host", self.name),
+        }
+    }
+
+    /// Writes `values` from value `start` on as the tensor's type, in page-locked memory; those beyond its end are left out.
+    pub fn write(&mut self, start: usize, values: impl IntoIterator<Item = f64>) {
+        fn put<T: Plain>(block: &mut [T], values: impl IntoIterator<Item = f64>, as_type: impl Fn(f64) -> T) {
+            block.iter_mut().zip(values).for_each(|(to, value)| *to = as_type(value));
+        }
+        match &mut self.storage {
+            Storage::F32(block) => put(&mut block[start..], values, |value| value as f32),
+            Storage::I64(block) => put(&mut block[start..], values, |value| value as i64),
+            Storage::I32(block) => put(&mut block[start..], values, |value| value as i32),
+            Storage::U8(block) => put(&mut block[start..], values, |value| value as u8),
+            Storage::Bool(block) => put(&mut block[start..], values, |value| u8::from(value != 0.0)),
+            Storage::Half(_) => panic!("tensor {} is of half precision, which the host does not write", self.name),
+            Storage::Device(_) => panic!("tensor {} does not lie in the host's memory", self.name),
+        }
+    }
+}
+
+/// Number of values of a port's tensor in a run of `extent`.
+pub fn port_len(port: &Port, extent: Extent) -> Result<usize, String> {
+    let mut sizes = port.shape.iter().map(|dim| dim.size(extent));
+    sizes
+        .try_fold(1, |len: usize, size| len.checked_mul(size).filter(|len| *len <= VALUES_MAX))
+        .ok_or_else(|| format!("tensor {} has more than {VALUES_MAX} values", port.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::manifest::Dim;
+
+    fn port(dtype: Dtype, shape: Vec<Dim>) -> Port {
+        Port { name: "x".into(), role: Role::Cache, from: None, dtype, shape, buckets: None, cameras: None }
+    }
+
+    #[test]
+    fn numbers_are_written_as_the_type_of_the_tensor() {
+        let given = [7.0, -3.0, 0.0];
+        for dtype in [Dtype::F32, Dtype::I64, Dtype::I32, Dtype::U8, Dtype::Bool] {
+            let mut tensor = Tensor::new(&port(dtype, vec![Dim::Fixed(4)]), Extent { batch: 1, prompt: 1, prefix: 1 })
+                .expect("a tensor");
+            tensor.write(1, given);
+            let found: Vec<f64> = match &tensor.storage {
+                Storage::F32(block) => block.iter().map(|&value| value.into()).collect(),
+                Storage::I64(block) => block.iter().map(|&value| value as f64).collect(),
+                Storage::I32(block) => block.iter().map(|&value| value.into()).collect(),
+                Storage::U8(block) | Storage::Bool(block) => block.iter().map(|&value| value.into()).collect(),
+                Storage::Half(_) | Storage::Device(_) => panic!("it is of another type"),
+            };
+            let expected = match dtype {
+                Dtype::Bool => [0.0, 1.0, 1.0, 0.0],
+                Dtype::U8 => [0.0, 7.0, 0.0, 0.0],
+                _ => [0.0, 7.0, -3.0, 0.0],
+            };
+            assert_eq!(found, expected, "{dtype:?}");
+        }
+    }
+
+    #[test]
+    fn a_tensor_of_each_dtype_holds_its_bytes_zeroed_and_aligned() {
+        let most = Extent { batch: 3, prompt: 5, prefix: 7 };
+        let all = [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::I32, Dtype::I64, Dtype::U8, Dtype::Bool];
+        for dtype in all {
+            let port = port(dtype, vec![Dim::Batch, Dim::Prefix, Dim::Fixed(11)]);
+            let tensor = Tensor::new(&port, most).expect("memory");
+            assert_eq!((tensor.dtype, tensor.len, tensor.address() as usize % 4096), (dtype, 3 * 7 * 11, 0));
+            // SAFETY: so many bytes are the tensor's, and nobody writes to them.
+            let bytes =
+                unsafe { std::slice::from_raw_parts(tensor.address().cast::<u8>(), tensor.len * dtype.bytes()) };
+            assert!(bytes.iter().all(|&byte| byte == 0), "{dtype:?}");
+        }
+    }
+}
