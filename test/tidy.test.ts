@@ -102,6 +102,17 @@ describe("imports", () => {
     expect(sources.flatMap(([path, source]) => upward(path, source))).toEqual(KNOWN_UPWARD);
   });
 
+  test("inside a product only its transport imports the HTTP kit", () => {
+    const strays = sources
+      .filter(([path]) => /^src\/(robot|llm|runs|account)\//.test(path))
+      .filter(([path]) => !/^src\/\w+\/(http\.ts$|(http|socket|compatible|pages|docs|oauth)\/)/.test(path))
+      // The check of keys, which the kit takes as a function.
+      .filter(([path]) => path !== "src/account/authenticate.ts")
+      .flatMap(([path, source]) => targetsOf(path, source).map((target) => `${path} → ${target}`))
+      .filter((edge) => / → src\/http\//.test(edge));
+    expect(strays).toEqual([]);
+  });
+
   test("the client knows the service by its wire alone: it imports nothing of how requests are answered", () => {
     const allowed = /^src\/(client|account|config|std)\/|^src\/limits\.ts$/;
     const strays = sources

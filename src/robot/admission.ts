@@ -12,7 +12,6 @@ import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
 import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";
-import type { RunSlots } from "./exclusive.ts";
 
 export type AdmissionLimits = Readonly<
   Record<
@@ -43,7 +42,7 @@ export interface EarlySlots {
   release(): void;
 }
 
-export class Admission implements RunSlots {
+export class Admission {
   /** Accounts that hold or wait for something. */
   private readonly accounts = new Map<string, Account>();
   /** Accounts that wait, in round-robin order. */
@@ -74,6 +73,7 @@ export class Admission implements RunSlots {
     return this.queued;
   }
 
+  /** Permits for one inference with `frames` frames, now or when its turn comes; `engine_unavailable` when too many wait. */
   take(accountId: string, model: string, frames: number): Permit | Failure {
     assert(frames <= this.limits.observationFramesMax, "an observation fits into the slots");
     const account = this.accounts.get(accountId) ?? new Account(accountId);
@@ -123,7 +123,7 @@ export class Admission implements RunSlots {
     const who = own ? `${accountWaitingMax} observations of this account` : `${admissionWaitingMax} observations`;
     return new Failure(
       ROBOT.engine_unavailable,
-      `${who} wait already, which is all that may; retry when some are answered`,
+      `${who} wait already, the most that may wait; retry when some are answered`,
       {
         retryAfterSeconds: 1,
       },

@@ -1,14 +1,16 @@
 /**
- * The answer to an observation, in no transport's form: a head and the rows as float32. JSON, events, socket messages and raw
- * rows are all made from it, for a first answer and for a replay alike, so that they cannot differ.
+ * The answer to an observation: a head and float32 rows, in the form of no transport, with its `timing_ms`, its failures and the
+ * chunk as text. A first answer and a replay are printed from it by the same code.
  */
-
 import type { Usage } from "../charge/store/records.ts";
-import type { ChunkResult } from "../engine/engine.ts";
+import type { ChunkResult, STATIONS } from "../engine/engine.ts";
+import { EVERY } from "../std/every-route.ts";
+import { Failure } from "../std/failure.ts";
+import { rowsText } from "../std/float32.ts";
 import type { ObserveCommand } from "./command.ts";
+import { ROBOT } from "./errors.ts";
 import type { Ticket } from "./session/ticket.ts";
 import type { NeutralAnswer } from "./store/records.ts";
-import type { Timing } from "./timing.ts";
 
 /** As it is stored, in the words of the wire. The keys of an object are printed in this order. */
 export interface AnswerHead {
@@ -92,6 +94,128 @@ export function fromStored({ head, rows }: NeutralAnswer): Answer {
 }
 
 /** The rows as bytes, the `f32` form of a chunk. */
-export function bytesOf({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array {
+function bytesOf({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+export type Timing = Readonly<Record<(typeof STATIONS)[number], number>>;
+
+/** Instants of one attempt, monotonic ms. */
+export interface Instants {
+  /** The observation was there: the last byte of its body, or its text message on a socket. */
+  readonly arrivedMs: number;
+  /** It had been read and checked. */
+  readonly begunMs: number;
+  /** It had its slots, and the decoders were given the frames that they did not have. */
+  readonly putMs: number;
+  /** Right before the engine took the run on. */
+  readonly observedMs: number;
+  /** The run's result was here. */
+  readonly resultMs: number;
+  /** The answer was made of it. */
+  readonly answerMs: number;
+}
+
+export interface Facts {
+  /** The frames came in the observation's body: reading them out of it is part of their way to tensors. */
+  readonly inBody: boolean;
+  /** The decoders had all frames before the observation had its slots. */
+  readonly early: boolean;
+  /** What a drill added. */
+  readonly drillMs: number;
+}
+
+type Micros = ChunkResult["micros"];
+
+/** When the model started, monotonic ms. */
+export function startMs(observedMs: number, { queue }: Micros): number {
+  return observedMs + queue / 1000;
+}
+
+/** Milliseconds at microsecond resolution. Their sum is the time from `arrivedMs` to `answerMs`. */
+export function timingOf(instants: Instants, micros: Micros, { inBody, early, drillMs }: Facts): Timing {
+  const { arrivedMs, begunMs, putMs, resultMs, answerMs } = instants;
+  const started = startMs(instants.observedMs, micros);
+  const tensorsMs = started - micros.decoded / 1000;
+  // Frames that were sent ahead may still be at the decoders when the observation comes, and are not waited for by admission.
+  const decodingMs = Math.max(0, tensorsMs - (early ? arrivedMs : putMs));
+  const waitedMs = started - arrivedMs;
+  const decode = Math.min(waitedMs, decodingMs + (inBody ? begunMs - arrivedMs : 0));
+  const nativeMs = (micros.prefill + micros.denoise + micros.encode) / 1000;
+  // The native part has ended; this thread was at other work. A drill's delay stands between result and answer.
+  const noticedMs = Math.max(0, resultMs - started - nativeMs);
+  return {
+    decode: rounded(decode),
+    queue: rounded(waitedMs - decode),
+    prefill: rounded(micros.prefill / 1000),
+    denoise: rounded(micros.denoise / 1000 + drillMs),
+    encode: rounded(micros.encode / 1000 + noticedMs + answerMs - resultMs - drillMs),
+  };
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}
+
+/** A result whose shape is not that of the model's chunk must not reach a robot. */
+export function uncorrelated({ served }: ObserveCommand, { rows, columns }: ChunkResult): Failure | undefined {
+  const { action } = served.manifest;
+  if (rows === action.rows && columns === action.columns.length) return undefined;
+  const message =
+    "the engine's answer is not one to this observation; nothing was charged, connect again and repeat the observation";
+  return new Failure(ROBOT.engine_protocol_error, message, {
+    detail: `a result of ${rows} x ${columns} instead of ${action.rows} x ${action.columns.length}`,
+  });
+}
+
+/** Why a record was not made, for the log. */
+export const REASONS = {
+  known: "another service has answered this observation_id",
+  not_held: "the money that the run held had been given back",
+} as const;
+
+export function notRecorded(): Failure {
+  const message = "the answer could not be recorded and was taken back, as if nothing ran; retry with backoff";
+  return new Failure(EVERY.metering_unavailable, message, { retryAfterSeconds: 1 });
+}
+
+/** The deadline has passed, or the service ends, while the record is being made durable. */
+export function outcomeUnknown({ observationId }: ObserveCommand): Failure {
+  const unknown = "nobody knows yet whether the answer's record is durable";
+  if (observationId !== undefined) {
+    const message = `${unknown}; repeat the same observation_id`;
+    return new Failure(ROBOT.observation_unknown, message, { param: "observation_id", retryAfterSeconds: 1 });
+  }
+  const message = `${unknown}; the step may have been taken: start a new session, or ask without expected_step`;
+  return new Failure(ROBOT.observation_unknown, message, { retryAfterSeconds: 1 });
+}
+
+/** How a chunk carries its rows: as JSON, or as bytes that follow it. */
+export type ActionsFormat = "json" | "f32";
+
+/** The action chunk as JSON text, with `lead`'s fields first. With `f32` it says how many rows there are. */
+export function chunkText({ head, rows }: Answer, format: ActionsFormat = "json", lead: object = {}): string {
+  const { session_id, step, dt, action_dim, action_space, next_frames_per_camera, timing_ms } = head;
+  const before = JSON.stringify({ ...lead, session_id, step, dt, action_dim, action_space });
+  // JSON leaves out what is undefined.
+  const { cache_reset, clamped } = head;
+  const after = JSON.stringify({ next_frames_per_camera, timing_ms, cache_reset, clamped });
+  const count = rows.length / action_dim;
+  const actions = format === "json" ? `"actions":${rowsText(rows, count, action_dim)}` : `"rows":${count}`;
+  return `${before.slice(0, -1)},${actions},${after.slice(1)}`;
+}
+
+/** The message that follows a chunk with `f32`: little-endian float32, row-major. */
+export function rowsBytes({ rows }: Answer): Uint8Array {
+  return bytesOf(rows);
+}
+
+/** The `usage` object; cached tokens are part of the prompt's. */
+export function usageObject({ prompt_tokens, cached_tokens, completion_tokens }: AnswerHead["usage"]) {
+  return {
+    prompt_tokens,
+    prompt_tokens_details: { cached_tokens },
+    completion_tokens,
+    total_tokens: prompt_tokens + completion_tokens,
+  };
 }

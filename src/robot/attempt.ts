@@ -1,7 +1,6 @@
 /**
- * One observation from its command to its durable answer. `observe` makes every check up to capacity and hands the run to the
- * engine; `Started.answered` waits for the run, makes its record durable and only then lets the answer out. The steps stand
- * here in their order; what they hold is in holdings.ts.
+ * One observation from its command to its durable answer. `observe` checks up to capacity and starts the inference.
+ * `PendingAnswer.answered` waits for it, makes its record durable, then returns the answer. Holdings.ts has what the steps hold.
  */
 import type { Charge } from "../charge/charges.ts";
 import { engineFault } from "../drill.ts";
@@ -13,24 +12,32 @@ import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import { StoreDown } from "../store/store.ts";
-import { type Answer, answerOf, fromStored, toStored, usageOf } from "./answer.ts";
-import type { Caller, ObserveCommand } from "./command.ts";
-import { Deadline } from "./deadline.ts";
-import type { RobotDeps } from "./deps.ts";
-import { observationDigest } from "./digest.ts";
+import {
+  type Answer,
+  answerOf,
+  fromStored,
+  notRecorded,
+  outcomeUnknown,
+  REASONS,
+  startMs,
+  type Timing,
+  timingOf,
+  toStored,
+  uncorrelated,
+  usageOf,
+} from "./answer.ts";
+import { stateFault, stateVector } from "./checks.ts";
+import type { Caller, ObserveCommand, RobotDeps } from "./command.ts";
 import { ROBOT } from "./errors.ts";
-import type { Asked } from "./forecast.ts";
+import type { Demand } from "./forecast.ts";
 import { at, firstBad, type PutFrame } from "./frames.ts";
 import { Holdings } from "./holdings.ts";
-import { Interruptions } from "./interruptions.ts";
-import { notRecorded, outcomeUnknown, REASONS, uncorrelated } from "./no-answer.ts";
-import type { Replay } from "./replay.ts";
+import { Deadline, Interruptions } from "./interruptions.ts";
+import { observationDigest, type Replay } from "./replay.ts";
 import type { Ticket } from "./session/ticket.ts";
-import { stateFault, stateVector } from "./state.ts";
-import { startMs, type Timing, timingOf } from "./timing.ts";
 
 /** An observation whose answer is on its way, or is there already. */
-export interface Started {
+export interface PendingAnswer {
   readonly generationId: string;
   /** Unix seconds. */
   readonly created: number;
@@ -38,32 +45,27 @@ export interface Started {
   readonly step: number | null;
   /** It was answered before, and is not run again. */
   readonly replayed: boolean;
-  /**
-   * `print` makes what the transport sends, beside the commit; it is given out once the answer is durable. To be called once.
-   */
-  answered<T>(print: (answer: Answer) => T): Promise<Answered<T> | Failure>;
+  /** `print` makes what the transport sends, beside the commit. Resolves once the answer is durable. To be called once. */
+  answered<T>(print: (answer: Answer) => T): Promise<PrintedAnswer<T> | Failure>;
 }
 
-export interface Answered<T> {
+export interface PrintedAnswer<T> {
   readonly printed: T;
-  /** Undefined on a replay. */
-  readonly times: AnsweredTimes | undefined;
-}
-
-interface AnsweredTimes {
-  /** From the observation's arrival to the model's start. */
-  readonly startMs: number;
-  /** From the answer to its durable record. */
-  readonly commitMs: number;
+  /** From arrival to the model's start, and from the answer to its durable record; undefined on a replay. */
+  readonly times: { readonly startMs: number; readonly commitMs: number } | undefined;
 }
 
 /** Every check from the idempotent replay to capacity. The command's frames are the attempt's from here on. */
-export async function observe(deps: RobotDeps, command: ObserveCommand, caller: Caller): Promise<Started | Failure> {
+export async function observe(
+  deps: RobotDeps,
+  command: ObserveCommand,
+  caller: Caller,
+): Promise<PendingAnswer | Failure> {
   const attempt = new Attempt(deps, command, caller);
   return await attempt.guarded(() => attempt.start());
 }
 
-class Attempt implements Started {
+class Attempt implements PendingAnswer {
   readonly replayed = false;
   readonly generationId: string;
   readonly created: number;
@@ -105,7 +107,7 @@ class Attempt implements Started {
   }
 
   /** Replay, session, state; then slots, decode and money side by side; capacity; run. */
-  async start(): Promise<Started | Failure> {
+  async start(): Promise<PendingAnswer | Failure> {
     const { command, deps, held } = this;
     const replay = await this.claim();
     if (replay instanceof Failure) return replay;
@@ -121,7 +123,7 @@ class Attempt implements Started {
     const deadline = this.deadline();
     const { signal: client, goesOn } = this.caller;
     const { clock, chunkMs, lifecycle } = deps;
-    const retryAfterSeconds = () => deps.forecast.retryAfterSeconds(this.asked);
+    const retryAfterSeconds = () => deps.forecast.retryAfterSeconds(this.demand);
     const times = { clock, chunkMs, deadline, retryAfterSeconds };
     held.interruptions = new Interruptions({ ...times, client, service: lifecycle.over, goesOn });
     const failure = stateFault(manifest.state.kind, command.state) ?? (await this.admitted());
@@ -136,7 +138,7 @@ class Attempt implements Started {
     return this.run(model) ?? this;
   }
 
-  async answered<T>(print: (answer: Answer) => T): Promise<Answered<T> | Failure> {
+  async answered<T>(print: (answer: Answer) => T): Promise<PrintedAnswer<T> | Failure> {
     const computed = await this.guarded(() => this.computed());
     if (computed instanceof Failure) return computed;
     const { result, answer } = computed;
@@ -164,7 +166,7 @@ class Attempt implements Started {
     this.digest = observationDigest(command);
     const claimed = await deps.replays.claim({ ...session, observationId }, this.digest, isFirst);
     if (claimed instanceof Failure || claimed.kind === "replay") return claimed;
-    this.held.claim = claimed;
+    this.held.add(claimed);
     return undefined;
   }
 
@@ -192,9 +194,9 @@ class Attempt implements Started {
   private async admitted(): Promise<Failure | undefined> {
     const { interruptions } = this;
     if (interruptions.leftMs <= 0) return interruptions.stopped();
-    const place = this.deps.forecast.enter(this.asked, interruptions.leftMs);
-    if (place instanceof Failure) return place;
-    this.held.place = place;
+    const inFlight = this.deps.forecast.enter(this.demand, interruptions.leftMs);
+    if (inFlight instanceof Failure) return inFlight;
+    this.held.inFlight = inFlight;
     const { accountId, model } = this.key();
     const permit = this.deps.admission.take(accountId, model, this.command.frames.slotsMissing);
     if (permit instanceof Failure) return permit;
@@ -229,7 +231,7 @@ class Attempt implements Started {
 
   private put(model: Model): Failure | undefined {
     const { command, ticket, turn, deps, caller } = this;
-    // Asked again: other requests of the account may have been refused while this one waited.
+    // Demand again: other requests of the account may have been refused while this one waited.
     const refused = deps.unpaid.refusal(caller.accountId);
     if (refused) return refused;
     const { first, later } = command.served.manifest.frames;
@@ -278,17 +280,14 @@ class Attempt implements Started {
     return undefined;
   }
 
-  /**
-   * A client's disconnect cancels the run before the model starts. Afterwards the chunk is finished and stored for a repeat. Its
-   * deadline cancels the run at any time.
-   */
+  /** A disconnect cancels the inference until the model starts; later the chunk is stored for a repeat. A deadline always does. */
   private async computed(): Promise<{ readonly result: ChunkResult; readonly answer: Answer } | Failure> {
     const run = present(this.held.run, "a run that the engine has taken on");
     this.interruptions.onLeave = () => run.withdraw();
     const computed = await this.interruptions.race(this.timed(run.result));
     if (computed instanceof Failure) return at(computed, this.frames[run.badFrame ?? -1]?.param);
     const { result, timing } = computed;
-    this.held.place?.computed(startMs(this.observedMs, result.micros));
+    this.held.inFlight?.computed(startMs(this.observedMs, result.micros));
     const generation = { id: this.generationId, created: this.created };
     const wrong = uncorrelated(this.command, result);
     const ended = wrong ?? this.interruptions.settle();
@@ -366,7 +365,7 @@ class Attempt implements Started {
     return { accountId: this.caller.accountId, model: this.command.served.manifest.id };
   }
 
-  private get asked(): Asked {
+  private get demand(): Demand {
     const { model } = this.command.served;
     return { ...this.key(), replicas: model ? Math.max(1, model.replicas - model.lost.length) : 1 };
   }
@@ -387,7 +386,7 @@ class Attempt implements Started {
   }
 }
 
-function replayed({ generationId, step, answer: stored }: Replay): Started {
+function replayed({ generationId, step, answer: stored }: Replay): PendingAnswer {
   const answer = fromStored(stored);
   const { created } = answer.head;
   return {

@@ -3,7 +3,6 @@ import { armWarning } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import type { Rates } from "../charge/store/records.ts";
 import type { Model } from "../engine/engine.ts";
-import type { SessionSlots } from "./exclusive.ts";
 import { SlotPool } from "./session/slots.ts";
 
 /** A model id that this service serves. `model` is set once it is loaded and warm. */
@@ -11,7 +10,7 @@ export interface Served {
   readonly manifest: Manifest;
   readonly model: Model | undefined;
   /** Session slots of a loaded model with episode memory. */
-  readonly slots: SessionSlots | undefined;
+  readonly slots: SlotPool | undefined;
   /** What its chunks cost, from the configuration. */
   readonly rates: Rates;
   /** Why its rows must never move a real arm: random weights, or no model at all. Clients are told `reference`. */

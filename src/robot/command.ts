@@ -1,8 +1,19 @@
-/** What an observation is after all checks of its transport. */
-import type { Served } from "./catalog.ts";
+/** An observation after all checks of its transport, its caller, and the parts of the service that an attempt needs. */
+
+import type { Charges } from "../charge/charges.ts";
+import type { Unpaid } from "../charge/unpaid.ts";
+import type { Drills } from "../drill.ts";
+import type { Clock } from "../std/clock.ts";
+import type { Lifecycle } from "../std/lifecycle.ts";
+import type { Log } from "../std/log.ts";
+import type { Admission } from "./admission.ts";
+import type { Catalog, Served } from "./catalog.ts";
+import type { RobotState } from "./checks.ts";
+import type { Forecast } from "./forecast.ts";
 import type { ObservedFrames } from "./frames.ts";
-import type { Holder } from "./session/table.ts";
-import type { RobotState } from "./state.ts";
+import type { Replays } from "./replay.ts";
+import type { Holder, SessionTable } from "./session/table.ts";
+import type { RobotStore } from "./store/robot.ts";
 
 /** One observation, typed and complete. */
 export interface ObserveCommand {
@@ -41,4 +52,23 @@ export interface Caller {
   readonly streams?: boolean;
   /** When the observation was there, monotonic ms: the last byte of its body, or its text message. */
   readonly arrivedMs: number;
+}
+
+export interface RobotDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly lifecycle: Lifecycle;
+  readonly drills: Drills;
+  readonly catalog: Catalog;
+  readonly sessions: SessionTable;
+  readonly replays: Replays;
+  /** How long an observation would wait. */
+  readonly forecast: Forecast;
+  readonly admission: Admission;
+  readonly charges: Charges;
+  /** The budget of work that nobody pays for, by account. */
+  readonly unpaid: Unpaid;
+  readonly records: Pick<RobotStore, "settleChunk">;
+  /** From admission to answer of one chunk, milliseconds. */
+  readonly chunkMs: number;
 }

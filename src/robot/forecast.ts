@@ -1,37 +1,37 @@
 /**
  * How long an observation would wait for its model, and its refusal where its chunk could not be ready in time.
  *
- * The estimate of a model: the observations that would be answered before this one (accounts take turns, so of another account as
- * many as of its own and one more), times what an answer has taken lately. It is not asked while a replica is free: then whoever
- * comes is let in, and its answer corrects an estimate that was wrong. Old answers count less and less, and after some silence none
- * do. Goal: past capacity the work goes into chunks that are of use. Not a goal: the last per cent of capacity.
+ * The estimate is the number of observations that are answered before this one, times the recent time of an answer. Accounts
+ * take turns: another account counts with at most one observation more than this one has. While a replica is free every
+ * observation is admitted, and its answer corrects a wrong estimate. Old answers count less; after ten seconds none counts.
+ * Goal: past capacity the work goes into useful chunks. Not a goal: the last per cent of capacity.
  */
 
 import type { Clock } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";
 
-/** After the time of so many answers, */
+/** Answers after whose time an answer counts half, */
 const HALF_LIFE_ANSWERS = 8;
-/** and no less than this, milliseconds, an answer counts half. */
+/** but not before this time, milliseconds. */
 const HALF_LIFE_MS_MIN = 250;
-/** With fewer answers, weighted so, nothing is known, */
+/** Weighted number of answers below which there is no estimate. */
 const ANSWERS_MIN = 3;
-/** nor after such a time without one. */
+/** Time without an answer after which there is no estimate. */
 const FORGOTTEN_MS = 10_000;
-/** Of the time that is left: an estimate is a mean, and who is let in on the edge is too late every other time, in vain. */
+/** Share of the time left that an estimate may fill: it is a mean, so at the edge every other chunk is late. */
 const SHARE_MAX = 0.8;
 
-/** Who asks which model. */
-export interface Asked {
+/** An account's request for a model. */
+export interface Demand {
   readonly accountId: string;
   readonly model: string;
-  /** Runs that the model makes at once: its replicas that work. */
+  /** Inferences that the model makes at once: its working replicas. */
   readonly replicas: number;
 }
 
 /** An observation that is being answered. */
-export interface Place {
+export interface InFlight {
   /** Its chunk is there; the model has started on it at `startedMs`, monotonic. */
   computed(startedMs: number): void;
   /** Something else than the model kept it from its answer: how long that took says nothing of the model. */
@@ -56,11 +56,11 @@ export class Forecast {
     return this.refused;
   }
 
-  /** A place, or the refusal of an observation that could not be answered within `leftMs`: `engine_unavailable`. */
-  enter(asked: Asked, leftMs: number): Place | Failure {
-    const pace = this.paceOf(asked.model);
-    const { waitMs, runMs } = pace.estimate(asked);
-    if (waitMs === 0 || waitMs + runMs <= SHARE_MAX * leftMs) return pace.enter(asked);
+  /** The entry, or the refusal of an observation that could not be answered within `leftMs`: `engine_unavailable`. */
+  enter(demand: Demand, leftMs: number): InFlight | Failure {
+    const pace = this.paceOf(demand.model);
+    const { waitMs, runMs } = pace.estimate(demand);
+    if (waitMs === 0 || waitMs + runMs <= SHARE_MAX * leftMs) return pace.enter(demand);
     this.refused += 1;
     const [wait, left] = [waitMs + runMs, leftMs].map((ms) => Math.round(ms));
     const message =
@@ -70,8 +70,8 @@ export class Forecast {
   }
 
   /** Whole seconds until an observation of this account would no longer have to wait; at least 1. */
-  retryAfterSeconds(asked: Asked): number {
-    return secondsOf(this.paceOf(asked.model).estimate(asked).waitMs);
+  retryAfterSeconds(demand: Demand): number {
+    return secondsOf(this.paceOf(demand.model).estimate(demand).waitMs);
   }
 
   private paceOf(model: string): Pace {
@@ -85,16 +85,16 @@ function secondsOf(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1_000));
 }
 
-/** Of one model. */
+/** The pace of one model. */
 class Pace {
   /** Observations inside, by account. */
   private readonly accounts = new Map<string, number>();
   count = 0;
-  /** Weighted sums over the chunks so far: their number, */
+  /** Weighted number of the chunks so far. */
   private answers = 0;
-  /** the time between one and the next, as far as it was inside and all replicas were busy, */
+  /** Weighted sum of the time between two of them while all replicas were busy. */
   private betweenMs = 0;
-  /** and from the model's start to the chunk. */
+  /** Weighted sum of the time from the model's start to the chunk. */
   private runMs = 0;
   /** When the last one was added. */
   private addedMs = 0;
@@ -105,7 +105,7 @@ class Pace {
 
   constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
 
-  enter({ accountId, replicas }: Asked): Place {
+  enter({ accountId, replicas }: Demand): InFlight {
     this.replicas = replicas;
     if (this.count === 0) this.sinceMs = this.clock.monotonicMs();
     this.add(accountId, 1);
@@ -123,7 +123,7 @@ class Pace {
   }
 
   /** The wait for the model's start, 0 where a replica is free or nothing is known, and the time from there to the answer. */
-  estimate({ accountId, replicas }: Asked): { readonly waitMs: number; readonly runMs: number } {
+  estimate({ accountId, replicas }: Demand): { readonly waitMs: number; readonly runMs: number } {
     const waiting = Math.max(0, this.before(accountId) + 1 - replicas);
     const isKnown = this.answers >= ANSWERS_MIN && this.clock.monotonicMs() - this.addedMs < FORGOTTEN_MS;
     if (waiting === 0 || !isKnown) return { waitMs: 0, runMs: 0 };

@@ -1,7 +1,6 @@
 /** The camera frames of one observation, from their transport into the engine. */
 import type { Frame, Model } from "../engine/engine.ts";
 import { Failure } from "../std/failure.ts";
-import { frameDigest } from "./digest.ts";
 import { ROBOT } from "./errors.ts";
 
 /** One camera frame as bytes of a JPEG file. */
@@ -98,4 +97,9 @@ export function at(failure: Failure, param: string | undefined): Failure {
   return failure.row === ROBOT.invalid_image && param !== undefined
     ? new Failure(failure.row, failure.message, { param })
     : failure;
+}
+
+/** SHA-256 of one frame's JPEG file. */
+export function frameDigest(jpeg: Uint8Array): string {
+  return new Bun.CryptoHasher("sha256").update(jpeg).digest("base64");
 }

@@ -1,6 +1,6 @@
 /**
- * What one attempt holds: frames, the claim on its observation_id, its session, its place in the forecast, admission slots, money, the run. Every way out
- * of an attempt ends here, once, in `keep` or in `undo`; nothing else gives any of it back.
+ * What one attempt holds: frames, claim, session, its entry in the forecast, permits, money, inference. Every way out of an
+ * attempt ends here, once, in `keep` or in `undo`.
  */
 import type { Charge, Charges } from "../charge/charges.ts";
 import { isCallersFault, type Unpaid } from "../charge/unpaid.ts";
@@ -12,7 +12,7 @@ import type { Log } from "../std/log.ts";
 import type { Permit } from "./admission.ts";
 import type { Caller } from "./command.ts";
 import { ROBOT } from "./errors.ts";
-import type { Place } from "./forecast.ts";
+import type { InFlight } from "./forecast.ts";
 import type { ObservedFrames } from "./frames.ts";
 import type { Interruptions } from "./interruptions.ts";
 import type { Claim } from "./replay.ts";
@@ -22,15 +22,15 @@ import type { Ticket } from "./session/ticket.ts";
 const STORE_DOWN: readonly Row[] = [EVERY.billing_unavailable, EVERY.metering_unavailable, ROBOT.observation_unknown];
 
 export class Holdings {
-  claim: Claim | undefined;
   ticket: Ticket | undefined;
   interruptions: Interruptions | undefined;
-  place: Place | undefined;
+  inFlight: InFlight | undefined;
   permit: Permit | undefined;
   /** The money for the run, once it was asked for. */
   charge: Promise<Charge | Failure> | undefined;
   run: Run | undefined;
-  private ended = false;
+  /** What both outcomes release. */
+  private readonly stack = new DisposableStack();
   /** Nobody pays for the decode. */
   private unpaid = false;
 
@@ -38,24 +38,34 @@ export class Holdings {
     private readonly frames: ObservedFrames,
     private readonly caller: Pick<Caller, "requestId" | "accountId" | "signal">,
     private readonly deps: { readonly charges: Pick<Charges, "release">; readonly unpaid: Unpaid; readonly log: Log },
-  ) {}
+  ) {
+    // Permits of frames are free when no decoder is at one any more.
+    this.stack.defer(() => this.inBackground(frames.close().then(() => this.framesClosed())));
+    this.stack.defer(() => this.inFlight?.leave());
+  }
+
+  add(claim: Claim): void {
+    this.stack.defer(() => claim.release());
+  }
 
   /** The answer is durable: memory and step move on. From here on nothing is taken back, whatever goes wrong. */
   keep(): void {
-    if (!this.end()) return;
-    this.giveBack(() => {
-      present(this.run, "the run of an answer").commit();
+    const held = this.end();
+    held?.defer(() => {
+      present(this.run, "the inference of an answer").commit();
       this.ticket?.commit();
     });
+    held?.dispose();
   }
 
   /** Takes everything back, unless it was kept. The session is free once the engine has let go of the run. */
   undo(why?: Failure | "replayed"): void {
-    if (!this.end()) return;
-    // Also of a client that has left or has set a deadline too short: it would else have its frames decoded for nothing.
+    const held = this.end();
+    if (!held) return;
+    // A client that has left or has set a deadline too short: it would else have its frames decoded for nothing.
     const gone = this.caller.signal.aborted || this.interruptions?.missed === true;
     this.unpaid = why === "replayed" || gone || (why !== undefined && isCallersFault(why));
-    if (why instanceof Failure && STORE_DOWN.includes(why.row)) this.place?.stalled();
+    if (why instanceof Failure && STORE_DOWN.includes(why.row)) this.inFlight?.stalled();
     this.frames.drop();
     const { charge, run } = this;
     if (charge !== undefined) {
@@ -65,33 +75,20 @@ export class Holdings {
         }),
       );
     }
-    const free = () => this.giveBack(() => this.ticket?.fail());
+    held.defer(() => this.ticket?.fail());
     if (!run) {
-      free();
+      held.dispose();
       return;
     }
     run.cancel();
     this.inBackground(run.result.then(() => run.abort()));
-    this.inBackground(run.released.then(free));
+    this.inBackground(run.released.then(() => held.dispose()));
   }
 
-  private end(): boolean {
-    const first = !this.ended;
-    this.ended = true;
+  /** The stack for the first way out; undefined for later ones. */
+  private end(): DisposableStack | undefined {
     this.interruptions?.disarm();
-    return first;
-  }
-
-  /** Releases what both outcomes release, even when `settle` throws. */
-  private giveBack(settle: () => void): void {
-    try {
-      settle();
-    } finally {
-      // Slots of frames are free when no decoder is at one any more.
-      this.inBackground(this.frames.close().then(() => this.framesClosed()));
-      this.claim?.release();
-      this.place?.leave();
-    }
+    return this.stack.disposed ? undefined : this.stack.move();
   }
 
   private framesClosed(): void {

@@ -2,10 +2,8 @@
  * What may end a request before its work is done: the time for its chunk, its robot's own deadline, its client leaving, the shutdown of
  * the service.
  */
-
 import type { Clock } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
-import type { Deadline } from "./deadline.ts";
 import { ROBOT } from "./errors.ts";
 
 interface World {
@@ -113,4 +111,29 @@ export class Interruptions {
 
 export function shuttingDown(): Failure {
   return new Failure(ROBOT.engine_unavailable, "the service is shutting down; try again in some seconds");
+}
+
+/**
+ * A robot's own deadline (`deadline_ms`), from the observation's arrival. After it the chunk is worthless: it is taken back,
+ * unless its record is being made durable, and not charged.
+ */
+export class Deadline {
+  constructor(
+    private readonly clock: Pick<Clock, "monotonicMs">,
+    private readonly arrivedMs: number,
+    /** From the arrival on. */
+    private readonly ms: number,
+  ) {}
+
+  /** Milliseconds from now; 0 or less once it has passed. */
+  get leftMs(): number {
+    return this.arrivedMs + this.ms - this.clock.monotonicMs();
+  }
+
+  missed(retryAfterSeconds: number): Failure {
+    const message =
+      `the chunk was not ready within its deadline_ms of ${this.ms} and was taken back; nothing was charged: ` +
+      "ask with a fresh observation, or with a longer deadline_ms";
+    return new Failure(ROBOT.engine_unavailable, message, { retryAfterSeconds });
+  }
 }

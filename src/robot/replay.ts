@@ -1,13 +1,18 @@
 /**
- * Exactly once: an `observation_id` runs once, and its answer can be had again.
+ * Exactly once: an `observation_id` is inferred once, and its answer can be had again.
  *
  * Which ids run now is in memory; what was answered is in the store, written in the same step as the session's activity and
  * before the answer leaves. A process that ends in between has answered nobody, so the id is free again.
  */
+
+import { LIMITS } from "../limits.ts";
+import { canonicalDigest } from "../std/canonical.ts";
 import { Failure } from "../std/failure.ts";
+import type { Log } from "../std/log.ts";
+import type { SeenClock } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
+import type { ObserveCommand } from "./command.ts";
 import { ROBOT } from "./errors.ts";
-import type { RunningIds } from "./exclusive.ts";
 import type { AnsweredObservation, NeutralAnswer, ObservationKey } from "./store/records.ts";
 import type { RobotStore } from "./store/robot.ts";
 
@@ -20,21 +25,22 @@ export interface Replay {
   readonly answer: NeutralAnswer;
 }
 
-/** The right to run the observation; held until it is answered or has failed. */
+/** The right to infer the observation, held until it is answered or has failed. */
 export interface Claim {
   readonly kind: "claim";
+  /** Later calls do nothing. */
   release(): void;
 }
 
 export class Replays {
-  constructor(
-    private readonly store: Pick<RobotStore, "observation">,
-    private readonly running: RunningIds,
-  ) {}
+  /** Digests of the observations that are being answered, by key. */
+  private readonly pending = new Map<string, Uint8Array>();
 
-  /** Observations that run now. */
+  constructor(private readonly store: Pick<RobotStore, "observation">) {}
+
+  /** Observations that are being answered. */
   get size(): number {
-    return this.running.size;
+    return this.pending.size;
   }
 
   /**
@@ -42,14 +48,17 @@ export class Replays {
    * `observation_outcome_unknown` (409 while it runs, 503 when its result is gone or the store cannot say).
    */
   async claim(id: ObservationKey, digest: Uint8Array, isFirst = false): Promise<Claim | Replay | Failure> {
-    const claimed = await this.running.claim(
-      `${id.accountId}\n${id.model}\n${id.sessionId}\n${id.observationId}`,
-      digest,
-    );
-    if (claimed.kind === "taken") return sameBytes(claimed.digest, digest) ? pending() : conflict();
+    const key = `${id.accountId}\n${id.model}\n${id.sessionId}\n${id.observationId}`;
+    const other = this.pending.get(key);
+    if (other) return sameBytes(other, digest) ? pending() : conflict();
+    this.pending.set(key, digest);
+    const release = () => {
+      // After the first call the key may be another request's.
+      if (this.pending.get(key) === digest) this.pending.delete(key);
+    };
     const answered = isFirst ? undefined : await this.store.observation(id);
-    if (answered === undefined) return claimed;
-    claimed.release();
+    if (answered === undefined) return { kind: "claim", release };
+    release();
     return answered instanceof StoreDown ? unknown(answered) : replay(answered, digest);
   }
 }
@@ -96,4 +105,64 @@ function unknown({ reason }: StoreDown): Failure {
     "the record of observations does not answer, so nobody knows whether this observation_id was answered before; repeat the same request with backoff",
     { ...PARAM, retryAfterSeconds: 1, detail: `store: ${reason}` },
   );
+}
+
+const WORDS = 512;
+const BITS_MASK = WORDS * 32 - 1;
+const PROBES = 5;
+
+/**
+ * The observation ids seen in one session, as a Bloom filter of fixed size. No false negatives; about one false positive in a
+ * thousand after a thousand ids, which costs one look-up in the store.
+ */
+export class SeenIds {
+  private readonly words = new Uint32Array(WORDS);
+
+  /** Adds the id; whether it may have been added before. */
+  see(id: string): boolean {
+    const hash = BigInt(Bun.hash(id));
+    const start = Number(hash & 0xffff_ffffn);
+    // Odd, so that the probes hit different bits.
+    const stride = Number(hash >> 32n) | 1;
+    let seen = true;
+    for (let probe = 0; probe < PROBES; probe += 1) {
+      const bit = (start + probe * stride) & BITS_MASK;
+      const [word, mask] = [bit >>> 5, 1 << (bit & 31)];
+      const before = this.words[word] ?? 0;
+      if ((before & mask) === 0) seen = false;
+      this.words[word] = before | mask;
+    }
+    return seen;
+  }
+}
+
+/** Stored answers ten minutes after their session ended, all other records a day after. */
+export async function forgetChunks(store: Pick<RobotStore, "chunksForget">, clock: SeenClock, log: Log): Promise<void> {
+  const before = (ms: number) => Math.floor((clock.seenMs() - LIMITS.sessionIdleMs - ms) / 1000);
+  const retention = { repliesBefore: before(LIMITS.replyKeptMs), recordsBefore: before(LIMITS.sessionEndedMs) };
+  for (;;) {
+    const outcome = await store.chunksForget(retention);
+    if (outcome instanceof StoreDown) log.error("old records not forgotten", { reason: outcome.reason });
+    if (outcome !== "more") return;
+  }
+}
+
+/**
+ * What makes two observations the same (contract section 2): their content, over any transport. `stream`, `actions_format` and
+ * `deadline_ms` are not part of it.
+ */
+/** SHA-256, 32 bytes. A control that was left out counts as its default. */
+export function observationDigest(command: ObserveCommand): Uint8Array {
+  const { served, frames, state } = command;
+  return canonicalDigest("observation", {
+    model: served.manifest.id,
+    session_id: command.sessionId ?? null,
+    instruction: command.instruction,
+    frames: frames.digests(served.manifest.cameras.length),
+    state,
+    expected_step: command.expectedStep ?? null,
+    action_horizon: command.rows,
+    num_inference_steps: command.inferenceSteps ?? null,
+    seed: command.seed,
+  });
 }

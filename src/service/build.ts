@@ -23,22 +23,19 @@ import { LIMITS } from "../limits.ts";
 import type { LlmDeps } from "../llm/deps.ts";
 import { llm } from "../llm/http/routes.ts";
 import { Jobs } from "../llm/jobs.ts";
-import type { LlmId } from "../llm/models.ts";
-import { isLlmId } from "../llm/models.ts";
+import { isLlmId, type LlmId } from "../llm/models.ts";
 import { Owners } from "../llm/owners.ts";
 import type { Provider } from "../llm/provider/provider.ts";
 import { Watchers } from "../llm/watchers.ts";
 import { Admission, type AdmissionLimits } from "../robot/admission.ts";
 import { Catalog } from "../robot/catalog.ts";
-import type { RobotDeps } from "../robot/deps.ts";
-import { LocalIds } from "../robot/exclusive.ts";
+import type { RobotDeps } from "../robot/command.ts";
 import { Forecast } from "../robot/forecast.ts";
 import { robotHttp } from "../robot/http/routes.ts";
 import { Replays } from "../robot/replay.ts";
 import { SessionTable } from "../robot/session/table.ts";
 import { HalfMessages } from "../robot/socket/half-messages.ts";
-import type { RobotSocketDeps } from "../robot/socket/sockets.ts";
-import { Sockets } from "../robot/socket/sockets.ts";
+import { type RobotSocketDeps, Sockets } from "../robot/socket/sockets.ts";
 import { robotSocket } from "../robot/socket/upgrade.ts";
 import { Blobs } from "../runs/blob/blobs.ts";
 import type { RunDeps } from "../runs/deps.ts";
@@ -161,7 +158,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     chunkMs,
     catalog: served,
     sessions: new SessionTable({ clock, store: store.robot, ...sessionsMax }),
-    replays: new Replays(store.robot, new LocalIds()),
+    replays: new Replays(store.robot),
     forecast: new Forecast(clock),
     admission: new Admission(bounds.admission, () => served.models.size),
     records: store.robot,

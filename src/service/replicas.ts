@@ -5,13 +5,14 @@
 import { hardwareOf } from "../config/devices.ts";
 import type { DeviceFigures, Engine, LostReplica, Model } from "../engine/engine.ts";
 import type { Catalog, Served } from "../robot/catalog.ts";
-import type { SessionSlots, Sessions } from "../robot/exclusive.ts";
+import type { SlotPool } from "../robot/session/slots.ts";
+import type { SessionTable } from "../robot/session/table.ts";
 import type { Log } from "../std/log.ts";
 import { Problem } from "../std/problem.ts";
 
 /** A replica whose sessions have memory. */
 interface Seat {
-  readonly slots: SessionSlots;
+  readonly slots: SlotPool;
   readonly replica: number;
 }
 
@@ -53,7 +54,7 @@ export class Replicas {
   constructor(
     private readonly parts: {
       readonly catalog: Catalog;
-      readonly sessions: Pick<Sessions, "loseSlots">;
+      readonly sessions: Pick<SessionTable, "loseSlots">;
       readonly log: Log;
     },
   ) {}

@@ -2,7 +2,7 @@
 import { expireHolds, forgetUsage } from "../charge/upkeep.ts";
 import { LIMITS } from "../limits.ts";
 import { forgetResponses } from "../llm/retention.ts";
-import { forgetChunks } from "../robot/retention.ts";
+import { forgetChunks } from "../robot/replay.ts";
 import { compare, forgetUploads, sweep } from "../runs/sweep.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import type { Service } from "./build.ts";

@@ -156,14 +156,14 @@ test("places to wait are bounded, per account and in all; who fits needs none", 
   const refused = admission.take("a", "m", 1);
   expect(refused).toMatchObject({
     code: "engine_unavailable",
-    message: "3 observations of this account wait already, which is all that may; retry when some are answered",
+    message: "3 observations of this account wait already, the most that may wait; retry when some are answered",
     retryAfterSeconds: 1,
   });
   take(admission, "b", 16);
   take(admission, "c", 16);
   expect(admission.take("d", "m", 16)).toMatchObject({
     code: "engine_unavailable",
-    message: "5 observations wait already, which is all that may; retry when some are answered",
+    message: "5 observations wait already, the most that may wait; retry when some are answered",
     retryAfterSeconds: 1,
   });
   expect(isGranted(take(admission, "d", 1, "n"))).toBe(true);

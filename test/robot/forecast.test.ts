@@ -1,12 +1,12 @@
 /** Who is refused because its chunk would come too late, and how an estimate comes about, is forgotten and heals. */
 import { describe, expect, test } from "bun:test";
-import { type Asked, Forecast, type Place } from "../../src/robot/forecast.ts";
+import { type Demand, Forecast, type InFlight } from "../../src/robot/forecast.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { RandomStream } from "../../src/std/random.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 
-const ONE: Asked = { accountId: "a", model: "m", replicas: 1 };
-const other = (accountId: string, replicas = 1): Asked => ({ ...ONE, accountId, replicas });
+const ONE: Demand = { accountId: "a", model: "m", replicas: 1 };
+const other = (accountId: string, replicas = 1): Demand => ({ ...ONE, accountId, replicas });
 
 /** Longer than any wait. */
 const LONG_MS = 1e9;
@@ -15,14 +15,14 @@ class Line {
   readonly clock = new FakeClock();
   readonly forecast = new Forecast(this.clock);
 
-  enter(asked: Asked = ONE, leftMs = LONG_MS): Place {
+  enter(asked: Demand = ONE, leftMs = LONG_MS): InFlight {
     const place = this.forecast.enter(asked, leftMs);
     if (place instanceof Failure) throw new Error(place.message);
     return place;
   }
 
   /** `count` observations, one after the other, each of which the model answers in `ms`. */
-  answer(count: number, ms: number, asked: Asked = ONE): void {
+  answer(count: number, ms: number, asked: Demand = ONE): void {
     for (let n = 0; n < count; n += 1) {
       const place = this.enter(asked);
       this.run(place, ms);
@@ -30,7 +30,7 @@ class Line {
   }
 
   /** The model works on the observation for `ms`. */
-  run(place: Place, ms: number): void {
+  run(place: InFlight, ms: number): void {
     const startedMs = this.clock.monotonicMs();
     this.clock.advance(ms);
     place.computed(startedMs);
@@ -38,14 +38,14 @@ class Line {
   }
 
   /** Whether an observation is refused that has so much time; it does not stay. */
-  refuses(leftMs: number, asked: Asked = ONE): boolean {
+  refuses(leftMs: number, asked: Demand = ONE): boolean {
     const place = this.forecast.enter(asked, leftMs);
     if (!(place instanceof Failure)) place.leave();
     return place instanceof Failure;
   }
 
   /** The shortest time with which an observation is let in, to a hundredth of a millisecond. */
-  needs(asked: Asked = ONE): number {
+  needs(asked: Demand = ONE): number {
     let [low, high] = [0, 1e6];
     while (high - low > 0.01) {
       const middle = (low + high) / 2;
@@ -215,7 +215,7 @@ test("whatever comes and goes, nobody stays inside, and at rest everybody is let
   const below = (limit: number) => random.word() % limit;
   for (let history = 0; history < 50; history += 1) {
     const line = new Line();
-    const inside: Place[] = [];
+    const inside: InFlight[] = [];
     for (let step = 0; step < 300; step += 1) {
       line.clock.advance(below(50));
       if (below(2) === 0) {

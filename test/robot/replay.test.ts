@@ -1,5 +1,4 @@
 import { expect, test } from "bun:test";
-import { LocalIds } from "../../src/robot/exclusive.ts";
 import { Replays } from "../../src/robot/replay.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { fakeStore, funded } from "../account/fake-store.ts";
@@ -28,7 +27,7 @@ async function stand() {
       at: 1,
     });
   };
-  return { store, answered, replays: new Replays(store.robot, new LocalIds()) };
+  return { store, answered, replays: new Replays(store.robot) };
 }
 
 async function outcome(claimed: Awaited<ReturnType<Replays["claim"]>>) {

@@ -6,7 +6,7 @@ import { Drills } from "../../src/drill.ts";
 import type { Model } from "../../src/engine/engine.ts";
 import { publicApp } from "../../src/http/app.ts";
 import { LIMITS } from "../../src/limits.ts";
-import { forgetChunks } from "../../src/robot/retention.ts";
+import { forgetChunks } from "../../src/robot/replay.ts";
 import { Episode } from "../../src/robot/socket/episode.ts";
 import { Outbox } from "../../src/robot/socket/outbox.ts";
 import type { RobotStore } from "../../src/robot/store/robot.ts";

@@ -2,14 +2,31 @@
  * The fields of `POST /v1/chat/completions` as documented JSON Schema: ranges, units, defaults. The checks in `checks.ts`
  * decide; a test sends what these schemas accept and refuse to the route and compares.
  */
-import { type TSchema, Type } from "@sinclair/typebox";
+import { type NumberOptions, type TSchema, Type } from "@sinclair/typebox";
 import { optional } from "../../http/check.ts";
 import { LIMITS } from "../../limits.ts";
-import { observationIdPattern, sessionIdPattern } from "../checks/fields.ts";
-import { robotStateSchema } from "../checks/state.ts";
-import { imageUrlSchema } from "./message.ts";
+import { FLOAT32_LIMIT, observationIdPattern, sessionIdPattern } from "../checks.ts";
 
 const ENDED_HOURS = LIMITS.sessionEndedMs / 3_600_000;
+
+/** Start of a frame's data URL. */
+export const PREFIX = "data:image/jpeg;base64,";
+/** Base64 of the three bytes that `startsAsJpeg` looks for. */
+const START = "/9j/";
+/** Groups of four, the last one padded, with no bit set that the padding discards. */
+const GROUPS = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?";
+
+/** What `readImages` of checks.ts accepts. */
+const imageUrlSchema = Type.String({
+  pattern: `^${PREFIX}${START}${GROUPS}$`,
+  maxLength: PREFIX.length + Math.ceil(LIMITS.jpegBytesMax / 3) * 4,
+  description:
+    `\`${PREFIX}\` and the base64 (RFC 4648, padded, no line breaks) of a JPEG file. The file has at most ${LIMITS.jpegBytesMax} bytes ` +
+    `and ${LIMITS.jpegEdgePxMax} pixels along an edge. It is baseline or progressive, 8 bits, grey or colour, not CMYK. ` +
+    "A file of several scans, such as a progressive one, is refused if its pixels times its scans take too long to decode: " +
+    "ten scans of 3840 x 2160 pass, and more scans of a smaller picture. EXIF is not read: rotate the pixels. " +
+    "Frames of any size are resized as the model's bundle says.",
+});
 
 const TextPart = Type.Object(
   {
@@ -65,6 +82,41 @@ const Seed = Type.Integer({
     "Seed of the noise that a chunk is made from. Noise depends on bundle, seed and step alone: the same observations " +
     "from a session's first one on give the same chunks in any session, bit for bit on a CPU, within 1e-3 on a GPU.",
 });
+
+const values = (count: number, description: string, range: NumberOptions = {}) =>
+  Type.Array(Type.Number({ exclusiveMinimum: -FLOAT32_LIMIT, exclusiveMaximum: FLOAT32_LIMIT, ...range }), {
+    minItems: count,
+    maxItems: count,
+    description,
+  });
+
+const robotStateSchema = Type.Union(
+  [
+    Type.Object(
+      {
+        joint_position: values(12, "Radians: left joints 1 to 6, then right joints 1 to 6."),
+        gripper_position: values(2, "Left, then right: 0 is closed, 1 is open.", { minimum: 0, maximum: 1 }),
+      },
+      { title: "Joint state", description: "For models with joint state. `cartesian_position` is ignored." },
+    ),
+    Type.Object(
+      {
+        joint_position: optional(values(0, "Empty, or left out.")),
+        gripper_position: values(2, "Left, then right, in the checkpoint's own gripper units."),
+        cartesian_position: values(
+          18,
+          "Left xyz in metres and rotation6d, then right the same. A rotation6d is the first two columns of the rotation " +
+            "matrix, one after the other; neither may be shorter than 1e-6, nor the two within 1e-4 of parallel.",
+        ),
+      },
+      { title: "Cartesian state", description: "For models with Cartesian state." },
+    ),
+  ],
+  {
+    description:
+      "The robot's state when the frames were taken; its shape depends on the model. All values are finite as float32.",
+  },
+);
 
 export const FIELDS = {
   model: Type.String({

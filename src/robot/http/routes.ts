@@ -1,19 +1,17 @@
 /** The robot models over HTTP: `POST /v1/chat/completions`, the end of a session, the list of models. */
-
 import { jsonWithImages, NO_BODY } from "../../http/body-rules.ts";
-import { KEY } from "../../http/principal.ts";
-import { route } from "../../http/route.ts";
+import { KEY, type Principal } from "../../http/principal.ts";
+import type { Reply } from "../../http/reply.ts";
+import { type Call, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Durations } from "../../std/metrics.ts";
-import type { RobotDeps } from "../deps.ts";
+import type { RobotDeps } from "../command.ts";
 import { EXAMPLE } from "../docs/example.ts";
 import { ROBOT, ROBOT_ANSWERS } from "../errors.ts";
 import { chat } from "./chat.ts";
-import { endSession } from "./end-session.ts";
 import { robotModelList, robotModelsOperation } from "./models.ts";
-import { chatOperation, endSessionOperation } from "./operations.ts";
-import { ROBOT_HEADERS, ROBOT_SCHEMAS } from "./schemas.ts";
+import { chatOperation, endSessionOperation, ROBOT_HEADERS, ROBOT_SCHEMAS } from "./openapi.ts";
 
 export interface RobotHttpDeps {
   readonly robot: RobotDeps;
@@ -62,4 +60,16 @@ export function robotHttp(deps: RobotHttpDeps): Surface {
     examples: { observation: { summary: "What `tendon sample` writes, with smaller frames", value: EXAMPLE } },
     firstRequest: async () => (await import("../docs/first-request.ts")).firstRequest(),
   };
+}
+
+/** Always 204, whether or not there was such a session. */
+async function endSession(
+  { sessions }: RobotDeps,
+  { request, params, principal: { accountId } }: Call<Principal, undefined>,
+): Promise<Reply> {
+  const model = new URL(request.url).searchParams.get("model") ?? "";
+  // null: the path is not valid UTF-8, so it names no session.
+  const sessionId = params.session_id;
+  if (typeof sessionId === "string") sessions.end({ accountId, model, sessionId });
+  return { status: 204, body: null };
 }

@@ -1,7 +1,8 @@
-/** The free session slots of a model with episode memory. The session table knows which session holds which. */
+/** The free session slots of a model with episode memory, and how long an account waits for one. */
 
+import { LIMITS } from "../../limits.ts";
 import { assert, present } from "../../std/assert.ts";
-import type { SessionSlots } from "../exclusive.ts";
+import { type Busy, expiresMs, type Idle } from "./machine.ts";
 
 /** What of a model the slots need. */
 export interface SlotMemory {
@@ -14,7 +15,7 @@ export interface SlotMemory {
 /** While no more than this share is free, only accounts without a session get a slot (contract section 2). */
 const KEPT_SHARE = 1 / 8;
 
-export class SlotPool implements SessionSlots {
+export class SlotPool {
   /** Who has each taken slot, and how many of them. */
   private readonly owners = new Map<number, string>();
   private readonly counts = new Map<string, number>();
@@ -45,6 +46,10 @@ export class SlotPool implements SessionSlots {
     return this.free.reduce((sum, slots) => sum + slots.length, 0);
   }
 
+  /**
+   * A slot on the replica with the fewest sessions. Undefined when all are taken, or when the account has one and only the
+   * kept share is free.
+   */
   take(accountId: string): number | undefined {
     if (this.missing(accountId) > 0) return undefined;
     const emptiest = this.free.reduce((best, slots) => (slots.length > best.length ? slots : best));
@@ -54,11 +59,13 @@ export class SlotPool implements SessionSlots {
     return slot;
   }
 
+  /** Slots that must come free before the account gets one. */
   missing(accountId: string): number {
     const needed = this.counts.has(accountId) ? this.kept + 1 : 1;
     return Math.max(0, needed - this.freeCount);
   }
 
+  /** Forgets what the memory of the slot holds. */
   give(slot: number): void {
     const home = present(this.free[this.replicaOf(slot)], "the slot's replica");
     assert(!home.includes(slot), "a slot is given back once");
@@ -72,12 +79,14 @@ export class SlotPool implements SessionSlots {
     else if (this.isEmpty(replica)) drained.resolve();
   }
 
+  /** The replica is out: its slots are neither given nor taken back. */
   lose(replica: number): void {
     this.lost.add(replica);
     this.free[replica] = [];
     this.draining.get(replica)?.resolve();
   }
 
+  /** Gives no more slots of the replica. Resolves when no session has one. */
   drain(replica: number): Promise<void> {
     const drained = this.draining.get(replica) ?? Promise.withResolvers<void>();
     this.draining.set(replica, drained);
@@ -86,6 +95,7 @@ export class SlotPool implements SessionSlots {
     return drained.promise;
   }
 
+  /** Gives slots of a drained replica again. */
   resume(replica: number): void {
     if (!this.draining.delete(replica) || this.lost.has(replica)) return;
     const all = Array.from({ length: this.perReplica }, (_, slot) => replica * this.perReplica + slot);
@@ -96,6 +106,7 @@ export class SlotPool implements SessionSlots {
     return this.lost.has(this.replicaOf(slot));
   }
 
+  /** Whether another session can get the slot after this one. */
   comesFree(slot: number): boolean {
     return !this.isLost(slot) && !this.draining.has(this.replicaOf(slot));
   }
@@ -115,4 +126,46 @@ export class SlotPool implements SessionSlots {
     if (left > 0) this.counts.set(owner, left);
     else this.counts.delete(owner);
   }
+}
+
+/** What of a live session the answer needs. */
+interface Live {
+  readonly accountId: string;
+  readonly state: Idle | Busy;
+  readonly slots: SlotPool | undefined;
+  readonly slot: number | undefined;
+}
+
+/**
+ * Whole seconds, at least 1: until the number of missing sessions can have ended, or all of the account's own, since an account
+ * without a session also gets a slot that is kept.
+ */
+export function secondsToFree({ accountId, slots }: Live, live: Iterable<Live>, nowMs: number): number {
+  const beside = [...live].filter((one) => one.slots === slots && hasPlace(one));
+  const ends = beside
+    .filter(givesPlace)
+    .map(({ state }) => earliestEndMs(state, nowMs))
+    .toSorted((a, b) => a - b);
+  const own = beside.filter((one) => one.accountId === accountId);
+  const ownEndMs = Math.max(...own.map(({ state }) => earliestEndMs(state, nowMs)));
+  const missing = slots?.missing(accountId) ?? 1;
+  const keptIsFree = own.length > 0 && slots !== undefined && slots.freeCount > 0;
+  const dueMs = Math.min(ends[missing - 1] ?? Infinity, keptIsFree ? ownEndMs : Infinity, nowMs + LIMITS.sessionIdleMs);
+  return Math.max(1, Math.ceil((dueMs - nowMs) / 1000));
+}
+
+/** Without slots each session has a place. */
+function hasPlace({ slots, slot }: Live): boolean {
+  return slots === undefined || slot !== undefined;
+}
+
+/** Whether its end makes room for another one. */
+function givesPlace({ slots, slot }: Live): boolean {
+  return slots === undefined || slot === undefined || slots.comesFree(slot);
+}
+
+/** Monotonic ms when a session can give its place back: at once when it only waits for its last chunk. */
+function earliestEndMs(state: Idle | Busy, nowMs: number): number {
+  if (state.kind === "idle") return expiresMs(state);
+  return state.ending ? nowMs : nowMs + LIMITS.sessionIdleMs;
 }

@@ -1,10 +1,7 @@
 /**
- * The live sessions of all accounts: which session a request belongs to, whether it may run, and its step afterwards.
- *
- * Live sessions are in memory. The store has a record of every id that was ever open, so that an id whose session has ended
- * answers 410, also after a restart.
+ * The live sessions of all accounts, in memory. The store has a record of every id that was ever open, so that an id whose
+ * session has ended answers 410, also after a restart.
  */
-
 import { LIMITS } from "../../limits.ts";
 import { assert } from "../../std/assert.ts";
 import { EVERY } from "../../std/every-route.ts";
@@ -14,24 +11,24 @@ import { Allowance } from "../../std/quota.ts";
 import { type SeenClock, seenSeconds } from "../../std/seen-clock.ts";
 import { StoreDown } from "../../store/store.ts";
 import { ROBOT } from "../errors.ts";
-import type { SessionSlots, Sessions } from "../exclusive.ts";
+import { SeenIds } from "../replay.ts";
 import type { SessionKey } from "../store/records.ts";
 import type { RobotStore } from "../store/robot.ts";
 import * as machine from "./machine.ts";
-import { SeenIds } from "./seen-ids.ts";
+import type { SlotPool } from "./slots.ts";
+import { secondsToFree } from "./slots.ts";
 import { SessionTicket, type Ticket } from "./ticket.ts";
-import { secondsToFree } from "./waiting.ts";
 
 export interface SessionName {
   readonly accountId: string;
   readonly model: string;
-  /** The client's id; undefined: the request is a session of its own, of one chunk. */
+  /** The client's id; undefined: the request alone is a session, of one chunk. */
   readonly sessionId: string | undefined;
   /** The connection that asks, if it is one that holds the session. */
   readonly holder?: Holder | undefined;
   /** Public id of the key that asks. */
   readonly keyId?: string | undefined;
-  /** Of what it asks for. */
+  /** Id of the observation that it asks for. */
   readonly observationId?: string | undefined;
 }
 
@@ -55,7 +52,7 @@ export interface HoldRequest extends Pick<SessionName, "accountId" | "model"> {
   readonly sessionId: string | undefined;
   readonly instruction: string;
   readonly holder: Holder;
-  readonly slots: SessionSlots | undefined;
+  readonly slots: SlotPool | undefined;
   /** Why the account cannot pay for one chunk; asked before the session takes a place. */
   unpayable(): Promise<Failure | undefined>;
 }
@@ -71,7 +68,7 @@ interface TableOptions {
 interface Entry {
   readonly accountId: string;
   state: machine.Idle | machine.Busy;
-  readonly slots: SessionSlots | undefined;
+  readonly slots: SlotPool | undefined;
   slot: number | undefined;
   holder?: Holder | undefined;
   /** Public id of the key that asked for its last answered chunk. */
@@ -87,7 +84,7 @@ const NEW: machine.SessionState = { kind: "new" };
 /** The state of an id while the store is asked about it: busy, so that a second request is refused meanwhile. */
 const LOOKING: machine.Busy = { kind: "busy", step: 0, instruction: "", before: undefined, ending: false };
 
-export class SessionTable implements Sessions {
+export class SessionTable {
   /** By key, idle sessions in the order in which they became idle, oldest first; busy ones anywhere between. */
   private readonly live = new Map<string, Entry>();
   private readonly clock: SeenClock;
@@ -114,11 +111,12 @@ export class SessionTable implements Sessions {
     return this.live.size;
   }
 
+  /** The session's checks, up to `image_count_mismatch`. The session is busy until the ticket's `commit` or `fail`. */
   async begin(
     name: SessionName,
     request: machine.SessionRequest,
     counts: machine.ImageCounts,
-    slots?: SessionSlots,
+    slots?: SlotPool,
   ): Promise<Ticket | Failure> {
     this.sweep();
     const { sessionId, holder, keyId, observationId } = name;
@@ -152,15 +150,14 @@ export class SessionTable implements Sessions {
   }
 
   /**
-   * Waits for a chunk that the last connection left running, for another connection that is opening the session, and for a sign
-   * of life of the one that holds it.
+   * Gives the session to one connection alone until `release`. Waits for a chunk of the last connection, for another one that is
+   * opening the session, and for a sign of life of the one that holds it. `gone`: the connection has closed meanwhile.
    */
   async hold(request: HoldRequest): Promise<{ readonly sessionId: string; readonly step: number } | "gone" | Failure> {
     this.sweep();
     const { holder, slots } = request;
     const sessionId = request.sessionId ?? makeId("anon-", this.clock);
     const key = keyOf({ ...request, sessionId }, sessionId);
-    // Looked at again after every wait: what follows must see the session as this loop has left it.
     for (let one = this.live.get(key); one?.left || one?.holder; one = this.live.get(key)) {
       const refused = one.left ? await one.left.promise : await this.askHolder(key, one, holder);
       if (holder.gone) return "gone";
@@ -197,13 +194,14 @@ export class SessionTable implements Sessions {
     return undefined;
   }
 
-  /** To be called for every observation, because it adds the id to those seen. */
+  /** Whether the session was never asked for the id, if that is known without the store. Adds the id to those seen. */
   isFirst(session: SessionKey, observationId: string): boolean {
     const entry = this.live.get(keyOf(session, session.sessionId));
     const seen = entry?.ids?.see(observationId) ?? true;
     return !seen && entry?.state !== LOOKING;
   }
 
+  /** The connection lets the session go: `end` ends it, `stay` leaves it to the next one until it has idled too long. */
   release(name: SessionName & { readonly sessionId: string; readonly holder: Holder }, then: "end" | "stay"): void {
     const key = keyOf(name, name.sessionId);
     const entry = this.live.get(key);
@@ -215,19 +213,20 @@ export class SessionTable implements Sessions {
     else this.settle(key, entry, { ...state, sinceMs: this.clock.monotonicMs() });
   }
 
+  /** The client ends its session; without one, nothing happens. */
   end(name: SessionName & { readonly sessionId: string }): void {
     const key = keyOf(name, name.sessionId);
     const entry = this.live.get(key);
     if (entry && entry.state !== LOOKING) this.settle(key, entry, machine.end(entry.state));
   }
 
-  /** A request that runs is answered first; the next one finds that the session has ended. What is being opened is left to `hold`. */
-  loseSlots(slots: SessionSlots): void {
+  /** Ends the sessions whose slots are lost. A request that runs is answered first; the next one finds that the session has ended. What is being opened is left to `hold`. */
+  loseSlots(slots: SlotPool): void {
     const isLost = (entry: Entry) => entry.slots === slots && entry.state !== LOOKING && hasLostSlot(entry);
     for (const [key, entry] of [...this.live]) if (isLost(entry)) this.settle(key, entry, machine.end(entry.state));
   }
 
-  /** Called by every `begin` and by a timer. */
+  /** Ends sessions that idled too long. Called by every `begin` and by a timer. */
   sweep(): void {
     const now = this.clock.monotonicMs();
     for (const [key, entry] of this.live) {
@@ -239,7 +238,7 @@ export class SessionTable implements Sessions {
   }
 
   /** Takes an id without a live session, before the store is asked about it. */
-  private look(key: string, accountId: string, slots: SessionSlots | undefined): Entry {
+  private look(key: string, accountId: string, slots: SlotPool | undefined): Entry {
     const entry: Entry = { accountId, state: LOOKING, slots, slot: undefined };
     this.live.set(key, entry);
     return entry;
@@ -320,7 +319,7 @@ export class SessionTable implements Sessions {
     };
   }
 
-  /** Puts a live session into its next state; an idle one moves to the end of the map. */
+  /** Puts a live session into its next state. */
   private settle(key: string, entry: Entry, next: machine.SessionState): void {
     assert(this.live.get(key) === entry, "a session is settled while it is alive");
     if (next.kind === "busy") {
@@ -357,7 +356,7 @@ export class SessionTable implements Sessions {
     );
   }
 
-  private takeSlot(entry: Entry, slots: SessionSlots): boolean {
+  private takeSlot(entry: Entry, slots: SlotPool): boolean {
     entry.slot = slots.take(entry.accountId);
     return entry.slot !== undefined;
   }
@@ -390,7 +389,7 @@ function hasLostSlot({ slot, slots }: Entry): boolean {
   return slot !== undefined && slots?.isLost(slot) === true;
 }
 
-/** A connection that holds the session was told its step when it opened it; whoever just sends a request was not. */
+/** A connection that holds the session was told its step when it opened it; another request was not. */
 function isOther(entry: Entry | undefined, { holder, keyId }: SessionName): boolean {
   return holder === undefined && entry?.driver !== undefined && entry.driver !== keyId;
 }

@@ -16,17 +16,23 @@ import { type CloseCode, Failure } from "../../std/failure.ts";
 import { ROBOT } from "../errors.ts";
 import { shuttingDown } from "../interruptions.ts";
 import type { Holder } from "../session/table.ts";
-import { type Arrived, Backlog } from "./backlog.ts";
-import { discard, readFrame } from "./frames.ts";
-import { FrameIntake } from "./intake.ts";
-import { echoedId, lengthFault, type Opening, parseMessage, readOpening } from "./messages.ts";
+import { discard, FrameIntake, readFrame } from "./frames.ts";
+import {
+  closedText,
+  echoedId,
+  errorText,
+  lengthFault,
+  noSession,
+  type Opening,
+  openedText,
+  parseMessage,
+  readOpening,
+  tooMuch,
+} from "./messages.ts";
 import { answerObservation, type Client, type OpenSession, type ReceivedObservation } from "./observe.ts";
-import type { Outbox } from "./outbox.ts";
-import { Presence } from "./presence.ts";
-import { closedText, errorText, noSession, openedText, tooMuch } from "./print.ts";
-import type { RobotSocketDeps } from "./sockets.ts";
-import { Spent } from "./spent.ts";
-import { Pending, Turns } from "./turns.ts";
+import { type Outbox, Presence } from "./outbox.ts";
+import { Backlog, Pending, type RawMessage, Turns } from "./queues.ts";
+import { type RobotSocketDeps, Spent } from "./sockets.ts";
 
 /** Close codes that are no error: the client has closed its session, the service shuts down. */
 type Goodbye = 1000 | 1001;
@@ -83,20 +89,20 @@ export class Episode implements Holder {
     }
   }
 
-  private handle(arrived: Arrived): void {
+  private handle(arrived: RawMessage): void {
     if (typeof arrived.message === "string") this.text(arrived.message, arrived);
     else this.frame(arrived.message);
   }
 
   /** Queues a message while the session is being opened. */
-  private wait(arrived: Arrived): void {
+  private wait(arrived: RawMessage): void {
     if (!this.pend(arrived.bytes)) return;
     if (this.service.ingress.take(this.client.accountId, arrived.bytes)) this.backlog.push(arrived);
     else this.fail(tooMuch());
   }
 
   /** The turn of a message that has waited has come. */
-  private waited(arrived: Arrived): void {
+  private waited(arrived: RawMessage): void {
     this.pending.give(arrived.bytes, 1);
     this.service.ingress.give(this.client.accountId, arrived.bytes);
     this.take(() => this.handle(arrived));
@@ -145,7 +151,7 @@ export class Episode implements Holder {
     this.fail(new Failure(ROBOT.session_expired, "the session has ended; open a new one with a new session_id"));
   }
 
-  private text(text: string, arrived: Arrived): void {
+  private text(text: string, arrived: RawMessage): void {
     const message = lengthFault(text, this.session !== undefined) ?? parseMessage(text);
     if (message instanceof Failure) this.refuse(message);
     else if (message.type === "session.open") this.open(message.body);
@@ -239,7 +245,7 @@ export class Episode implements Holder {
     if (failure) this.fail(failure);
   }
 
-  private observation(body: JsonObject, { bytes, arrivedMs }: Arrived): void {
+  private observation(body: JsonObject, { bytes, arrivedMs }: RawMessage): void {
     const session = present(this.session, "an open session");
     if (!this.pend(bytes)) return;
     const { lifecycle, ingress } = this.service;
@@ -366,6 +372,6 @@ export class Episode implements Holder {
   private fault(error: unknown): void {
     const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
     this.service.log.error("socket fault", { request: this.client.requestId, stack });
-    this.fail(new Failure(EVERY.internal_error, "the service failed by a fault of its own; connect again"));
+    this.fail(new Failure(EVERY.internal_error, "the service failed by an internal fault; connect again"));
   }
 }

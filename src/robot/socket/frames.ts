@@ -5,23 +5,23 @@ import type { Ingress } from "../../http/ingress.ts";
 import { present } from "../../std/assert.ts";
 import { Failure } from "../../std/failure.ts";
 import type { Log } from "../../std/log.ts";
-import type { EarlySlots } from "../admission.ts";
-import { jpegSizeFault, startsAsJpeg } from "../checks/jpeg.ts";
-import { frameDigest } from "../digest.ts";
+import type { Admission, EarlySlots } from "../admission.ts";
+import type { Served } from "../catalog.ts";
+import { jpegSizeFault, startsAsJpeg } from "../checks.ts";
 import { ROBOT } from "../errors.ts";
-import type { RunSlots } from "../exclusive.ts";
-import type { ObservedFrames, PutFrame } from "../frames.ts";
+import { frameDigest, type ObservedFrames, type PutFrame } from "../frames.ts";
+import type { RobotSocketDeps } from "./sockets.ts";
 
 /** Bytes of the shortest JPEG header (contract section 3). */
 const HEADER_BYTES = 3;
 
-export interface ReceivedFrame {
+export interface FrameMessage {
   readonly camera: number;
   readonly jpeg: Uint8Array;
 }
 
 /** Failures: `invalid_frame`, `invalid_camera`, `image_too_large`, `unsupported_image_format`. */
-export function readFrame(message: Uint8Array, cameras: readonly string[]): ReceivedFrame | Failure {
+export function readFrame(message: Uint8Array, cameras: readonly string[]): FrameMessage | Failure {
   const jpeg = message.subarray(1);
   if (jpeg.length < HEADER_BYTES) {
     return new Failure(ROBOT.invalid_frame, "a frame is one byte with the camera's index and then a JPEG file");
@@ -44,14 +44,14 @@ export interface GroupOptions {
   readonly modelId: string;
   readonly model: Model;
   readonly cameras: number;
-  readonly admission: RunSlots;
+  readonly admission: Admission;
   readonly ingress: Ingress;
   /** Whether the next observation probably has an id: its frames are then digested as they arrive. */
   readonly digests: boolean;
 }
 
 /** `jpeg` is kept while the frame waits for a slot or may have to be digested. */
-interface Taken {
+interface GroupFrame {
   digest?: string;
   jpeg?: Uint8Array | undefined;
   frame?: Frame;
@@ -60,7 +60,7 @@ interface Taken {
 /** The frames of one observation, decoded before it arrives as far as there are slots. */
 export class FrameGroup implements ObservedFrames {
   readonly inBody = false;
-  private readonly cameras: Taken[][];
+  private readonly cameras: GroupFrame[][];
   private early: EarlySlots | undefined;
   /** Early slots that are not used yet. */
   private free = 0;
@@ -91,13 +91,13 @@ export class FrameGroup implements ObservedFrames {
   }
 
   /** `expected`: frames that the observation needs. Failure: `engine_unavailable` when the ingress budget is spent. */
-  add({ camera, jpeg }: ReceivedFrame, expected: number): Failure | undefined {
+  add({ camera, jpeg }: FrameMessage, expected: number): Failure | undefined {
     const { accountId, modelId, model, turn, admission, ingress, digests } = this.options;
     if (this.all().length === 0) {
       this.early = admission.takeEarly(accountId, modelId, expected);
       this.free = this.early ? expected : 0;
     }
-    const taken: Taken = {};
+    const taken: GroupFrame = {};
     const frame = this.free > 0 ? model.framePut(camera, jpeg, turn) : undefined;
     if (digests) taken.digest = frameDigest(jpeg);
     if (frame !== undefined && !(frame instanceof Failure)) {
@@ -150,7 +150,7 @@ export class FrameGroup implements ObservedFrames {
     this.kept = 0;
   }
 
-  private all(): readonly Taken[] {
+  private all(): readonly GroupFrame[] {
     return this.cameras.flat();
   }
 }
@@ -163,4 +163,58 @@ export function discard(
 ): void {
   const closed = frames.close().then(() => unpaid.spend(accountId, frames.decodeMs));
   closed.catch((error: unknown) => log.error("socket fault", { request: requestId, stack: String(error) }));
+}
+
+/** The frames that an observation takes, and the size and number of their messages. */
+export interface FrameBatch {
+  readonly frames: FrameGroup;
+  readonly bytes: number;
+  readonly messages: number;
+}
+
+/** The frames of an open session that no observation has taken yet. */
+export class FrameIntake {
+  /** Whether the next observation probably has an id: its frames are then digested as they arrive. */
+  digests = false;
+  private group: FrameGroup | undefined;
+  private bytes = 0;
+  private messages = 0;
+
+  constructor(
+    private readonly service: RobotSocketDeps,
+    private readonly accountId: string,
+    private readonly served: Served,
+  ) {}
+
+  /** `messageBytes`: size of its message. `first`: it is for the session's first observation. */
+  add(frame: FrameMessage, messageBytes: number, first: boolean): Failure | undefined {
+    const { frames, cameras } = this.served.manifest;
+    this.bytes += messageBytes;
+    this.messages += 1;
+    this.group ??= this.begin();
+    return this.group.add(frame, cameras.length * (first ? frames.first : frames.later));
+  }
+
+  take(): FrameBatch {
+    const taken = { frames: this.group ?? this.begin(), bytes: this.bytes, messages: this.messages };
+    this.group = undefined;
+    this.bytes = 0;
+    this.messages = 0;
+    return taken;
+  }
+
+  private begin(): FrameGroup {
+    const { manifest, model } = this.served;
+    const { admission, ingress } = this.service;
+    return new FrameGroup({
+      accountId: this.accountId,
+      turn: Bun.hash.crc32(this.accountId),
+      modelId: manifest.id,
+      model: present(model, "the model of an open session"),
+      cameras: manifest.cameras.length,
+      admission,
+      ingress,
+      digests: this.digests,
+    });
+  }
 }

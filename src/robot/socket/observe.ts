@@ -6,10 +6,8 @@ import { observe } from "../attempt.ts";
 import type { ObserveCommand } from "../command.ts";
 import { shuttingDown } from "../interruptions.ts";
 import type { Holder } from "../session/table.ts";
-import { discard, type FrameGroup } from "./frames.ts";
-import type { FrameIntake } from "./intake.ts";
-import { type Opening, readObservation } from "./messages.ts";
-import { chunkMessages, type Sent } from "./print.ts";
+import { discard, type FrameGroup, type FrameIntake } from "./frames.ts";
+import { chunkMessages, type Opening, readObservation, type Sent } from "./messages.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
 
 /** The account of a connection, and the header that authenticated it. */
@@ -50,7 +48,7 @@ interface Asker {
   readonly goesOn: () => void;
 }
 
-export interface Answered {
+export interface ObservationReply {
   readonly sent: Sent;
   /** It is an earlier chunk again, which nobody pays for. */
   readonly replayed: boolean;
@@ -61,7 +59,7 @@ export async function answerObservation(
   { service, client, holder, signal, goesOn }: Asker,
   session: OpenSession,
   received: ReceivedObservation,
-): Promise<Answered | Failure> {
+): Promise<ObservationReply | Failure> {
   let command: ObserveCommand | Failure | undefined;
   try {
     command = await readCommand(service, client, session, received);

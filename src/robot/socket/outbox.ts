@@ -1,4 +1,4 @@
-/** Messages to a client. Bun silently drops what a socket cannot take, so the result of every send is checked. */
+/** Messages to a client, and whether it is still there. Bun silently drops what a socket cannot take, so the result of every send is checked. */
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
 
@@ -37,5 +37,42 @@ export class Outbox {
     this.isClosed = true;
     this.wire.close(code, reason);
     this.clock.after(LIMITS.socketCloseMs, () => this.wire.terminate());
+  }
+}
+
+/** Whether the client is still there: a ping asks, a pong or any message answers. */
+export class Presence {
+  /** The question that waits for its answer. */
+  private asked: { readonly answer: PromiseWithResolvers<boolean>; readonly disarm: () => void } | undefined;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly ping: () => void,
+  ) {}
+
+  /** False when nothing came for `ms`, or the connection has ended meanwhile. Several who ask wait for one answer. */
+  ask(ms: number): Promise<boolean> {
+    if (!this.asked) {
+      this.asked = { answer: Promise.withResolvers(), disarm: this.clock.after(ms, () => this.settle(false)) };
+      this.ping();
+    }
+    return this.asked.answer.promise;
+  }
+
+  /** Something came. */
+  heard(): void {
+    this.settle(true);
+  }
+
+  /** The connection has ended. */
+  end(): void {
+    this.settle(false);
+  }
+
+  private settle(isThere: boolean): void {
+    const { asked } = this;
+    this.asked = undefined;
+    asked?.disarm();
+    asked?.answer.resolve(isThere);
   }
 }

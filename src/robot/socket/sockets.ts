@@ -1,11 +1,13 @@
-/** The open WebSockets: how many there may be, and which to tell of a shutdown. */
+/** The open WebSockets: their number, which to tell of a shutdown, and the processor time that nobody pays for. */
 
+import type { Unpaid } from "../../charge/unpaid.ts";
 import type { HttpDeps } from "../../http/deps.ts";
 import { LIMITS } from "../../limits.ts";
+import type { Clock } from "../../std/clock.ts";
 import { Failure } from "../../std/failure.ts";
 import type { Durations } from "../../std/metrics.ts";
 import { Permits } from "../../std/quota.ts";
-import type { RobotDeps } from "../deps.ts";
+import type { RobotDeps } from "../command.ts";
 import { ROBOT } from "../errors.ts";
 import type { HalfMessages } from "./half-messages.ts";
 
@@ -17,13 +19,13 @@ export interface RobotSocketDeps extends HttpDeps, RobotDeps {
   readonly starts: { readonly episode: Durations };
 }
 
-interface Drained {
+interface Drainable {
   drain(): void;
 }
 
 export class Sockets {
   private readonly permits = new Permits(LIMITS.socketsMax, LIMITS.accountSocketsMax);
-  private readonly open = new Set<Drained>();
+  private readonly open = new Set<Drainable>();
 
   /** Open connections. */
   get size(): number {
@@ -38,7 +40,7 @@ export class Sockets {
   }
 
   /** Call the result to remove it. */
-  add(episode: Drained): () => void {
+  add(episode: Drainable): () => void {
     this.open.add(episode);
     return () => {
       this.open.delete(episode);
@@ -47,5 +49,40 @@ export class Sockets {
 
   drain(): void {
     for (const episode of this.open) episode.drain();
+  }
+}
+
+/** Processor time of a connection's messages since its last answer. A chunk pays for it; a refusal or a replay does not. */
+export class Spent {
+  private ms = 0;
+  private isWorking = false;
+  /** What the message at hand has come to, which is settled once its whole cost is known. */
+  private outcome: "paid" | "unpaid" | undefined;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly allowance: Unpaid,
+    private readonly accountId: string,
+  ) {}
+
+  /** Counts the work on one message. */
+  work(message: () => void): void {
+    const beginMs = this.clock.monotonicMs();
+    this.isWorking = true;
+    try {
+      message();
+    } finally {
+      this.isWorking = false;
+      this.ms += this.clock.monotonicMs() - beginMs;
+      if (this.outcome) this.settle(this.outcome);
+    }
+  }
+
+  /** `paid`, also where it is not the account's to pay. */
+  settle(outcome: "paid" | "unpaid"): void {
+    this.outcome = this.isWorking ? outcome : undefined;
+    if (this.isWorking) return;
+    if (outcome === "unpaid") this.allowance.spend(this.accountId, this.ms);
+    this.ms = 0;
   }
 }

@@ -8,9 +8,10 @@ import type { Ingress } from "../../http/ingress.ts";
 import { NO_KEY } from "../../http/principal.ts";
 import type { Reply } from "../../http/reply.ts";
 import { route } from "../../http/route.ts";
+import type { Admission } from "../../robot/admission.ts";
 import { ROBOT_ANSWERS } from "../../robot/errors.ts";
-import type { RunSlots, Sessions } from "../../robot/exclusive.ts";
 import type { Forecast } from "../../robot/forecast.ts";
+import type { SessionTable } from "../../robot/session/table.ts";
 import type { Sockets } from "../../robot/socket/sockets.ts";
 import { Metrics } from "../../std/metrics.ts";
 
@@ -18,10 +19,10 @@ import { Metrics } from "../../std/metrics.ts";
 export interface OpsDeps {
   /** What the service counts while it runs. */
   readonly metrics: Metrics;
-  readonly sessions: Pick<Sessions, "size">;
+  readonly sessions: Pick<SessionTable, "size">;
   readonly sockets: Pick<Sockets, "size">;
   readonly ingress: Pick<Ingress, "bytes">;
-  readonly admission: Pick<RunSlots, "held" | "waiting">;
+  readonly admission: Pick<Admission, "held" | "waiting">;
   readonly forecast: Pick<Forecast, "shed">;
   readonly ledger: Pick<LedgerWatch, "lostTransfers" | "lostAmount">;
 }

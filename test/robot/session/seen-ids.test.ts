@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { SeenIds } from "../../../src/robot/session/seen-ids.ts";
+import { SeenIds } from "../../../src/robot/replay.ts";
 
 test("an id that was seen is always known, and one that was not is hardly ever taken for seen", () => {
   const ids = new SeenIds();

@@ -1,7 +1,7 @@
 /** Messages that wait while a session is being opened: what they cost the event loop and the account, and their order. */
 import { describe, expect, test } from "bun:test";
 import { LIMITS } from "../../../src/limits.ts";
-import { Backlog } from "../../../src/robot/socket/backlog.ts";
+import { Backlog } from "../../../src/robot/socket/queues.ts";
 import { settle } from "../http/outcome.ts";
 import { jointState, type Stage, stage } from "../stage.ts";
 import { gate, type Heard, held, ids, NOTHING, Peer, peer } from "./peer.ts";

@@ -1,10 +1,91 @@
-/** The queue of one connection: its observations, and a `session.close` behind them, one after another in order of arrival. */
+/** The two queues of one connection: messages that wait for its session, and observations that wait for their answers. */
 
 import { LIMITS } from "../../limits.ts";
+import type { Clock } from "../../std/clock.ts";
 import { Failure } from "../../std/failure.ts";
 import { ROBOT } from "../errors.ts";
+import { isObservation } from "./messages.ts";
 import type { ReceivedObservation } from "./observe.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
+
+/** A message as it came. */
+export interface RawMessage {
+  readonly message: string | Uint8Array;
+  /** Size of the message; of a text as UTF-8. */
+  readonly bytes: number;
+  /** Monotonic ms. */
+  readonly arrivedMs: number;
+}
+
+interface QueuedMessage {
+  readonly arrived: RawMessage;
+  /** Only the verdict is kept: what JSON describes may take many times the memory of its text. */
+  readonly observation: boolean;
+}
+
+/** For so long the messages are worked on before the event loop gets its turn, milliseconds. */
+const TURN_MS = 5;
+
+/**
+ * Messages that wait while the session is being opened, and are then handled one after another. A message that comes before
+ * the queue is empty waits behind the others.
+ */
+export class Backlog {
+  private readonly queue: QueuedMessage[] = [];
+  private isHeld = false;
+  private isWorking = false;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly work: (arrived: RawMessage) => void,
+  ) {}
+
+  /** Whether a message that comes now has to wait. */
+  get waits(): boolean {
+    return this.isHeld || this.isWorking;
+  }
+
+  /** Observations among the messages that wait. */
+  get observations(): number {
+    return this.queue.filter(({ observation }) => observation).length;
+  }
+
+  /** Reads the message, once, for whether it is an observation: a failure counts all of them at once. */
+  push(arrived: RawMessage): void {
+    this.queue.push({ arrived, observation: isObservation(arrived.message) });
+  }
+
+  /** From here on messages wait. */
+  hold(): void {
+    this.isHeld = true;
+  }
+
+  /** Works on what waits, until the queue is empty or one of its messages has it held again. */
+  async release(): Promise<void> {
+    this.isHeld = false;
+    if (this.isWorking) return;
+    this.isWorking = true;
+    try {
+      await this.workAll();
+    } finally {
+      this.isWorking = false;
+    }
+  }
+
+  private async workAll(): Promise<void> {
+    let beganMs = this.clock.monotonicMs();
+    for (let next = this.next(); next; next = this.next()) {
+      this.work(next.arrived);
+      if (this.clock.monotonicMs() - beganMs <= TURN_MS) continue;
+      await new Promise((done) => setImmediate(done));
+      beganMs = this.clock.monotonicMs();
+    }
+  }
+
+  private next(): QueuedMessage | undefined {
+    return this.isHeld ? undefined : this.queue.shift();
+  }
+}
 
 /** Queued work. `observation` is undefined for a `session.close`. */
 interface Work {
@@ -23,6 +104,7 @@ interface Worker {
   fault(error: unknown): void;
 }
 
+/** Observations, and a `session.close` behind them, one after another in order of arrival. */
 export class Turns {
   private readonly queue: Work[] = [];
   private unanswered = 0;
