@@ -165,7 +165,7 @@ fn base(kind: Kind) -> Value {
         "inputs": [cache(), port("t", "time", "f32", json!([1])), port("x_t", "latent", "f32", json!(["batch", 3, 2]))],
         "outputs": [port("v_t", "velocity", "f32", json!(["batch", 3, 2]))],
     });
-    let column = json!({ "name": "j", "norm": "quantile", "relative_to": if turned { Value::Null } else { json!(0) }, "min": -1.0, "max": 1.0, "max_jump": 2.0 });
+    let column = json!({ "name": "j", "norm": "quantile", "relative_to": if turned { Value::Null } else { json!(0) }, "min": -1.0, "max": 1.0, "max_jump": if turned { Value::Null } else { json!(2.0) } });
     let columns = if turned { 9 } else { 2 };
     let states: Vec<Value> = (0..columns)
         .map(|at| json!({ "name": format!("s{at}"), "norm": if at == 0 { "quantile" } else { "mean_std" } }))

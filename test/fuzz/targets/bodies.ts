@@ -45,7 +45,6 @@ export const chat: Target = {
   guides: [
     `${SRC}/http/json.ts`,
     `${SRC}/robot/http/checks.ts`,
-    `${SRC}/robot/http/message.ts`,
     `${SRC}/robot/http/fields.ts`,
   ],
   seeds: [CHAT, TALK],

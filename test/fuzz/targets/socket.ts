@@ -19,7 +19,7 @@ const DROPPED = "\u0001";
 /** Messages are divided by line breaks; one that begins with a zero byte is binary, and after an empty one there is a pause. */
 export const socket: Target = {
   name: "socket-messages",
-  guides: ["messages", "frames", "episode", "turns", "intake", "observe"].map(
+  guides: ["messages", "frames", "episode", "queues", "half-messages", "observe"].map(
     (file) => `${SRC}/robot/socket/${file}.ts`,
   ),
   seeds: [
