@@ -40,7 +40,7 @@ function checked(report: Report): Told["measurements"] {
   return measurements;
 }
 
-test("http: closed and open loops have latencies, rates and a distribution each", async () => {
+test("http: closed and open loops have latencies and rates each", async () => {
   const plan = { ...echo, robots: [2], seconds: 0.3, rates: [20], warmupRequests: 2 };
   const told = checked(httpReport(from, measured(await runHttpSuite(plan))));
   expect(told).toMatchObject([
@@ -51,7 +51,6 @@ test("http: closed and open loops have latencies, rates and a distribution each"
     for (const name of ["p50_ms", "p99_ms", "p99.9_ms", "max_ms", "chunks_per_second", "good_per_second"]) {
       expect(one[name], name).toBeGreaterThan(0);
     }
-    expect((one.latency as object[]).at(-1)).toMatchObject({ share: 1 });
   }
 }, 60_000);
 
