@@ -4,10 +4,6 @@ import { signedIn } from "../client/sign-in.ts";
 import { Problem } from "../std/problem.ts";
 import { startChild } from "./child.ts";
 import { SAMPLE_MODEL } from "./sample/observation.ts";
-import { drawnScenes, type Scenes, scenesIn } from "./sample/scenes.ts";
-
-/** Different observations that the robots send in turn. */
-const SCENES = 4;
 
 /** The part of a plan that all suites have. */
 export interface BenchTarget {
@@ -15,7 +11,6 @@ export interface BenchTarget {
   readonly robots: readonly number[];
   readonly devices: readonly string[];
   readonly url?: string | undefined;
-  readonly frames?: string | undefined;
   readonly models?: string | undefined;
   /** Told before each measurement which one it is. */
   readonly progress?: (line: string) => Promise<void>;
@@ -83,8 +78,4 @@ async function withService<T>(
   } finally {
     await child.stop();
   }
-}
-
-export function scenesFor({ frames }: BenchTarget): Promise<Scenes | Problem> {
-  return frames === undefined ? drawnScenes(SCENES) : scenesIn(frames);
 }

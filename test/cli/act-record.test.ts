@@ -11,6 +11,7 @@ let server: ReturnType<typeof Bun.serve>;
 let folder: Folder;
 let observations = 0;
 let refuse = false;
+let cameras = "top, left";
 const keyBefore = process.env.TENDON_API_KEY;
 
 beforeAll(async () => {
@@ -22,7 +23,7 @@ beforeAll(async () => {
     port: 0,
     fetch: async (request) => {
       const { messages } = (await request.json()) as { messages: { content: unknown }[] };
-      if (typeof messages[0]?.content === "string") return reply("Cameras, in this order: top, left.");
+      if (typeof messages[0]?.content === "string") return reply(`Cameras, in this order: ${cameras}.`);
       observations += 1;
       if (refuse) return Response.json({ error: { code: "session_busy", message: "later" } }, { status: 409 });
       return reply(JSON.stringify({ ...CHUNK, step: 4 }));
@@ -84,6 +85,15 @@ test("a folder that is not empty is refused before the observation is sent and p
   const before = observations;
   await Bun.write(folder.at("full/other.txt"), "x");
   expect(await runAct("full")).toMatchObject({ exit: EXIT.failed, message: expect.stringContaining("is not empty") });
+  expect(observations).toBe(before);
+});
+
+test("a camera whose name is not one for a path is refused likewise", async () => {
+  const before = observations;
+  const strange = { exit: EXIT.usage, message: expect.stringContaining("'../left' cannot be recorded") };
+  cameras = "../left, top";
+  expect(await runAct("strange", "../left")).toMatchObject(strange);
+  cameras = "top, left";
   expect(observations).toBe(before);
 });
 

@@ -18,7 +18,6 @@ interface Seen {
   messages: { content: string | { type: string; image_url?: { url: string } }[] }[];
   session_id?: string;
   seed?: number;
-  deadline_ms?: number;
 }
 const seen: Seen[] = [];
 let reply: (body: Seen) => Response = () => Response.json(completion);
@@ -64,18 +63,7 @@ test("act sends the observation in the described camera order and draws the chun
   const plot = join(dir, "plot.svg");
   const other = ["--image", "left=test/vectors/jpeg/gray.jpg", "--image", `top=${JPEG}`];
   const end = await runAct(
-    ...[
-      ...base,
-      stateFile(),
-      ...other.slice(2),
-      ...other.slice(0, 2),
-      "--session",
-      "s",
-      "--seed",
-      "7",
-      "--deadline-ms",
-      "900",
-    ],
+    ...[...base, stateFile(), ...other.slice(2), ...other.slice(0, 2), "--session", "s", "--seed", "7"],
     ...["--base-url", `${address()}/`, "--plot", plot, "--json"],
   );
   expect(end).toBe(EXIT.done);
@@ -83,7 +71,7 @@ test("act sends the observation in the described camera order and draws the chun
   const sent = seen[1]?.messages[0]?.content;
   const left = (await Bun.file("test/vectors/jpeg/gray.jpg").bytes()).toBase64();
   expect(typeof sent === "object" && sent[1]?.image_url?.url).toBe(`data:image/jpeg;base64,${left}`);
-  expect(seen[1]).toMatchObject({ session_id: "s", seed: 7, deadline_ms: 900 });
+  expect(seen[1]).toMatchObject({ session_id: "s", seed: 7 });
   const svg = await Bun.file(plot).text();
   expect(svg).toContain("other/robot:x, step 0");
   expect(svg).toContain("random weights");

@@ -1,5 +1,6 @@
-/** Values of flags as typed: whole numbers, bounds, amounts of US dollars. */
-
+/** Values of flags as typed: whole numbers, bounds, amounts of US dollars, keys of `[gpu]`. */
+import { readTable } from "../../config/check.ts";
+import { type GpuSettings, GpuTable } from "../../config/gpu.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import { nanosOf } from "../../std/usd.ts";
@@ -26,6 +27,20 @@ export function boundIn(command: Command, given: Given): number | undefined | Pr
   const value = Number(text);
   if (value > 0 && Number.isFinite(value)) return value;
   return usageProblem(command, `--within is '${text}', expected a number above 0`);
+}
+
+/** `key=value,…` of the table `[gpu]`: numbers, true and false as such, all else as a text. A key alone is true. */
+export function gpuKeys(words: string): GpuSettings | Problem {
+  const pairs = words.split(",").filter((word) => word !== "");
+  const table = Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf("=");
+      const [key, value] = at < 0 ? [pair, "true"] : [pair.slice(0, at), pair.slice(at + 1)];
+      if (value === "true" || value === "false") return [key, value === "true"];
+      return [key, /^\d+$/.test(value) ? Number(value) : value];
+    }),
+  );
+  return readTable(GpuTable, table, "--gpu");
 }
 
 const RULES = {

@@ -27,8 +27,6 @@ export interface Connection {
   capture(): void;
   /** How many rows the chunk has that came back. */
   observe(): Promise<number | Problem>;
-  /** Told once that chunk is taken: when its first row is due, in the clock's milliseconds. */
-  queued?(firstDueMs: number): void;
 }
 
 /** The measured time, in the clock's milliseconds. */
@@ -145,7 +143,7 @@ export class LoopRobot {
   }
 
   private arrived(rows: number | Problem, sentMs: number): void {
-    const { clock, connection, window, tally, beginMs, started, failed } = this.plan;
+    const { clock, window, tally, beginMs, started, failed } = this.plan;
     if (rows instanceof Problem) {
       failed(rows);
       return;
@@ -155,13 +153,11 @@ export class LoopRobot {
     this.worstLatencyMs = Math.max(this.worstLatencyMs, latencyMs);
     if (sentMs >= window.fromMs && sentMs < window.toMs) tally.latenciesMs.push(latencyMs);
     this.asking = false;
-    const rowsBefore = this.chunks[0]?.rows ?? 0;
     this.chunks.push({ rows, capturedMs: this.capturedMs, arrivedMs });
-    const first = this.startMs === Number.POSITIVE_INFINITY;
+    if (this.startMs !== Number.POSITIVE_INFINITY) return;
     // Ticks stay in phase with the robot's beginning, whenever the chunk comes.
-    if (first) this.startMs = beginMs + Math.ceil((arrivedMs - beginMs) / PERIOD_MS) * PERIOD_MS;
-    connection.queued?.(this.dueMs + rowsBefore * PERIOD_MS);
-    if (first) started();
+    this.startMs = beginMs + Math.ceil((arrivedMs - beginMs) / PERIOD_MS) * PERIOD_MS;
+    started();
   }
 
   /** One tick: a row is commanded, or the robot holds its position. */

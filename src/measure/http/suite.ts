@@ -11,7 +11,8 @@ import { closedLoop } from "../load/closed-loop.ts";
 import { openLoop } from "../load/open-loop.ts";
 import { Robots } from "../load/robots.ts";
 import type { LoadFigures } from "../load/tally.ts";
-import { type BenchTarget, type Measurement, measureCases, scenesFor } from "../target.ts";
+import { drawnScenes } from "../sample/scenes.ts";
+import { type BenchTarget, type Measurement, measureCases } from "../target.ts";
 
 /** Requests a second of the open loops, if none is asked for: the last one is more than two cores can do. */
 export const RATES = [10, 50, 100, 300];
@@ -34,7 +35,7 @@ export interface HttpMeasurement extends Measurement, LoadFigures {
 }
 
 export async function runHttpSuite(plan: HttpPlan): Promise<HttpMeasurement[] | Problem> {
-  const scenes = await scenesFor(plan);
+  const scenes = await drawnScenes();
   if (scenes instanceof Problem) return scenes;
   const { seconds, robots, rates, warmupRequests = WARMUP_REQUESTS } = plan;
   const closed = robots.map((count) => ({ loop: "closed", robots: count, perSecond: undefined }) as const);

@@ -7,8 +7,8 @@ import { sampleFrames } from "./drawing.ts";
 /** Observations that robots send in turn: the frames of each in the model's camera order. */
 export type Scenes = readonly (readonly Uint8Array[])[];
 
-/** `count` different scenes, the same in every run. */
-export async function drawnScenes(count: number): Promise<Scenes | Problem> {
+/** `count` different scenes, the same every time. */
+export async function drawnScenes(count = 4): Promise<Scenes | Problem> {
   const scenes: Uint8Array[][] = [];
   for (let seed = 0; seed < count; seed += 1) {
     const frames = await sampleFrames(seed);

@@ -188,24 +188,3 @@ test("after a refusal nobody asks any more, not even a robot whose first chunk c
   expect(late.observations).toHaveLength(asked);
   expect(clock.armed).toBe(0);
 });
-
-test("a connection is told when the first row of each chunk is due: behind the rows that are left, or at the next tick", async () => {
-  class Told extends FakeConnection {
-    readonly starts: number[] = [];
-    queued(firstDueMs: number): void {
-      this.starts.push(firstDueMs);
-    }
-  }
-  const clock = new FakeClock();
-  // The third chunk comes after all rows are played.
-  const robot = new Told(clock, [40, 40, 1_500, 40]);
-  await figures(clock, { connections: [robot] });
-  const [first = 0, second = 0, third = 0, fourth = 0] = robot.starts;
-  expect(first % PERIOD_MS).toBeCloseTo(0, 6);
-  expect(second - first).toBeCloseTo(ROWS * PERIOD_MS, 6);
-  const thirdCame = (robot.observations[2] ?? 0) + 1_500;
-  expect(third).toBeGreaterThanOrEqual(thirdCame - PERIOD_MS);
-  expect(third - thirdCame).toBeLessThan(PERIOD_MS + 2);
-  expect(third - second).toBeGreaterThan(ROWS * PERIOD_MS);
-  expect(fourth - third).toBeCloseTo(ROWS * PERIOD_MS, 6);
-});
