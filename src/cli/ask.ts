@@ -6,8 +6,8 @@ import { signedIn } from "../client/sign-in.ts";
 import { LIMITS } from "../limits.ts";
 import { systemClock } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
+import { printableLines } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
-import { Screen } from "./ask/screen.ts";
 import { BASE_URL_FLAG, type Command, type Given, usageProblem } from "./frame/command.ts";
 import { printJson, printPiece } from "./frame/print.ts";
 import { wholeNumber } from "./frame/values.ts";
@@ -67,7 +67,7 @@ function questionOf(given: Given): Question | Problem {
 /** One question on its way. */
 class Asked {
   private readonly key = makeId("key_", systemClock);
-  private readonly screen: Screen;
+  private readonly screen = new Screen(printPiece, process.stdout.isTTY);
   private id: string | undefined;
 
   constructor(
@@ -75,14 +75,7 @@ class Asked {
     private readonly question: Question,
     private readonly json: boolean,
     private readonly signal: AbortSignal,
-  ) {
-    this.screen = new Screen({
-      clock: systemClock,
-      print: printPiece,
-      guarded: process.stdout.isTTY,
-      draw: process.stderr.isTTY ? (text) => process.stderr.write(text) : undefined,
-    });
-  }
+  ) {}
 
   async answer(): Promise<ResponseObject | Problem> {
     try {
@@ -118,8 +111,7 @@ class Asked {
 
   private async background(): Promise<ResponseObject | Problem> {
     const { service, question, key, signal } = this;
-    const status = (words: string) => this.screen.waitingFor(words.replaceAll("_", " "));
-    const response = await askInBackground(service, question, { begun: this.begun, status }, { key, signal });
+    const response = await askInBackground(service, question, this.begun, { key, signal });
     if (!(response instanceof Problem || signal.aborted || this.json)) await this.screen.piece(answerText(response));
     return response;
   }
@@ -127,4 +119,36 @@ class Asked {
   private readonly begun = (id: string): void => {
     this.id = id;
   };
+}
+
+/** Prints an answer piece by piece. */
+export class Screen {
+  /** The first half of a character whose second half is yet to come. */
+  private half = "";
+  private last = "\n";
+
+  constructor(
+    private readonly print: (text: string) => Promise<void>,
+    /** The answer goes to a terminal, which would obey control characters. */
+    private readonly guarded: boolean,
+  ) {}
+
+  async piece(text: string): Promise<void> {
+    const whole = this.half + text;
+    this.half = /[\ud800-\udbff]$/.exec(whole)?.[0] ?? "";
+    await this.put(whole.slice(0, whole.length - this.half.length));
+  }
+
+  /** Nothing more comes: the next text of a terminal begins on a line of its own. */
+  async end(): Promise<void> {
+    await this.put(this.half);
+    this.half = "";
+    if (this.last !== "\n") await this.put("\n");
+  }
+
+  private async put(text: string): Promise<void> {
+    if (text === "") return;
+    this.last = text.slice(-1);
+    await this.print(this.guarded ? printableLines(text) : text);
+  }
 }
