@@ -52,9 +52,8 @@ export const ask: Command = {
 };
 
 function questionOf(given: Given): Question | Problem {
-  const [input, ...more] = given.positionals;
-  if (input === undefined || input.trim() === "") return usageProblem(ask, "the question is missing");
-  if (more.length > 0) return usageProblem(ask, "the question is more than one argument; put it into quotes");
+  const input = given.word(0);
+  if (input.trim() === "") return usageProblem(ask, "the question is empty");
   const model = given.text("model") ?? (given.on("async") ? BACKGROUND : LIVE);
   if (given.on("async") && !BACKGROUND_IDS.test(model)) {
     return usageProblem(ask, `--async is for background models, whose ids end in :async, not for '${model}'`);

@@ -88,8 +88,7 @@ export const bench: Command = {
 };
 
 function planOf(given: Given): (SuitePlan & { readonly suite: SuiteName }) | Problem {
-  const [name, ...more] = given.positionals;
-  if (name === undefined || more.length > 0) return usageProblem(bench, `expected one suite: ${NAMES}`);
+  const name = given.word(0);
   if (!isSuite(name)) return usageProblem(bench, `unknown suite '${name}', there is: ${NAMES}`);
   const foreign = Object.keys(ONLY).find((flag) => given.text(flag) !== undefined && !ONLY[flag]?.includes(name));
   if (foreign !== undefined) return usageProblem(bench, `--${foreign} is not for ${name}`);

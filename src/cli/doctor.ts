@@ -33,25 +33,26 @@ import { providerChecks } from "./doctor/providers.ts";
 import { runStorageCheck } from "./doctor/run-storage.ts";
 import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
+import { CONFIG_FLAG, DATA_FLAG, flagsOf, MODELS_FLAG } from "./frame/settings.ts";
 
 export const doctor: Command = {
   name: "doctor",
   summary:
     "Check machine, GPU, libraries, bundles, data folder, run storage and language models; say what to do if one is red.",
   flags: {
-    models: { value: "DIR", about: "Folder of bundles (default: that of serve)." },
-    data: { value: "DIR", about: "Data folder (default: that of serve)." },
-    config: { value: "FILE", about: "Configuration file (default: that of serve)." },
+    models: MODELS_FLAG,
+    data: DATA_FLAG,
+    config: CONFIG_FLAG,
     json: { about: "Print the checks as one JSON object." },
   },
   async run(given) {
-    const [models, data, config] = [given.text("models"), given.text("data"), given.text("config")];
-    const settings = await serveConfig({ models, data, config, dev: false, json: false });
+    const settings = await serveConfig(flagsOf(given, false));
     const machine = await readMachine();
     const checks = machineChecks(machine);
     // On a wrong processor or C library the native library would crash this process instead of saying why.
     if (checks.every((check) => check.ok || check.name === "GPU")) {
-      const served: Served = settings instanceof Problem ? { modelsDir: models, gpu: {}, robot: new Map() } : settings;
+      const served: Served =
+        settings instanceof Problem ? { modelsDir: given.text("models"), gpu: {}, robot: new Map() } : settings;
       checks.push(...(await engineChecks(served, machine)));
     }
     if (settings instanceof Problem) checks.push(red("configuration", settings.message));

@@ -11,20 +11,19 @@ import { Problem } from "../std/problem.ts";
 import { table } from "../std/text-table.ts";
 import type { Command } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
+import { CONFIG_FLAG, flagsOf, MODELS_FLAG } from "./frame/settings.ts";
 import { languageModels, languageModelsText } from "./models/language-models.ts";
 
 export const models: Command = {
   name: "models",
   summary: "List every id of a robot or language model, with its facts.",
   flags: {
-    models: { value: "DIR", about: "Folder of bundles (default: that of serve)." },
-    config: { value: "FILE", about: "Configuration file (default: that of serve)." },
+    models: MODELS_FLAG,
+    config: CONFIG_FLAG,
     json: { about: "Print them as one JSON object." },
   },
   async run(given) {
-    // What is listed does not depend on `--dev`; drills, which do, are none of this command's business.
-    const flags = { models: given.text("models"), config: given.text("config"), dev: true, json: false };
-    const config = await serveConfig(flags);
+    const config = await serveConfig(flagsOf(given));
     if (config instanceof Problem) return config;
     const manifests = await installedManifests(config.modelsDir);
     if (manifests instanceof Problem) return manifests;

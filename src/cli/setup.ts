@@ -28,11 +28,7 @@ export const setup: Command = {
     json: { about: "Print folder, packages and commands as one JSON object." },
   },
   async run(given) {
-    const [what, ...rest] = given.positionals;
-    if (what !== "gpu") {
-      return usageProblem(setup, `expected gpu, found ${what === undefined ? "nothing" : `'${what}'`}`);
-    }
-    if (rest.length > 0) return usageProblem(setup, `unexpected argument '${rest[0]}'`);
+    if (given.word(0) !== "gpu") return usageProblem(setup, `expected gpu, found '${given.word(0)}'`);
     const dir = resolve(given.text("dir") ?? keptOrtFolder());
     const foreign = ["requirements.txt", "packages"].some((name) => !existsSync(join(dir, name)));
     if (existsSync(dir) && foreign) {

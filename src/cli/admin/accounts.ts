@@ -11,6 +11,7 @@ import { usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
 import { type Command, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
+import { amountOf, switchOf } from "../frame/values.ts";
 import {
   ACCOUNT_FLAG,
   accountUnknown,
@@ -20,8 +21,7 @@ import {
   STORE_FLAGS,
   withAccount,
   withStore,
-} from "../frame/store.ts";
-import { amountOf, switchOf } from "../frame/values.ts";
+} from "./store.ts";
 
 export const accountCreate: Command = {
   name: "admin account create",

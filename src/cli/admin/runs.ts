@@ -8,7 +8,7 @@ import { EXIT, Problem } from "../../std/problem.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
-import { notRead, now, STORE_FLAGS, withStore } from "../frame/store.ts";
+import { notRead, now, STORE_FLAGS, withStore } from "./store.ts";
 
 export const runsCheck: Command = {
   name: "admin runs check",

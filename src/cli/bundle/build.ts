@@ -6,10 +6,9 @@ import { PRECISIONS } from "../../bundle/weights.ts";
 import { Problem } from "../../std/problem.ts";
 import { type Command, type Given, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
-import { folderOf } from "./folder.ts";
+import { progressOnTerminal } from "../runs/progress.ts";
 import { outcome } from "./outcome.ts";
 import { computeRows } from "./rows.ts";
-import { shown } from "./shown.ts";
 
 export const bundleBuild: Command = {
   name: "bundle build",
@@ -35,8 +34,7 @@ export const bundleBuild: Command = {
     json: { about: "Print id, export id, weights, folder and bytes as one JSON object." },
   },
   async run(given) {
-    const dir = folderOf(bundleBuild, given);
-    if (dir instanceof Problem) return dir;
+    const dir = resolve(given.word(0));
     const form = formOf(given);
     if (form instanceof Problem) return form;
     const out = resolve(given.required("out"));
@@ -71,4 +69,19 @@ function formOf(given: Given) {
   }
   const options = { ...(compute && { compute }), ...(attention && { half: { attention: "fused" as const } }) };
   return { weights, options };
+}
+
+/** Shows on standard error how far a weight file of gigabytes is written. */
+async function shown<T>(build: (written: Progress) => Promise<T>): Promise<T> {
+  const progress = progressOnTerminal();
+  let before = 0;
+  try {
+    return await build((done, bytes) => {
+      if (before === 0) progress.begun({ files: 1, bytes, skipped: [] });
+      progress.moved(done - before);
+      before = done;
+    });
+  } finally {
+    progress.end();
+  }
 }

@@ -1,4 +1,5 @@
 /** `tendon bundle verify DIR`: whether a bundle is whole and correct; with `--device` its parity vectors are computed there, as a start does. */
+import { resolve } from "node:path";
 import { hostMemoryNote } from "../../bundle/describe.ts";
 import { readBundle } from "../../bundle/read.ts";
 import { deviceWeightWords } from "../../engine/device-weights.ts";
@@ -6,7 +7,6 @@ import { Problem } from "../../std/problem.ts";
 import { type Command, type Given, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { boundIn, gpuKeys, wholeNumber } from "../frame/values.ts";
-import { folderOf } from "./folder.ts";
 import { outcome } from "./outcome.ts";
 import { type Computed, computeParity } from "./parity.ts";
 
@@ -28,8 +28,7 @@ export const bundleVerify: Command = {
     json: { about: "Print id, export id, weights, folder and bytes as one JSON object, and what was computed." },
   },
   async run(given) {
-    const dir = folderOf(bundleVerify, given);
-    if (dir instanceof Problem) return dir;
+    const dir = resolve(given.word(0));
     const how = howOf(given);
     if (how instanceof Problem) return how;
     const read = await readBundle(dir);

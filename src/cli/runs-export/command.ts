@@ -26,7 +26,6 @@ export const exportRun: Command = {
   },
   async run(given) {
     const { positionals: runs } = given;
-    if (runs.length === 0) return usageProblem(exportRun, "expected at least one folder of a run");
     const fps = rateOf(given);
     if (fps instanceof Problem) return fps;
     const out = resolve(given.required("lerobot"));

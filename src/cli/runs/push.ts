@@ -6,7 +6,7 @@ import { push } from "../../client/runs/push.ts";
 import { signedIn } from "../../client/sign-in.ts";
 import { folders } from "../../config/environment.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
-import { BASE_URL_FLAG, type Command, usageProblem } from "../frame/command.ts";
+import { BASE_URL_FLAG, type Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { bytesText, filesText } from "./amounts.ts";
 import { checkedName } from "./run-name.ts";
@@ -26,8 +26,7 @@ export const runsPush: Command = {
     json: { about: "Print what was done as one JSON object." },
   },
   async run(given) {
-    const [folder, ...more] = given.positionals;
-    if (folder === undefined || more.length > 0) return usageProblem(runsPush, "expected one DIR");
+    const folder = given.word(0);
     const name = given.text("run") ?? basename(resolve(folder));
     const run = checkedName(runsPush, { robot: given.required("robot"), run: name });
     if (run instanceof Problem) return run;

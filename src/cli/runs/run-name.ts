@@ -15,18 +15,9 @@ export function checkedName(command: Command, { robot, run }: RunName): RunName 
   return { robot, run };
 }
 
-/** `ROBOT RUN`, and the words after them. */
-export function namedRun(
-  command: Command,
-  { positionals }: Given,
-  moreMax = 0,
-): { readonly run: RunName; readonly more: readonly string[] } | Problem {
-  const [robot, run, ...more] = positionals;
-  if (robot === undefined || run === undefined || more.length > moreMax) {
-    return usageProblem(command, `expected ${command.positionals}, as 'tendon runs list' shows robots and runs`);
-  }
-  const name = checkedName(command, { robot, run });
-  return name instanceof Problem ? name : { run: name, more };
+/** `ROBOT RUN`. */
+export function namedRun(command: Command, given: Given): RunName | Problem {
+  return checkedName(command, { robot: given.word(0), run: given.word(1) });
 }
 
 /** The service that the flags name, and its runs. */

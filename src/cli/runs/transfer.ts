@@ -1,11 +1,10 @@
 /** What a push and a pull have in common: the flag of how many requests at once, the progress, and the end by Ctrl-C. */
 import { NoAnswer } from "../../client/http.ts";
 import type { Watcher } from "../../client/runs/watcher.ts";
-import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import type { Command, Given } from "../frame/command.ts";
 import { wholeNumber } from "../frame/values.ts";
-import { Progress, SILENT } from "./progress.ts";
+import { progressOnTerminal, SILENT } from "./progress.ts";
 
 const PARALLEL_DEFAULT = 4;
 /** A run may have so many unfinished uploads. */
@@ -33,12 +32,7 @@ export async function transferred<T>(
   const left = new AbortController();
   // Once: a second Ctrl-C ends the command at once.
   process.once("SIGINT", () => left.abort());
-  const { stderr } = process;
-  const progress = new Progress({
-    clock: systemClock,
-    write: (text) => stderr.write(text),
-    columns: stderr.isTTY ? stderr.columns || 80 : undefined,
-  });
+  const progress = progressOnTerminal();
   try {
     const outcome = await transfer(given.on("json") ? SILENT : progress, left.signal);
     // What had ended before the signal came has ended.

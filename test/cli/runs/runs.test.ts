@@ -164,22 +164,6 @@ describe("tendon runs", () => {
     expect(Buffer.from(await Bun.file(place.path("long-copy/video.mp4")).bytes()).equals(bytes)).toBe(true);
   }, 60_000);
 
-  test("on a terminal delete asks, and no is no", async () => {
-    expect((await run("push fold-1 --robot lab-7 --run asked")).code).toBe(0);
-    for (const [line, says, left] of [
-      ["n", "nothing was deleted", true],
-      ["yes", "deleted lab-7/asked", false],
-    ] as const) {
-      // What `script` runs has a terminal on all three; its input is typed there.
-      const under = ["sh", "-c", `(sleep 1; echo ${line}; sleep 1) | script -qec "$*" /dev/null`, "sh"];
-      const child = place.spawn(["runs", "delete", "lab-7", "asked"], signedIn(), under);
-      const shown = await child.stdout.text();
-      expect(shown).toContain("Delete lab-7/asked (2 files, 100 kB) for good? [y/N]");
-      expect(shown).toContain(says);
-      expect(service.runs.has("lab-7/asked")).toBe(left);
-    }
-  }, 60_000);
-
   test("on a terminal a push draws one line, and takes it away", async () => {
     const under = ["sh", "-c", 'script -qec "$*" /dev/null', "sh"];
     await using link = await BadLink.to(service.url);

@@ -5,16 +5,17 @@ import type { Account } from "../../account/store/accounts-records.ts";
 import { type ServeConfig, serveConfig } from "../../config/serve.ts";
 import type { Store } from "../../service/domains.ts";
 import { openStore } from "../../service/store.ts";
-import { systemClock } from "../../std/clock.ts";
+import { systemClock, unixSeconds } from "../../std/clock.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import { DATABASE_FILE } from "../../store/sqlite/folder.ts";
 import { StoreDown } from "../../store/store.ts";
-import type { Command, Given } from "./command.ts";
+import type { Command, Given } from "../frame/command.ts";
+import { CONFIG_FLAG, DATA_FLAG, flagsOf } from "../frame/settings.ts";
 
 export const STORE_FLAGS: Command["flags"] = {
-  data: { value: "DIR", about: "Data folder (default $XDG_DATA_HOME/tendon; TENDON_DATA). DATABASE_URL wins over it." },
-  config: { value: "FILE", about: "Configuration (default $XDG_CONFIG_HOME/tendon/tendon.toml; TENDON_CONFIG)." },
+  data: { ...DATA_FLAG, about: `${DATA_FLAG.about} DATABASE_URL wins over it.` },
+  config: CONFIG_FLAG,
   json: { about: "Print one JSON object." },
 };
 
@@ -27,13 +28,7 @@ export async function withStore(
   absent: "make" | "refuse",
   work: (store: Store, config: ServeConfig) => Promise<number | Problem>,
 ): Promise<number | Problem> {
-  // `dev` allows drills in the environment: they are for the service and do not matter here.
-  const config = await serveConfig({
-    data: given.text("data"),
-    config: given.text("config"),
-    dev: true,
-    json: given.on("json"),
-  });
+  const config = await serveConfig(flagsOf(given));
   if (config instanceof Problem) return config;
   const { dataDir, databaseUrl } = config;
   if (databaseUrl === undefined && absent === "refuse" && !existsSync(join(dataDir, DATABASE_FILE))) {
@@ -89,7 +84,6 @@ export function notRead(down: StoreDown): Problem {
   return new Problem(`the store cannot be read: ${down.reason}; try again once it works`);
 }
 
-/** Unix seconds. */
 export function now(): number {
-  return Math.floor(systemClock.unixMs() / 1000);
+  return unixSeconds(systemClock);
 }
