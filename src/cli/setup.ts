@@ -5,7 +5,7 @@ import { childEnvironment, keptOrtFolder } from "../config/environment.ts";
 import { PREBUILT } from "../engine/library.ts";
 import { ortFolder } from "../engine/ort-folder.ts";
 import { Problem } from "../std/problem.ts";
-import { dataFolder } from "./doctor/data-folder.ts";
+import { dataFolder } from "./doctor/storage.ts";
 import { type Command, type Given, usageProblem } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
 import { CUDA_PACKAGES, type Package, TENSORRT_PACKAGE } from "./setup/packages.ts";

@@ -2,13 +2,17 @@
 import { resolve } from "node:path";
 import { hostMemoryNote } from "../../bundle/describe.ts";
 import { readBundle } from "../../bundle/read.ts";
+import { withTolerance } from "../../bundle/tolerance.ts";
+import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
 import { deviceWeightWords } from "../../engine/device-weights.ts";
+import type { Bundle, Model } from "../../engine/engine.ts";
+import { withEngine } from "../../measure/engine.ts";
+import { Failure } from "../../std/failure.ts";
 import { Problem } from "../../std/problem.ts";
 import { type Command, type Given, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { boundIn, gpuKeys, wholeNumber } from "../frame/values.ts";
 import { outcome } from "./outcome.ts";
-import { type Computed, computeParity } from "./parity.ts";
 
 const REPLICAS_MAX = 16;
 
@@ -55,6 +59,36 @@ function howOf(given: Given) {
   const replicas = wholeNumber(bundleVerify, given, "replicas", [1, REPLICAS_MAX]);
   if (replicas instanceof Problem) return replicas;
   return { gpu, ...(within !== undefined && { within }), ...(replicas !== undefined && { replicas }) };
+}
+
+/** Where they came out right, and how far they were off. */
+interface Computed
+  extends Pick<Model, "device" | "replicas" | "refused" | "parity" | "flow" | "flowReason" | "deviceWeights" | "card"> {
+  /** Why the memory of its sessions does not lie on the device. */
+  readonly hostMemoryBecause?: string;
+}
+
+/** Loads the bundle as a start does; a problem says what the device computed wrongly. `within`: in place of the bundle's tolerance. */
+async function computeParity(
+  given: Bundle,
+  device: string,
+  {
+    gpu = {},
+    within,
+    replicas = 1,
+  }: { readonly gpu?: GpuSettings; readonly within?: number; readonly replicas?: number } = {},
+): Promise<Computed | Problem> {
+  const bundle = withTolerance(given, within);
+  return await withEngine(1, async (engine) => {
+    const model = await engine.load({ bundle, device, gpu: gpuOptions(gpu), replicas, threads: 1, slots: replicas });
+    if (model instanceof Failure) return new Problem(model.message);
+    const { device: chosen, refused, parity, flow, flowReason, deviceWeights, sessionMemory, card } = model;
+    const { hostMemoryBecause } = sessionMemory;
+    return {
+      ...{ device: chosen, replicas, refused, parity, flow, flowReason, deviceWeights, card },
+      ...(hostMemoryBecause !== undefined && { hostMemoryBecause }),
+    };
+  });
 }
 
 function computedFacts(computed: Computed, tolerance: number): object {

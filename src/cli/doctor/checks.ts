@@ -4,7 +4,6 @@ import type { Manifest } from "../../bundle/manifest.ts";
 import { deviceText } from "../../config/devices.ts";
 import type { Model } from "../../engine/engine.ts";
 import type { Machine } from "../../measure/machine.ts";
-import type { FatBinary } from "./fat-binary.ts";
 
 export interface Check {
   readonly name: string;
@@ -88,14 +87,9 @@ export function libraryCheck(source: "built" | "cache" | "memory", dir: string):
 }
 
 /** Never red: models run without them, and a build without the CUDA compiler has none. */
-export function kernelCheck(kernels: FatBinary | "absent" | "damaged"): Check {
-  const name = "GPU kernels";
-  if (kernels === "absent") return green(name, "none in this build; models do not need them");
-  if (kernels === "damaged") return green(name, "damaged; models do not need them", "build or fetch tendon again");
-  return green(
-    name,
-    `for ${kernels.code.map((sm) => `sm_${sm}`).join(", ")}; launched where own_kernels or jpeg asks for it`,
-  );
+export function kernelCheck(built: boolean): Check {
+  const found = built ? "in this build; launched where own_kernels asks for it" : "none in this build";
+  return green("GPU kernels", `${found}; models do not need them`);
 }
 
 /** Never red: the service runs without locked pages, less steadily. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { runFoldersCheck, runStorageCheck } from "../../../src/cli/doctor/run-storage.ts";
+import { runFoldersCheck, runStorageCheck } from "../../../src/cli/doctor/storage.ts";
 import type { S3Options } from "../../../src/config/blobs.ts";
 import { S3, S3Server } from "../../runs/blob/s3-server.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../store/temporary.ts";
