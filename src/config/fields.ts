@@ -49,11 +49,6 @@ export function oneOf<const Word extends string>(words: readonly [Word, ...Word[
   return Type.Unsafe<Word>(schema);
 }
 
-export function either<A extends string, B extends string>(one: A, other: B, fallback?: A | B) {
-  const expected = `"${one}" or "${other}"`;
-  return Type.Union([Type.Literal(one), Type.Literal(other)], { expected, default: fallback });
-}
-
 const HTTP_EXPECTED = "an http:// or https:// address without user, query and fragment";
 
 export function httpAddress() {

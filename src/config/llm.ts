@@ -1,6 +1,6 @@
 /** One `[llm."ID"]` table: the provider behind a language model, and its prices. */
 import { type StaticDecode, Type } from "@sinclair/typebox";
-import { either, flag, httpAddress, rate, seconds, text, whole } from "./fields.ts";
+import { flag, httpAddress, oneOf, rate, seconds, text, whole } from "./fields.ts";
 
 const DAY_SECONDS = 86_400;
 
@@ -25,7 +25,7 @@ export type Refusable = (typeof REFUSABLE)[number];
 export const LlmTable = Type.Object(
   {
     base_url: httpAddress(),
-    protocol: either("responses", "chat"),
+    protocol: oneOf(["responses", "chat"]),
     model: text(),
     /** Variable with the provider's key; absent: it needs none. */
     api_key_env: Type.Optional(text()),
@@ -38,7 +38,7 @@ export const LlmTable = Type.Object(
     /** Ask the provider for a stream, whatever the client asked for: only then can an answer be timed and stopped on its way. */
     stream: flag(true),
     /** What the chat protocol's limit of output tokens is called: servers know one of the names, or both. */
-    output_limit_field: either("max_tokens", "max_completion_tokens", "max_tokens"),
+    output_limit_field: oneOf(["max_tokens", "max_completion_tokens"], "max_tokens"),
     /** Fields that the provider cannot honour: 422 for a request that has one. */
     refuses: Type.Array(Type.Unsafe<Refusable>(Type.String({ enum: [...REFUSABLE] })), {
       expected: `a list of ${REFUSABLE.map((field) => `"${field}"`).join(", ")}`,

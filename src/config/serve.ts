@@ -12,7 +12,7 @@ import { EXIT, Problem } from "../std/problem.ts";
 import { BLOB_SETTINGS, blobOptions, type S3Options } from "./blobs.ts";
 import { fieldFault, readTable, readToml } from "./check.ts";
 import { clientConfig, type Environment, environment, folders } from "./environment.ts";
-import { either, hostPort, networks, seconds, text, whole } from "./fields.ts";
+import { hostPort, networks, oneOf, seconds, text, whole } from "./fields.ts";
 import { GpuTable, gpuTable } from "./gpu.ts";
 import { LlmTable, llmConfig } from "./llm.ts";
 import { OidcTable, oidcConfig } from "./oidc.ts";
@@ -40,7 +40,7 @@ const SETTINGS = {
   ops_addr: hostPort("127.0.0.1:9464"),
   chunk_seconds: seconds(LIMITS.chunkSecondsMax, LIMITS.chunkSecondsDefault),
   unpaid_seconds: seconds(LIMITS.unpaidSecondsMax, LIMITS.unpaidSecondsDefault),
-  signup: either("open", "closed", "closed"),
+  signup: oneOf(["open", "closed"], "closed"),
   trusted_proxies: networks(LOOPBACK),
   connections_max: whole(16, 1_000_000, LIMITS.connectionsMaxDefault),
   connections_per_address: whole(1, 1_000_000, LIMITS.networkConnectionsMaxDefault),
