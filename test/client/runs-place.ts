@@ -9,6 +9,7 @@ import { type Push, type Pushed, push } from "../../src/client/runs/push.ts";
 import type { Watcher } from "../../src/client/runs/watcher.ts";
 import { RunsClient } from "../../src/client/runs.ts";
 import { Problem } from "../../src/std/problem.ts";
+import { RunsStage } from "../runs/stage.ts";
 import { BadLink } from "./bad-link.ts";
 
 /** A service with run storage, and a key for it. */
@@ -17,7 +18,14 @@ export interface RunService extends AsyncDisposable {
   readonly key: string;
 }
 
-const PACE: Pace = { firstMs: 4, longestMs: 16, failuresMax: 5 };
+/** A real one, in this process. */
+export async function runService(): Promise<RunService> {
+  const stage = await RunsStage.start();
+  const { url, key } = await stage.person();
+  return { url, key, [Symbol.asyncDispose]: () => stage[Symbol.asyncDispose]() };
+}
+
+export const PACE: Pace = { firstMs: 4, longestMs: 16, failuresMax: 5 };
 
 /** Sums up what a watcher hears. */
 export class Heard implements Watcher {
