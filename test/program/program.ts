@@ -164,14 +164,15 @@ export class Server {
     });
   }
 
-  /** Waits until the engine holds a run. */
+  /** A number of `/metrics`, without labels. */
+  async metric(name: string): Promise<number> {
+    const metrics = await (await fetch(`${this.ready.ops_url}/metrics`)).text();
+    return Number(new RegExp(`^tendon_${name} (\\d+)$`, "m").exec(metrics)?.[1]);
+  }
+
+  /** Waits until the engine holds an inference. */
   async busy(): Promise<void> {
-    for (;;) {
-      const metrics = await (await fetch(`${this.ready.ops_url}/metrics`)).text();
-      const free = Number(/^tendon_engine_chunks_free (\d+)$/m.exec(metrics)?.[1]);
-      if (free < LIMITS.chunksMax) return;
-      await Bun.sleep(1);
-    }
+    while ((await this.metric("engine_chunks_free")) >= LIMITS.chunksMax) await Bun.sleep(1);
   }
 
   /** SIGTERM, and its exit code. */
