@@ -11,7 +11,7 @@ import { httpReport } from "../../src/measure/http/report.ts";
 import { runHttpSuite } from "../../src/measure/http/suite.ts";
 import type { Report } from "../../src/measure/report.ts";
 import { Problem } from "../../src/std/problem.ts";
-import { from } from "./origin.ts";
+import { type Figure, figureIn, from } from "./origin.ts";
 
 const echo = { devices: ["echo"], robots: [1] };
 
@@ -23,13 +23,6 @@ function measured<T>(outcome: T | Problem): T {
 interface Told {
   readonly suite: string;
   readonly measurements: readonly Record<string, unknown>[];
-}
-
-interface Figure {
-  readonly part: string;
-  readonly batch: number;
-  readonly figure: string;
-  readonly value: number | null;
 }
 
 /** What all forms of a report must have in common; its measurements as JSON has them. */
@@ -65,9 +58,7 @@ test("gpu: stations and work of each bundle on a CPU, over a socket where its ro
     { model: "vendorF/picasso:yam", unknown: [] },
   ]);
   for (const one of told) {
-    const figure = (part: string, name: string) =>
-      (one.figures as Figure[]).find((other) => other.part === part && other.figure === name && other.batch === 1)
-        ?.value;
+    const figure = figureIn(one.figures as Figure[]);
     for (const station of ["decode", "prefill", "denoise", "model", "socket frames with it", "socket frames before"])
       expect([station, Number(figure(station, "p50_ms")) > 0]).toEqual([station, true]);
     for (const station of ["prefill", "denoise"]) {
