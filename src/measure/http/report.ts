@@ -1,6 +1,6 @@
 /** The figures of `tendon bench http` as a table for people and as JSON. */
 import { type Align, table } from "../../std/text-table.ts";
-import { REFUSED_PAUSE_MS } from "../load/closed-loop.ts";
+import { REFUSED_PAUSE_MS } from "../load/loops.ts";
 import { errorsText, GOOD_MS } from "../load/tally.ts";
 import type { Origin } from "../origin.ts";
 import { headLines, nameOf, type Report } from "../report.ts";

@@ -7,8 +7,7 @@
 
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
-import { closedLoop } from "../load/closed-loop.ts";
-import { openLoop } from "../load/open-loop.ts";
+import { closedLoop, openLoop } from "../load/loops.ts";
 import { Robots } from "../load/robots.ts";
 import type { LoadFigures } from "../load/tally.ts";
 import { drawnScenes } from "../sample/scenes.ts";

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import { closedLoop } from "../../../src/measure/load/closed-loop.ts";
-import { openLoop } from "../../../src/measure/load/open-loop.ts";
+import { closedLoop, openLoop } from "../../../src/measure/load/loops.ts";
 import { errorsText } from "../../../src/measure/load/tally.ts";
 import { percentile } from "../../../src/measure/stats.ts";
 import { Problem } from "../../../src/std/problem.ts";
