@@ -120,7 +120,7 @@ describe("a live question", () => {
     expect(problem).toBeInstanceOf(NoAnswer);
     expect([(problem as Problem).exit, (problem as Problem).message]).toEqual([
       EXIT.unreachable,
-      expect.stringContaining("cannot reach a service"),
+      expect.stringContaining("the connection to"),
     ]);
   });
 

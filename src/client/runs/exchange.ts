@@ -4,7 +4,7 @@
 
 import type { Clock } from "../../std/clock.ts";
 import type { Problem } from "../../std/problem.ts";
-import { ErrorReply, errorReply, keyProblem, NoAnswer, type Service } from "../http.ts";
+import { ErrorReply, errorReply, keyProblem, noAnswer, type Service } from "../http.ts";
 import { parseJson } from "../json.ts";
 import { Silence } from "../waiting.ts";
 import { blocksOf, type Piece, PieceBroken } from "./piece.ts";
@@ -86,7 +86,7 @@ async function during<T>(
     return response.ok ? await read(response, silence) : await refusal(service, response, clock);
   } catch (error) {
     if (error instanceof PieceBroken) return error.problem;
-    return noAnswer(service, silence.signal.aborted ? `nothing moved for ${SILENT_MS / 1000} s` : error);
+    return noAnswer(service.url, silence.signal.aborted ? `nothing moved for ${SILENT_MS / 1000} s` : error);
   } finally {
     silence.stop();
   }
@@ -125,18 +125,4 @@ export function retryAfterMs(value: string | null, clock: Pick<Clock, "unixMs">)
   if (/^\s*\d{1,9}\s*$/.test(value)) return Number(value) * 1000;
   const at = Date.parse(value);
   return Number.isNaN(at) ? undefined : Math.max(0, at - clock.unixMs());
-}
-
-const NOBODY = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ENETUNREACH", "EHOSTUNREACH"]);
-
-function noAnswer({ url }: Service, cause: unknown): NoAnswer {
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  const nobody = NOBODY.has(String((cause as { readonly code?: unknown }).code));
-  if (!nobody) return new NoAnswer(`the connection to ${url} broke: ${short(reason)}`, false);
-  return new NoAnswer(`cannot reach a service at ${url} (${short(reason)}); name another with --base-url`, true);
-}
-
-/** Bun adds advice for programmers. */
-function short(reason: string): string {
-  return reason.replace(/\. (For more information|Is the computer)[\s\S]*$/, "");
 }
