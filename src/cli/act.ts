@@ -23,7 +23,7 @@ import {
   readState,
 } from "./act/cameras.ts";
 import { claimFolder, writeRun } from "./act/record.ts";
-import { BASE_URL_FLAG, type Command, type Given, usageProblem } from "./frame/command.ts";
+import { BASE_URL_FLAG, type Command, type CommandLine, usageProblem } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
 import { wholeNumber } from "./frame/values.ts";
 
@@ -78,9 +78,9 @@ export const act: Command = {
   },
 };
 
-type Wanted = Exclude<ReturnType<typeof wantedOf>, Problem>;
+type ActRequest = Exclude<ReturnType<typeof wantedOf>, Problem>;
 
-function wantedOf(given: Given) {
+function wantedOf(given: CommandLine) {
   const cameras = cameraFiles(given.list("image"));
   if ("wrong" in cameras) return usageProblem(act, `--image is '${cameras.wrong}', expected CAMERA=FILE`);
   if (cameras.length === 0) return usageProblem(act, "--image is missing, one per camera frame");
@@ -108,7 +108,7 @@ async function answered(service: Service, observation: Observation): Promise<Act
 }
 
 /** The frames in the camera order that the service describes. */
-function inOrder(wanted: Wanted, description: string): readonly CameraFiles[] | Problem {
+function inOrder(wanted: ActRequest, description: string): readonly CameraFiles[] | Problem {
   const names = wanted.cameras.map((item) => item.camera);
   const described = orderInDescription(names, description);
   if (described !== undefined) return inModelOrder(wanted.cameras, wanted.model, described);
@@ -143,7 +143,7 @@ function clampedLines(count: number): string[] {
 
 async function draw(
   path: string | undefined,
-  wanted: Wanted,
+  wanted: ActRequest,
   chunk: ActionChunk,
   columns: readonly Column[],
   reference: boolean,

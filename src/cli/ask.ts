@@ -8,14 +8,14 @@ import { systemClock } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import { printableLines } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
-import { BASE_URL_FLAG, type Command, type Given, usageProblem } from "./frame/command.ts";
+import { BASE_URL_FLAG, type Command, type CommandLine, usageProblem } from "./frame/command.ts";
 import { printJson, printPiece } from "./frame/print.ts";
 import { wholeNumber } from "./frame/values.ts";
 
 const LIVE = "llm-a-5.3:superfast";
 const BACKGROUND = "llm-a-5.3:async";
 const BACKGROUND_IDS = /:async$/;
-/** As a shell shows the end of a command by Ctrl-C. */
+/** A shell shows this for a command that Ctrl-C ended. */
 const LEFT = 130;
 
 export const ask: Command = {
@@ -41,7 +41,7 @@ export const ask: Command = {
     const left = new AbortController();
     // Once: a second Ctrl-C ends the command at once.
     process.once("SIGINT", () => left.abort());
-    const asked = new Asked(service, question, given.on("json"), left.signal);
+    const asked = new Exchange(service, question, given.on("json"), left.signal);
     const response = await asked.answer();
     if (left.signal.aborted) return asked.leaving();
     if (response instanceof Problem) return asked.ended(response);
@@ -51,7 +51,7 @@ export const ask: Command = {
   },
 };
 
-function questionOf(given: Given): Question | Problem {
+function questionOf(given: CommandLine): Question | Problem {
   const input = given.word(0);
   if (input.trim() === "") return usageProblem(ask, "the question is empty");
   const model = given.text("model") ?? (given.on("async") ? BACKGROUND : LIVE);
@@ -64,7 +64,7 @@ function questionOf(given: Given): Question | Problem {
 }
 
 /** One question on its way. */
-class Asked {
+class Exchange {
   private readonly key = makeId("key_", systemClock);
   private readonly screen = new Screen(printPiece, process.stdout.isTTY);
   private id: string | undefined;
@@ -89,7 +89,7 @@ class Asked {
     return new Problem(`left; the service still answers ${this.later()}`, LEFT);
   }
 
-  /** Where no answer came, the service may have one all the same. */
+  /** The service may have an answer although none came. */
   ended(problem: Problem): Problem {
     if (!(problem instanceof NoAnswer) || this.id === undefined) return problem;
     return new Problem(`${problem.message}; the service may still answer ${this.later()}`, problem.exit);
@@ -138,7 +138,7 @@ export class Screen {
     await this.put(whole.slice(0, whole.length - this.half.length));
   }
 
-  /** Nothing more comes: the next text of a terminal begins on a line of its own. */
+  /** Nothing more comes: the next text of a terminal begins on a new line. */
   async end(): Promise<void> {
     await this.put(this.half);
     this.half = "";

@@ -6,7 +6,7 @@ import { rename } from "node:fs/promises";
 import type { Report } from "../measure/report.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { SUITE_NAMES, SUITES, type SuiteName, type SuitePlan } from "./bench/suites.ts";
-import { type Command, type Given, usageProblem } from "./frame/command.ts";
+import { type Command, type CommandLine, usageProblem } from "./frame/command.ts";
 import { print, printJson, printNote } from "./frame/print.ts";
 import { boundIn, gpuKeys, wholeNumber } from "./frame/values.ts";
 
@@ -87,7 +87,7 @@ export const bench: Command = {
   },
 };
 
-function planOf(given: Given): (SuitePlan & { readonly suite: SuiteName }) | Problem {
+function planOf(given: CommandLine): (SuitePlan & { readonly suite: SuiteName }) | Problem {
   const name = given.word(0);
   if (!isSuite(name)) return usageProblem(bench, `unknown suite '${name}', there is: ${NAMES}`);
   const foreign = Object.keys(ONLY).find((flag) => given.text(flag) !== undefined && !ONLY[flag]?.includes(name));
@@ -122,7 +122,7 @@ function isSuite(name: string): name is SuiteName {
 }
 
 /** A suite without a service runs on each device, one with a service on those that a machine without a GPU has. */
-function deviceOf(given: Given, served: boolean): string | undefined | Problem {
+function deviceOf(given: CommandLine, served: boolean): string | undefined | Problem {
   const device = given.text("device");
   const known = served ? /^(echo|cpu)$/ : /^(auto|cpu|(cuda|tensorrt|webgpu):\d{1,2})$/;
   if (device === undefined || known.test(device)) return device;

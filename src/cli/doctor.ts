@@ -34,7 +34,7 @@ import { answer } from "./frame/print.ts";
 import { CONFIG_FLAG, DATA_FLAG, flagsOf, MODELS_FLAG } from "./frame/settings.ts";
 
 const DAY_MS = 86_400_000;
-/** From here on a renewal is late: tools renew some weeks before the end. */
+/** A renewal is late when fewer days are left: tools renew some weeks before the end. */
 const SOON_DAYS = 14;
 
 export const doctor: Command = {
@@ -53,7 +53,7 @@ export const doctor: Command = {
     const checks = machineChecks(machine);
     // On a wrong processor or C library the native library would crash this process instead of saying why.
     if (checks.every((check) => check.ok || check.name === "GPU")) {
-      const served: Served =
+      const served: BundleSettings =
         settings instanceof Problem ? { modelsDir: given.text("models"), gpu: {}, robot: new Map() } : settings;
       checks.push(...(await engineChecks(served, machine)));
     }
@@ -92,10 +92,10 @@ async function certificateCheck(files: CertificateFiles): Promise<Check> {
 }
 
 /** What of the configuration the bundles need. */
-type Served = Pick<ServeConfig, "modelsDir" | "gpu" | "robot">;
+type BundleSettings = Pick<ServeConfig, "modelsDir" | "gpu" | "robot">;
 
-/** Libraries, engine, and every bundle verified, loaded and run once on the device that is configured for it. */
-async function engineChecks(served: Served, { lockableBytes, gpus }: Machine): Promise<Check[]> {
+/** Libraries, engine, and every bundle verified, loaded and computed once on the device that is configured for it. */
+async function engineChecks(served: BundleSettings, { lockableBytes, gpus }: Machine): Promise<Check[]> {
   const libraries = await locateLibraries();
   if (libraries instanceof Problem) return [red("libraries", libraries.message)];
   const checks = [libraryCheck(libraries.source, libraries.dir), kernelCheck(libraries.kernels !== undefined)];
@@ -118,7 +118,7 @@ async function engineChecks(served: Served, { lockableBytes, gpus }: Machine): P
 /** Leaves the models loaded: their memory is checked next, and closing the engine unloads them. */
 async function bundleChecks(
   engine: Engine,
-  { modelsDir, gpu, robot }: Served,
+  { modelsDir, gpu, robot }: BundleSettings,
   told: Devices["tried"],
 ): Promise<Check[]> {
   const bundles = await installedBundles(modelsDir);

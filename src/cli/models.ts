@@ -43,13 +43,13 @@ export const models: Command = {
 };
 
 /** A bundle, and the device that the configuration names for it, or for each of its replicas. */
-interface Placed {
+interface ModelPlace {
   readonly manifest: Manifest;
   readonly device?: DeviceWish | undefined;
 }
 
 /** One model as JSON: contract section 2, Model facts. */
-export function modelFacts({ manifest, device }: Placed): object {
+export function modelFacts({ manifest, device }: ModelPlace): object {
   const { id, title, licence, source, family, reference, stateful, cameras, frames, state, action } = manifest;
   return {
     id,
@@ -76,7 +76,7 @@ export function modelFacts({ manifest, device }: Placed): object {
   };
 }
 
-function warningOf({ manifest, device }: Placed): string | undefined {
+function warningOf({ manifest, device }: ModelPlace): string | undefined {
   return armWarning(manifest, typeof device === "string" ? device : undefined);
 }
 
@@ -89,7 +89,7 @@ function weightsOf(manifest: Manifest, device: DeviceWish | undefined): string {
 }
 
 /** For people: a table of models, then their titles and licences. */
-export function modelsText(placed: readonly Placed[]): string {
+export function modelsText(placed: readonly ModelPlace[]): string {
   if (placed.length === 0) return "no bundles; build one with: tendon bundle build MODEL_DIR --out DIR\n";
   const head = ["id", "state", "cameras", "frames", "rows", "dt", "action", "stateful", "weights"];
   const rows = placed.map(({ manifest, device }) => {
@@ -123,7 +123,7 @@ interface LanguageModel {
   readonly max_output_tokens_default: number;
   readonly state: "configured" | "not_configured" | "key_missing";
   readonly provider: {
-    /** Of the base address, with a port that is not the usual one. */
+    /** The host of the base address, with a port that is not the usual one. */
     readonly host: string;
     readonly protocol: "responses" | "chat";
     /** Its own name of the model. */

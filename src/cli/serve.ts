@@ -8,7 +8,7 @@ import type { Ready } from "../service/server.ts";
 import { openStore } from "../service/store.ts";
 import { sleep, systemClock } from "../std/clock.ts";
 import { EXIT, Problem } from "../std/problem.ts";
-import type { Command, Given } from "./frame/command.ts";
+import type { Command, CommandLine } from "./frame/command.ts";
 import { print, printJson } from "./frame/print.ts";
 import { CONFIG_FLAG, DATA_FLAG, flagsOf, MODELS_FLAG } from "./frame/settings.ts";
 
@@ -34,15 +34,15 @@ export const serve: Command = {
   run: (given) => serveWith(given, openStore),
 };
 
-/** `serve` on the store that `open` opens; a measurement gives it one of its own. */
-export async function serveWith(given: Given, open: typeof openStore): Promise<number | Problem> {
+/** `serve` on the store that `open` opens; a measurement gives it another one. */
+export async function serveWith(given: CommandLine, open: typeof openStore): Promise<number | Problem> {
   const config = await serveConfig(flagsOf(given, given.on("dev")));
   if (config instanceof Problem) return config;
   const providers = planProviders(config, systemClock);
   if (providers instanceof Problem) return providers;
   // Here, since nothing has begun yet.
   if (providers.size > 0) allowConnections();
-  // From here on a signal ends the service in order, also while it still loads.
+  // A signal now ends the service in order, also while it still loads.
   const stopped = stopSignal();
   const preparation = prepare(config);
   // Another node may migrate the schema for an hour. A migration that this process has begun ends with it: all or nothing.

@@ -90,7 +90,7 @@ async function repeated(
 
 /**
  * The text of a response is the same in every stream of it: what an earlier one has brought is left out. A repeat can bring another
- * response, where the first one failed and left the key free: its text begins on a line of its own.
+ * response, where the first one failed and left the key free: its text begins on a new line.
  */
 class HeardOnce {
   private heard = 0;

@@ -5,7 +5,7 @@ import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { parseJson, textAt, valueAt } from "./json.ts";
 
-/** Where a service is and the key that is sent to it. */
+/** The address of a service and the key that is sent to it. */
 export interface Service {
   /** Base address without a slash at its end, for example `http://127.0.0.1:8080`. */
   readonly url: string;
@@ -63,7 +63,7 @@ export function post(service: Service, path: string, json: string, extra: Extra 
   return callSigned(service, path, jsonRequest(json, extra));
 }
 
-/** As `post`; the answer is read as it comes, for as long as `signal` lets it. */
+/** A `post` whose answer is read as it comes, for as long as `signal` lets it. */
 export async function postAndRead(
   service: Service,
   path: string,

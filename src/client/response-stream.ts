@@ -71,7 +71,7 @@ function broken({ url }: Service): NoAnswer {
 const PIECES = ["response.output_text.delta", "response.refusal.delta"];
 const ENDS = ["response.completed", "response.incomplete", "response.failed"];
 
-/** From bytes to what a reader wants of the events. */
+/** Makes of bytes what a reader wants of the events. */
 class Events {
   end: ResponseObject | Problem | undefined;
   private begun: string | undefined;

@@ -78,7 +78,7 @@ export class RunsClient {
     return this.ask({ method: "GET", route: `${RUNS_ROUTE}/usage` }, RunUsage);
   }
 
-  /** Of a completed run. */
+  /** The manifest of a completed run. */
   manifest(run: RunName) {
     return this.ask({ method: "GET", route: runRoute(run) }, Manifest);
   }

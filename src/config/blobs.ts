@@ -1,4 +1,4 @@
-/** Where the bytes of robots' runs are kept: in the data folder, or in an S3-compatible store. */
+/** The place of the bytes of robots' runs: the data folder, or an S3-compatible store. */
 
 import { Type } from "@sinclair/typebox";
 import { EXIT, Problem } from "../std/problem.ts";

@@ -40,7 +40,7 @@ export function testRequirement(env: Environment = environment()): "all" | "none
   return env.TENDON_TEST_REQUIRE === "all" ? "all" : "none";
 }
 
-/** Where configuration, data and cache are (contract sections 6 and 8), by the XDG rules: a relative path is ignored. */
+/** The folders of configuration, data and cache (contract sections 6 and 8), by the XDG rules: a relative path is ignored. */
 export function folders(env: Environment = environment()): { config: string; data: string; cache: string } {
   const home = env.HOME || homedir();
   const folder = (variable: string | undefined, fallback: string) =>

@@ -5,7 +5,7 @@
 import { FormatRegistry, Type } from "@sinclair/typebox";
 import { Networks, networksFault } from "../std/networks.ts";
 
-/** Where an HTTP server listens; port 0 picks a free one. */
+/** The address on which an HTTP server listens; port 0 picks a free one. */
 export interface Address {
   readonly host: string;
   readonly port: number;

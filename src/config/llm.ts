@@ -82,7 +82,7 @@ export function llmConfig(table: StaticDecode<typeof LlmTable>) {
 
 /** What of the tables cannot be: the text says why. */
 export function llmFault({ rates }: Pick<LlmConfig, "rates">): string | undefined {
-  // What is held before a run is its input at the uncached rate, so that a run never costs more than was held.
+  // What is held before a response is its input at the uncached rate, so that it never costs more than was held.
   if (rates.cachedPrompt <= rates.prompt) return undefined;
   return "cached_input_usd_per_mtok is above input_usd_per_mtok; a cached token must not cost more";
 }

@@ -51,7 +51,7 @@ const SETTINGS = {
   ...BLOB_SETTINGS,
 };
 
-/** `table` has a default of its own: TypeBox fills in the defaults inside a record only then. */
+/** `table` has a default: TypeBox fills in the defaults inside a record only then. */
 const tables = <S extends TSchema>(kind: string, table: S) =>
   Type.Record(Type.String(), table, { expected: `tables, each of the form [${kind}."ID"]`, default: {} });
 
@@ -169,7 +169,7 @@ function overridesOf(flags: ServeFlags, env: Environment): Record<string, string
 }
 
 /** What was read and checked apart from the file. */
-interface Decided {
+interface OtherSettings {
   readonly configPath: string;
   readonly databaseUrl: string | undefined;
   readonly drills: Drills;
@@ -180,7 +180,7 @@ function serveSettings(
   file: StaticDecode<typeof FILE>,
   flags: ServeFlags,
   env: Environment,
-  { configPath, databaseUrl, drills, blobs }: Decided,
+  { configPath, databaseUrl, drills, blobs }: OtherSettings,
 ) {
   return Object.freeze({
     /** Absolute path of tendon.toml, whether it is there or not. */

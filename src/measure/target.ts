@@ -1,4 +1,4 @@
-/** What the suites of `tendon bench` measure: services of their own or one that runs already, and what robots send to it. */
+/** What the suites of `tendon bench` measure: fresh services or one that serves already, and what robots send to it. */
 import type { Service } from "../client/http.ts";
 import { signedIn } from "../client/sign-in.ts";
 import { Problem } from "../std/problem.ts";
@@ -7,12 +7,12 @@ import { SAMPLE_MODEL } from "./sample/observation.ts";
 
 /** The part of a plan that all suites have. */
 export interface BenchTarget {
-  /** Each number of robots is a measurement of its own, on each device. */
+  /** Each number of robots is one measurement, on each device. */
   readonly robots: readonly number[];
   readonly devices: readonly string[];
   readonly url?: string | undefined;
   readonly models?: string | undefined;
-  /** Told before each measurement which one it is. */
+  /** Called before each measurement with its name. */
   readonly progress?: (line: string) => Promise<void>;
 }
 

@@ -43,7 +43,7 @@ test("wrong use of bench exits with 2", async () => {
   }
 });
 
-test("the page of bench tells of every suite what it measures, and of its flag what is usual", () => {
+test("the page of bench says what every suite measures, and what is usual for its flag", () => {
   const page = helpText(bench);
   for (const name of SUITE_NAMES) {
     expect(page).toMatch(new RegExp(`^  ${name} +\\S`, "m"));

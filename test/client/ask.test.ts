@@ -69,7 +69,7 @@ function forgetful() {
   });
 }
 
-test("a repeat that is another response begins on a line of its own: no text is made of halves", async () => {
+test("a repeat that is another response begins on a new line: no text is made of halves", async () => {
   using server = forgetful();
   const heard = new Heard();
   const service = { url: `http://127.0.0.1:${server.port}`, apiKey: "k" };

@@ -262,7 +262,7 @@ test("a delete whose answer was lost is done, one of a run that never was is ref
   await using place = await RunsPlace.at(service);
   await place.write("a", "one");
   good(await place.push());
-  // A connection of its own: on one that was used before, Bun itself repeats the request, and the client hears of no loss.
+  // A fresh connection: on one that was used before, Bun itself repeats the request, and the client hears of no loss.
   await using link = await BadLink.to(service.url);
   const client = new RunsClient({ url: link.url, apiKey: service.key }, { pace: PACE });
   link.next("DELETE ", { kind: "cut down", atByte: 0 });

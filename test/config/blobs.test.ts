@@ -7,7 +7,7 @@ import { serveConfig } from "../../src/config/serve.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
-/** Where runs are kept by this environment and this file, or the problem's exit and message. */
+/** The store of runs by this environment and this file, or the problem's exit and message. */
 async function read(env: Environment, toml = ""): Promise<S3Options | undefined | string> {
   await using dir = await temporaryFolder();
   const path = join(dir.path, "tendon.toml");

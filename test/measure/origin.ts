@@ -15,7 +15,7 @@ export function figureIn(figures: readonly Figure[] = []) {
     figures.find((one) => one.part === part && one.figure === figure && one.batch === batch)?.value;
 }
 
-/** Where their figures come from. */
+/** The origin of their figures. */
 export const from: Origin = {
   date: "2026-01-02T03:04:05Z",
   commit: "abc1234",

@@ -1,4 +1,4 @@
-/** Every suite of `tendon bench`, small, against a service of its own: nothing is judged by the clock. */
+/** Every suite of `tendon bench`, small, against a fresh service: nothing is judged by the clock. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { chunkReport } from "../../src/measure/chunk/report.ts";

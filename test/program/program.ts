@@ -1,6 +1,6 @@
 /**
  * The program as its user has it: a child process, from source or, with TENDON_TEST_PROGRAM=FILE, the executable copied
- * alone into an empty folder. Each has an empty HOME of its own.
+ * alone into an empty folder. Each has an empty HOME.
  */
 import { Database } from "bun:sqlite";
 import { chmod, copyFile, link, mkdir, mkdtemp, rm } from "node:fs/promises";

@@ -24,7 +24,7 @@ export async function claimFolder(folder: string, cameras: readonly CameraFiles[
     await mkdir(folder, { recursive: true });
     await access(folder, constants.W_OK);
     if ((await readdir(folder)).length === 0) return undefined;
-    return new Problem(`'${folder}' is not empty; a run is recorded into a folder of its own, name a new one`);
+    return new Problem(`'${folder}' is not empty; a run is recorded into a new or empty folder; name another one`);
   } catch (error) {
     return new Problem(
       `cannot record to '${folder}': ${(error as Error).message}; name a folder that you may write to`,
@@ -32,7 +32,7 @@ export async function claimFolder(folder: string, cameras: readonly CameraFiles[
   }
 }
 
-export interface Recorded {
+export interface Recording {
   readonly observation: Observation;
   /** Names in the order of the observation's frames. */
   readonly cameras: readonly string[];
@@ -47,7 +47,7 @@ export interface Recorded {
 }
 
 /** Writes frames as they were sent to `frames/CAMERA/NNNNNN.jpg`, and then the log that names them. */
-export async function writeRun(folder: string, recorded: Recorded): Promise<Problem | undefined> {
+export async function writeRun(folder: string, recorded: Recording): Promise<Problem | undefined> {
   const { observation, cameras, chunk, sentMs } = recorded;
   const frames = Object.fromEntries(
     cameras.map((name, camera) => [name, (observation.cameras[camera] ?? []).map((_, frame) => pathOf(name, frame))]),
@@ -63,7 +63,7 @@ export async function writeRun(folder: string, recorded: Recorded): Promise<Prob
   const latencyMs = Math.round(recorded.latencyMs * 1000) / 1000;
   const line: EpisodeObservation = {
     ...{ type: "observation", t: 0, step: chunk.step, observation_id: null, state: state.values, frames },
-    // Nobody plays these rows; they would be due when they came.
+    // The rows are not played; they would be due when they came.
     chunk: { id: null, start: latencyMs / 1000, actions: chunk.actions },
     ...{ latency_ms: latencyMs, timing_ms: chunk.timing_ms },
   };

@@ -67,7 +67,7 @@ export const accountReset: Command = {
     return await withAccount(given, async (store, { id: accountId, email }) => {
       const keys = await store.accounts.keysOf(accountId);
       if (keys instanceof StoreDown) return notRead(keys);
-      // Nobody knows what it is the hash of; an account without a password could be taken by a link for the operator's.
+      // No text is known that has this hash; an account without a password could be taken by a link for the operator's.
       const password = await new Passwords().hash(makeToken(), "");
       const revokeKeys = given.on("revoke-keys");
       const made = await newLink(store, accountId, base);

@@ -51,7 +51,7 @@ function asJson(ok: boolean, { files, bytes, blobs, young, read, totals, wrong, 
   };
 }
 
-/** Of each kind so many are printed; `--json` has all. */
+/** The most lines of each kind that are printed; `--json` has all. */
 const SHOWN_MAX = 20;
 
 function asText(ok: boolean, { files, bytes, blobs, young, read, totals, wrong, unnamed }: Checked): string {

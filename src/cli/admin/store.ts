@@ -10,7 +10,7 @@ import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import { DATABASE_FILE } from "../../store/sqlite/folder.ts";
 import { StoreDown } from "../../store/store.ts";
-import type { Command, Given } from "../frame/command.ts";
+import type { Command, CommandLine } from "../frame/command.ts";
 import { CONFIG_FLAG, DATA_FLAG, flagsOf } from "../frame/settings.ts";
 
 export const STORE_FLAGS: Command["flags"] = {
@@ -24,7 +24,7 @@ export const STORE_FLAGS: Command["flags"] = {
  * not exist yet is made.
  */
 export async function withStore(
-  given: Given,
+  given: CommandLine,
   absent: "make" | "refuse",
   work: (store: Store, config: ServeConfig) => Promise<number | Problem>,
 ): Promise<number | Problem> {
@@ -50,7 +50,7 @@ export const ACCOUNT_FLAG = { value: "A", about: "The account: its id or its e-m
 
 /** `withStore` for a command with `ACCOUNT_FLAG`. */
 export async function withAccount(
-  given: Given,
+  given: CommandLine,
   work: (store: Store, account: Account) => Promise<number | Problem>,
 ): Promise<number | Problem> {
   return await withStore(given, "refuse", async (store) => {

@@ -4,7 +4,7 @@ import { buildBundle, HALVES } from "../../bundle/build.ts";
 import type { Progress } from "../../bundle/weight-file.ts";
 import { PRECISIONS } from "../../bundle/weights.ts";
 import { Problem } from "../../std/problem.ts";
-import { type Command, type Given, usageProblem } from "../frame/command.ts";
+import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { progressOnTerminal } from "../runs/progress.ts";
 import { outcome } from "./outcome.ts";
@@ -24,12 +24,12 @@ export const bundleBuild: Command = {
     compute: {
       value: HALVES.join("|"),
       about:
-        "For a GPU: weights, activations and caches are of this type, with a parity tolerance of their own, and frames are normalised in the graph. The CPU computes f16 too, no faster, and no bf16.",
+        "For a GPU: weights, activations and caches are of this type, with another parity tolerance, and frames are normalised in the graph. The CPU computes f16 too, no faster, and no bf16.",
     },
     attention: {
       value: "fused",
       about:
-        "With --compute: write attention as ONNX's one operator, for which a GPU may have a kernel of its own, and not as products and a softmax.",
+        "With --compute: write attention as ONNX's one operator, which a GPU may compute in one kernel, and not as products and a softmax.",
     },
     json: { about: "Print id, export id, weights, folder and bytes as one JSON object." },
   },
@@ -48,7 +48,7 @@ export const bundleBuild: Command = {
 };
 
 /** How its weights are kept and what it computes in; exit 2 for forms that do not go together. */
-function formOf(given: Given) {
+function formOf(given: CommandLine) {
   const [asked, wanted, attention] = [given.text("weights") ?? "f32", given.text("compute"), given.text("attention")];
   const wrong = (what: string) => usageProblem(bundleBuild, what);
   const weights = PRECISIONS.find((one) => one === asked);

@@ -9,7 +9,7 @@ import type { Bundle, Model } from "../../engine/engine.ts";
 import { withEngine } from "../../measure/engine.ts";
 import { Failure } from "../../std/failure.ts";
 import { Problem } from "../../std/problem.ts";
-import { type Command, type Given, usageProblem } from "../frame/command.ts";
+import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { boundIn, gpuKeys, wholeNumber } from "../frame/values.ts";
 import { outcome } from "./outcome.ts";
@@ -50,7 +50,7 @@ export const bundleVerify: Command = {
 };
 
 /** How it computes on a device. */
-function howOf(given: Given) {
+function howOf(given: CommandLine) {
   const foreign = ["gpu", "within", "replicas"].find((name) => given.text(name) !== undefined);
   if (given.text("device") === undefined && foreign) return usageProblem(bundleVerify, `--${foreign} needs --device`);
   const [gpu, within] = [gpuKeys(given.text("gpu") ?? ""), boundIn(bundleVerify, given)];
@@ -61,8 +61,8 @@ function howOf(given: Given) {
   return { gpu, ...(within !== undefined && { within }), ...(replicas !== undefined && { replicas }) };
 }
 
-/** Where they came out right, and how far they were off. */
-interface Computed
+/** The device on which the rows came out right, and how far they were off. */
+interface ParityReport
   extends Pick<Model, "device" | "replicas" | "refused" | "parity" | "flow" | "flowReason" | "deviceWeights" | "card"> {
   /** Why the memory of its sessions does not lie on the device. */
   readonly hostMemoryBecause?: string;
@@ -77,7 +77,7 @@ async function computeParity(
     within,
     replicas = 1,
   }: { readonly gpu?: GpuSettings; readonly within?: number; readonly replicas?: number } = {},
-): Promise<Computed | Problem> {
+): Promise<ParityReport | Problem> {
   const bundle = withTolerance(given, within);
   return await withEngine(1, async (engine) => {
     const model = await engine.load({ bundle, device, gpu: gpuOptions(gpu), replicas, threads: 1, slots: replicas });
@@ -91,7 +91,7 @@ async function computeParity(
   });
 }
 
-function computedFacts(computed: Computed, tolerance: number): object {
+function computedFacts(computed: ParityReport, tolerance: number): object {
   const { flowReason, deviceWeights, hostMemoryBecause, card, ...told } = computed;
   const { sharedBytes, copiedBytes, ownBytes, reason } = deviceWeights;
   return {
@@ -106,10 +106,10 @@ function computedFacts(computed: Computed, tolerance: number): object {
   };
 }
 
-/** How the steps of a flow were run. */
+/** How the steps of a flow were computed. */
 const FLOWS = { steps: "step by step", whole: "as one graph", captured: "as one graph, captured" } as const;
 
-function computedLines(computed: Computed, tolerance: number): string {
+function computedLines(computed: ParityReport, tolerance: number): string {
   const { device, replicas, refused, parity, flow, flowReason, deviceWeights, hostMemoryBecause, card } = computed;
   const weights = deviceWeightWords(deviceWeights);
   return [

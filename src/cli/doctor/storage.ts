@@ -17,7 +17,7 @@ export interface DataFolder {
   /** Permission bits, 0 to 0o777. */
   readonly mode: number;
   readonly freeBytes: number;
-  /** Of the whole file system. */
+  /** The size of the whole file system. */
   readonly diskBytes: number;
 }
 

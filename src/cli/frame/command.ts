@@ -23,17 +23,17 @@ export interface Command {
   readonly name: string;
   /** One line for `tendon --help`. */
   readonly summary: string;
-  /** Further lines of its own page. */
+  /** Further lines of the command's page. */
   readonly details?: readonly string[];
   /** Positional arguments as shown in the usage line: `DIR`, `ROBOT RUN [DIR]`, or `DIR…` for one or more. */
   readonly positionals?: string;
   readonly flags: Readonly<Record<string, Flag>>;
   /** Exit code, or the problem that ended it. */
-  run(given: Given): Promise<number | Problem>;
+  run(given: CommandLine): Promise<number | Problem>;
 }
 
 /** Flags and positionals as typed, checked against the command's table. */
-export class Given {
+export class CommandLine {
   constructor(
     private readonly values: Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>,
     readonly positionals: readonly string[],
@@ -89,17 +89,17 @@ export function joinNegatives(argv: readonly string[], options: Options): string
 }
 
 /** Parses `argv` (without program and command name) against the command's table. */
-export function given(command: Command, argv: readonly string[]): Given | Problem {
+export function given(command: Command, argv: readonly string[]): CommandLine | Problem {
   const options = optionsOf(command);
   try {
     const parsed = parseArgs({ args: joinNegatives(argv, options), options, allowPositionals: true, strict: true });
-    const given = new Given(parsed.values, parsed.positionals);
+    const given = new CommandLine(parsed.values, parsed.positionals);
     const missing = Object.entries(command.flags).find(([flag, { required }]) => required && !given.text(flag));
     if (missing !== undefined) return usageProblem(command, `--${missing[0]} ${missing[1].value} is missing`);
     const wrong = wordsProblem(command.positionals, parsed.positionals);
     return wrong === undefined ? given : usageProblem(command, wrong);
   } catch (error) {
-    // parseArgs explains an unknown or malformed flag in its first sentence; the rest is advice, on lines of its own.
+    // parseArgs explains an unknown or malformed flag in its first sentence; the rest is advice on further lines.
     const sentence = printable((error as Error).message.split(/\.\s/)[0] ?? "wrong use");
     return usageProblem(command, sentence.charAt(0).toLowerCase() + sentence.slice(1));
   }

@@ -1,6 +1,6 @@
 /** The flags of the commands that read the configuration of `serve`. */
 import type { ServeFlags } from "../../config/serve.ts";
-import type { Given } from "./command.ts";
+import type { CommandLine } from "./command.ts";
 
 export const DATA_FLAG = { value: "DIR", about: "Data folder (default $XDG_DATA_HOME/tendon; TENDON_DATA)." } as const;
 export const MODELS_FLAG = {
@@ -13,7 +13,7 @@ export const CONFIG_FLAG = {
 } as const;
 
 /** With `dev`, drills in the environment are allowed: for a command that serves nothing they do not matter. */
-export function flagsOf(given: Given, dev = true): ServeFlags {
+export function flagsOf(given: CommandLine, dev = true): ServeFlags {
   return {
     host: given.text("host"),
     port: given.text("port"),

@@ -4,12 +4,12 @@ import { type GpuSettings, GpuTable } from "../../config/gpu.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import { nanosOf } from "../../std/usd.ts";
-import { type Command, type Given, usageProblem } from "./command.ts";
+import { type Command, type CommandLine, usageProblem } from "./command.ts";
 
 /** The whole number of a flag, `min` to `max`; undefined for a flag that is not given. */
 export function wholeNumber(
   command: Command,
-  given: Given,
+  given: CommandLine,
   flag: string,
   [min, max]: readonly [min: number, max: number],
 ): number | undefined | Problem {
@@ -20,8 +20,8 @@ export function wholeNumber(
   return usageProblem(command, `--${flag} is '${text}', expected a whole number from ${min} to ${max}`);
 }
 
-/** By how much rows may differ (`--within`); undefined where it is not given. */
-export function boundIn(command: Command, given: Given): number | undefined | Problem {
+/** The largest difference of rows that `--within` allows; undefined without the flag. */
+export function boundIn(command: Command, given: CommandLine): number | undefined | Problem {
   const text = given.text("within");
   if (text === undefined) return undefined;
   const value = Number(text);
@@ -60,7 +60,7 @@ export function amountOf(text: string, flag: string, rule: keyof typeof RULES, o
 }
 
 /** `on` or `off`; undefined for a flag that is not given. */
-export function switchOf(given: Given, flag: string): boolean | undefined | Problem {
+export function switchOf(given: CommandLine, flag: string): boolean | undefined | Problem {
   const text = given.text(flag);
   if (text === undefined || text === "on" || text === "off") return text === undefined ? undefined : text === "on";
   return new Problem(`--${flag} must be on or off, not '${printable(text)}'`, EXIT.usage);

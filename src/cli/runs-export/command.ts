@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { randomBase62 } from "../../std/base62.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
-import { type Command, type Given, usageProblem } from "../frame/command.ts";
+import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { type Dataset, writeDataset } from "./lerobot/dataset.ts";
 
@@ -34,7 +34,7 @@ export const exportRun: Command = {
   },
 };
 
-function rateOf(given: Given): number | undefined | Problem {
+function rateOf(given: CommandLine): number | undefined | Problem {
   const text = given.text("fps");
   if (text === undefined) return undefined;
   const fps = /^\d{1,4}(\.\d{1,3})?$/.test(text) ? Number(text) : 0;

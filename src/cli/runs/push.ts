@@ -1,7 +1,7 @@
 /** `tendon runs push`: a folder becomes a run; what is there already is not sent again. */
 import { basename, join, resolve } from "node:path";
 import { type RunName, runText } from "../../client/runs/names.ts";
-import type { Pushed } from "../../client/runs/push.ts";
+import type { PushReport } from "../../client/runs/push.ts";
 import { push } from "../../client/runs/push.ts";
 import { signedIn } from "../../client/sign-in.ts";
 import { folders } from "../../config/environment.ts";
@@ -57,7 +57,7 @@ async function metadataOf(path: string | undefined): Promise<object | undefined 
   return new Problem(`--metadata '${path}' is not a JSON object, for example {"task":"fold"}`, EXIT.usage);
 }
 
-function pushedText(run: RunName, { state, files, size, sent }: Pushed): string {
+function pushedText(run: RunName, { state, files, size, sent }: PushReport): string {
   const whole = `${runText(run)}: ${filesText(files)}, ${bytesText(size)}`;
   if (state === "already_there") return `${whole}, already there`;
   const way = `${filesText(sent.files)} sent now, ${bytesText(sent.bytes)}`;

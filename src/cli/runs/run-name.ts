@@ -4,7 +4,7 @@ import { RunsClient } from "../../client/runs.ts";
 import { signedIn } from "../../client/sign-in.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
-import { type Command, type Given, usageProblem } from "../frame/command.ts";
+import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
 
 /** Wrong use when one of the names cannot be that of a robot or a run. */
 export function checkedName(command: Command, { robot, run }: RunName): RunName | Problem {
@@ -16,12 +16,12 @@ export function checkedName(command: Command, { robot, run }: RunName): RunName 
 }
 
 /** `ROBOT RUN`. */
-export function namedRun(command: Command, given: Given): RunName | Problem {
+export function namedRun(command: Command, given: CommandLine): RunName | Problem {
   return checkedName(command, { robot: given.word(0), run: given.word(1) });
 }
 
 /** The service that the flags name, and its runs. */
-export async function runsOf(given: Given): Promise<RunsClient | Problem> {
+export async function runsOf(given: CommandLine): Promise<RunsClient | Problem> {
   const service = await signedIn(given.text("base-url"));
   return service instanceof Problem ? service : new RunsClient(service);
 }

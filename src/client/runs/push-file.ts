@@ -233,7 +233,7 @@ export class FilePush {
     const { path, file, size, mtimeMs } = this.file;
     const now = await lstat(file).catch(() => undefined);
     if (now?.size === size && now.mtimeMs === mtimeMs) return problem;
-    return new Problem(`'${printable(path)}' changed while it was pushed; push again when it is at rest`);
+    return new Problem(`'${printable(path)}' changed while it was pushed; push again when nothing writes to it`);
   }
 
   private isWhole(file: StoredFile | Problem): boolean {

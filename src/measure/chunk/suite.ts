@@ -4,12 +4,12 @@ import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import { drawnScenes } from "../sample/scenes.ts";
 import { type BenchTarget, type Measurement, measureEach } from "../target.ts";
-import { driveChunks, type Measured } from "./load.ts";
+import { type ChunkTimes, driveChunks } from "./load.ts";
 
 /** Chunks of each robot that are not measured: connections, caches and the client's compiler warm up. */
 const WARMUP_CHUNKS = 10;
 
-export interface ChunkMeasurement extends Measurement, Measured {
+export interface ChunkMeasurement extends Measurement, ChunkTimes {
   readonly chunks: number;
 }
 

@@ -1,5 +1,5 @@
-/** Robots on sockets of their own: each is one session and sends observation after observation. */
-import { frameMessage, type Opened } from "../../client/episode-messages.ts";
+/** Robots with a socket each: each is one session and sends observation after observation. */
+import { frameMessage, type SessionOpened } from "../../client/episode-messages.ts";
 import { EpisodeSocket } from "../../client/episode-socket.ts";
 import type { Service } from "../../client/http.ts";
 import { present } from "../../std/assert.ts";
@@ -13,7 +13,7 @@ export const ROWS = 30;
 
 interface OpenSocket {
   readonly socket: EpisodeSocket;
-  readonly opened: Opened;
+  readonly opened: SessionOpened;
 }
 
 /** Connects robots for the time of `work`, and ends every session afterwards. */
@@ -55,7 +55,7 @@ async function openSession(service: Service): Promise<OpenSocket | Problem> {
   );
 }
 
-function isAsMeasured({ rows, dt, cameras }: Opened): boolean {
+function isAsMeasured({ rows, dt, cameras }: SessionOpened): boolean {
   return rows === ROWS && Math.abs(dt * 1000 - PERIOD_MS) < 1e-6 && cameras.length === 3;
 }
 
@@ -72,7 +72,7 @@ class SocketRobot implements Connection {
 
   constructor(
     private readonly socket: EpisodeSocket,
-    opened: Opened,
+    opened: SessionOpened,
     /** Each frame as a message. */
     private readonly messages: Scenes,
     index: number,

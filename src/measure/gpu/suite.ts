@@ -49,9 +49,9 @@ export interface Batch extends Rounds {
 }
 
 interface ParityFigures {
-  /** Of each parity vector, in the units of the rows. */
+  /** One of each parity vector, in the units of the rows. */
   readonly differences: readonly number[];
-  /** By which they could differ here. */
+  /** The largest difference that was allowed here. */
   readonly bound: number;
   /** The bundle's own bound, which every service holds it to. */
   readonly tolerance: number;
@@ -61,7 +61,7 @@ export interface GpuMeasurement extends Measurement {
   readonly weights: string;
   readonly steps: number;
   readonly refused: Model["refused"];
-  /** How the steps were run. */
+  /** How the steps were computed. */
   readonly flow: Model["flow"];
   readonly loadMs: number;
   /** undefined: nobody has computed its rows. */

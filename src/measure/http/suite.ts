@@ -22,14 +22,14 @@ const WARMUP_ROBOTS = 8;
 
 interface HttpPlan extends BenchTarget {
   readonly seconds: number;
-  /** Of the open loops, requests a second. */
+  /** Requests a second of the open loops. */
   readonly rates: readonly number[];
   readonly warmupRequests?: number;
 }
 
 export interface HttpMeasurement extends Measurement, LoadFigures {
   readonly loop: "closed" | "open";
-  /** Of an open loop: requests that are due a second. */
+  /** Requests that are due a second in an open loop. */
   readonly perSecond: number | undefined;
 }
 

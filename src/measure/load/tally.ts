@@ -54,20 +54,20 @@ export class Tally {
 }
 
 export interface LoadFigures {
-  /** Of the chunks, ascending: from the moment at which each request was due until its reply was read. */
+  /** Ascending, one of each chunk: from the moment at which its request was due until its reply was read. */
   readonly latenciesMs: readonly number[];
-  /** Of the requests, ascending: until the load generator sent each, which is its own lateness and a part of the latency. */
+  /** Ascending, one of each request: until the load generator sent it, which is its own lateness and a part of the latency. */
   readonly sendLatenessMs: readonly number[];
   /** Requests that were due in the measured time. */
   readonly requests: number;
-  /** Of these, answered with a chunk. */
+  /** Requests that were answered with a chunk. */
   readonly chunks: number;
-  /** From the beginning until the last answer was read. */
+  /** The rate from the beginning until the last answer was read. */
   readonly chunksPerSecond: number;
-  /** Of the chunks that came within `GOOD_MS` of the moment at which they were due, over the measured time. */
+  /** The rate of chunks that came within `GOOD_MS` of the moment at which they were due, over the measured time. */
   readonly goodPerSecond: number;
   readonly errors: Readonly<Record<string, number>>;
-  /** The measured time: for so long requests were due. */
+  /** The measured time, in which requests were due. */
   readonly seconds: number;
 }
 

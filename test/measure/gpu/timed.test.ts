@@ -1,4 +1,4 @@
-/** The suite on a device that times its runs: the CPU plays the GPU and its driver, as in test/engine/card.test.ts. */
+/** The suite on a device that times its inferences: the CPU plays the GPU and its driver, as in test/engine/card.test.ts. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { gpuReport } from "../../../src/measure/gpu/report.ts";
