@@ -140,7 +140,7 @@ describe("imports", () => {
 
   /** Outside package → where it may be imported. */
   const HOMES: Readonly<Record<string, RegExp>> = {
-    "@aws-sdk/client-s3": /^src\/runs\/blob\/(s3|s3\/(assembling|listing|store))\.ts$/,
+    "@aws-sdk/client-s3": /^src\/runs\/blob\/(s3|s3\/(assembling|store))\.ts$/,
     elysia: /^src\/http\/(app|listen)\.ts$/,
     "@elysiajs/openapi": /^src\/http\/document\//,
     "bun:sqlite": /^src\/store\//,

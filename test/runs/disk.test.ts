@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdir, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { LIMITS } from "../../src/limits.ts";
-import { runDiskFloorBytes } from "../../src/runs/blob/room.ts";
+import { runDiskFloorBytes } from "../../src/runs/blob/staging.ts";
 import { sweep } from "../../src/runs/sweep.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 import { fileOf } from "./person.ts";

@@ -19,7 +19,7 @@ export interface Head {
   readonly dt: number;
 }
 
-export interface Chunk {
+interface Chunk {
   /** The time at which its first row is due, in seconds since the run's start. */
   readonly start: number;
   readonly actions: readonly (readonly number[])[];

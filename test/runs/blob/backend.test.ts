@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Backend } from "../../../src/runs/blob/backend.ts";
 import { folderBackend } from "../../../src/runs/blob/folder.ts";
-import type { BlobOptions } from "../../../src/runs/blob/messages.ts";
+import type { BlobOptions } from "../../../src/runs/blob/loop.ts";
 import { s3Backend } from "../../../src/runs/blob/s3.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../store/temporary.ts";
 import { begun, blobId, bytesOf, nonce, random, reason, sent, sha256, staged, stored } from "./bytes.ts";

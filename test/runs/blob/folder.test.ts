@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { Folders } from "../../../src/runs/blob/disk.ts";
 import { blobPath, folderBackend } from "../../../src/runs/blob/folder.ts";
-import { Folders } from "../../../src/runs/blob/folders.ts";
 import { temporaryFolder } from "../../store/temporary.ts";
 import { begun, blobId, nonce, random, reason, sent, staged, stored } from "./bytes.ts";
 
