@@ -200,11 +200,10 @@ describe("ambient things have one home each", () => {
       "llm/jobs",
       "llm/live",
       "robot/attempt",
-      "runs/complete",
       "runs/finish",
       "runs/put",
     ];
-    const months = ["charge/charges", "runs/meter", "runs/read", "runs/uploads"];
+    const months = ["charge/charges", "runs/meter", "runs/runs", "runs/uploads"];
     const dates = ["llm/provider/client", "std/ids", "std/log"];
     const files = ["bundle/file-digest", "engine/payload", "runs/sweep"];
     const anchors = ["service/seen-time", "std/clock", "std/seen-clock"];
