@@ -17,7 +17,6 @@ interface Deps {
   readonly blobs: Pick<Backend, "identity" | "list" | "read">;
   /** Unix seconds. */
   readonly now: number;
-  /** Whether every file is read and its SHA-256 compared. */
   readonly deep: boolean;
 }
 
@@ -33,7 +32,6 @@ export interface Checked {
   readonly blobs: number;
   /** Blobs without a record that may yet get one. They are left out. */
   readonly young: number;
-  /** The number of files that were read. */
   readonly read: number;
   readonly totals: readonly WrongTotal[];
   readonly wrong: readonly WrongFile[];
@@ -41,7 +39,6 @@ export interface Checked {
   readonly unnamed: readonly BlobFacts[];
 }
 
-/** The number of files that are read side by side. */
 const READERS = 4;
 
 /** The result is a problem if the bytes belong to other records; nothing is compared then. */

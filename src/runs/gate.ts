@@ -77,7 +77,7 @@ export type Keep = () => () => void;
  * and deletions.
  */
 export async function gated<T>(
-  { requests, bodies, drills }: Pick<RunDeps, "requests" | "bodies" | "drills">,
+  { requests, bodies, drills }: RunDeps,
   key: RunKey,
   work: (keep: Keep) => Promise<T>,
   kind: "request" | "body" = "request",

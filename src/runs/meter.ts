@@ -31,7 +31,6 @@ export class Meter {
     this.owner = makeId("node_", clock);
   }
 
-  /** Counts an accepted request. */
   request(accountId: string): void {
     this.add(accountId, 0, 1);
   }

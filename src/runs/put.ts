@@ -11,7 +11,6 @@ import { completed, mismatch, refused, runGone, unavailable } from "./errors.ts"
 import type { RunDeps } from "./gate.ts";
 import type { FileKey } from "./store/records.ts";
 
-/** Takes the pieces of a body. */
 interface Sink {
   write(bytes: Uint8Array): Promise<Failure | undefined>;
   /** The body did not arrive completely. */
@@ -30,7 +29,7 @@ export interface Sent {
 
 /** Stages the body on the disk of this node. `what` names the body in messages. */
 export async function receive(
-  { blobs }: Pick<RunDeps, "blobs">,
+  { blobs }: RunDeps,
   { pour, size, sha256 }: Sent,
   what: string,
 ): Promise<Staged | Failure> {

@@ -19,7 +19,7 @@ export interface Page {
 }
 
 /** A page of completed runs, the newest first. */
-export async function listRuns({ store }: Pick<RunDeps, "store">, listing: Listing): Promise<Page | Failure> {
+export async function listRuns({ store }: RunDeps, listing: Listing): Promise<Page | Failure> {
   const { limit } = listing;
   const found = await store.runsListed({ ...listing, limit: limit + 1 });
   if (found instanceof StoreDown) return unavailable(found);
@@ -28,13 +28,13 @@ export async function listRuns({ store }: Pick<RunDeps, "store">, listing: Listi
 }
 
 /** The manifest of a completed run, as JSON. */
-export async function manifestOf({ store }: Pick<RunDeps, "store">, key: RunKey): Promise<string | Failure> {
+export async function manifestOf({ store }: RunDeps, key: RunKey): Promise<string | Failure> {
   const manifest = await store.runManifest(key);
   if (manifest instanceof StoreDown) return unavailable(manifest);
   return manifest ?? runNotFound();
 }
 
-export async function fileOf({ store }: Pick<RunDeps, "store">, key: FileKey): Promise<StoredFile | Failure> {
+export async function fileOf({ store }: RunDeps, key: FileKey): Promise<StoredFile | Failure> {
   const file = await store.runFile(key);
   if (file instanceof StoreDown) return unavailable(file);
   if (file === "no_run") return runNotFound();
@@ -43,27 +43,28 @@ export async function fileOf({ store }: Pick<RunDeps, "store">, key: FileKey): P
 
 /** Bytes [from, to) of a file. */
 export async function openFile(
-  { blobs, store, log }: Pick<RunDeps, "blobs" | "store" | "log">,
+  deps: RunDeps,
   key: FileKey,
   { blobId }: StoredFile,
   from: number,
   to: number,
 ): Promise<BlobBody | Failure> {
-  const body = await blobs.read(blobId, from, to);
+  const body = await deps.blobs.read(blobId, from, to);
   if (body instanceof BlobsDown) return unavailable(body);
   if (body !== "absent") return body;
   // The run may have been deleted since its record was read.
-  const again = await fileOf({ store }, key);
+  const again = await fileOf(deps, key);
   if (again instanceof Failure) return again;
-  log.error("the bytes of a file are missing", { blob: blobId });
+  deps.log.error("the bytes of a file are missing", { blob: blobId });
   const message = "the bytes of this file cannot be read right now; retry with backoff";
   return new Failure(RUNS.storage_unavailable, message, { retryAfterSeconds: 5 });
 }
 
-export async function usageOf(
-  { store, clock, meter }: Pick<RunDeps, "store" | "clock" | "meter">,
-  accountId: string,
-): Promise<(RunUsage & { readonly month: number }) | Failure> {
+interface MonthUsage extends RunUsage {
+  readonly month: number;
+}
+
+export async function usageOf({ store, clock, meter }: RunDeps, accountId: string): Promise<MonthUsage | Failure> {
   const month = monthOf(unixSeconds(clock));
   await meter.flush();
   const usage = await store.runUsage({ accountId, month });

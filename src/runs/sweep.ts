@@ -11,16 +11,14 @@ import { BlobsDown } from "./blob/blobs.ts";
 import type { RunDeps } from "./gate.ts";
 import type { GoneBlob, Unfinished } from "./store/records.ts";
 
-type Deps = Pick<RunDeps, "store" | "blobs" | "clock" | "log" | "owner" | "live">;
-
 /** Ends the work of an ended process; `all` means that no other process uses the store. */
-export async function takeOver(deps: Deps, before: string | "all" | undefined): Promise<void> {
+export async function takeOver(deps: RunDeps, before: string | "all" | undefined): Promise<void> {
   if (before === undefined) return;
   const left = before === "all" ? { owner: undefined, before: Number.MAX_SAFE_INTEGER } : { owner: before, before: 0 };
   while (await endLeft(deps, left));
 }
 
-export async function sweep(deps: Deps): Promise<void> {
+export async function sweep(deps: RunDeps): Promise<void> {
   const { store, clock, owner } = deps;
   const now = seenSeconds(clock);
   await endLeft(deps, { owner, before: now - LIMITS.runLeftSeconds });
@@ -31,7 +29,7 @@ export async function sweep(deps: Deps): Promise<void> {
 }
 
 /** Forgets the expired answers of finished uploads. */
-export async function forgetUploads({ store, clock, log }: Deps): Promise<void> {
+export async function forgetUploads({ store, clock, log }: RunDeps): Promise<void> {
   const before = seenSeconds(clock);
   for (;;) {
     const forgotten = await store.uploadsForget({ before });
@@ -42,7 +40,7 @@ export async function forgetUploads({ store, clock, log }: Deps): Promise<void> 
 
 /** Ends the selected work, except the live work of this process. The result is whether it found something. */
 async function endLeft(
-  deps: Deps,
+  deps: RunDeps,
   of: { readonly owner: string | undefined; readonly before: number },
 ): Promise<boolean> {
   const { store, clock, live } = deps;
@@ -59,7 +57,7 @@ async function endLeft(
 
 /** Ends each of them that is not live. The result is how many were ended. */
 async function each<One extends Unfinished>(
-  { live, log }: Deps,
+  { live, log }: RunDeps,
   found: readonly One[] | StoreDown,
   end: (one: One) => Promise<unknown>,
 ): Promise<number> {
@@ -74,12 +72,12 @@ async function each<One extends Unfinished>(
   return count;
 }
 
-function failed(log: Deps["log"], { reason }: StoreDown): undefined {
+function failed(log: RunDeps["log"], { reason }: StoreDown): undefined {
   log.error("run storage not swept", { reason });
 }
 
 /** Whether the bytes belong to this store of records. Bytes of another one have no rows here, and would all be removed. */
-async function ours({ store, blobs, log }: Deps): Promise<boolean> {
+async function ours({ store, blobs, log }: RunDeps): Promise<boolean> {
   const known = await store.storeIdKnown();
   const records = known ?? (await store.storeId({ id: `store_${randomBase62(STORE_ID_CHARS)}` }));
   if (records instanceof StoreDown) return failed(log, records) ?? false;
@@ -103,7 +101,7 @@ const REMEDY =
   "name the database and the folder or bucket that belong together, then restart; tendon admin runs check compares them";
 
 /** Removes bytes that have been gone for long enough, then their rows. Bytes that cannot be removed do not delay others. */
-async function removeGone(deps: Deps, now: number): Promise<void> {
+async function removeGone(deps: RunDeps, now: number): Promise<void> {
   const { store, log } = deps;
   const stuck = new Stuck();
   for (;;) {
@@ -133,7 +131,7 @@ class Stuck {
     return this.ids.size >= LIMITS.runStuckMax;
   }
 
-  report(log: Deps["log"]): void {
+  report(log: RunDeps["log"]): void {
     const [first = ""] = this.ids;
     if (first === "") return;
     log.error("bytes of deleted files not removed", { count: this.ids.size, first, reason: this.reason });
@@ -144,7 +142,7 @@ class Stuck {
 const PARTS = "parts-";
 
 /** Removes bytes. The result is the ids of those that are removed. */
-async function removeBytes({ blobs }: Pick<Deps, "blobs">, gone: readonly GoneBlob[], stuck: Stuck): Promise<string[]> {
+async function removeBytes({ blobs }: RunDeps, gone: readonly GoneBlob[], stuck: Stuck): Promise<string[]> {
   const removed: string[] = [];
   const removeEach = async (ids: readonly string[], remove: (id: string) => Promise<BlobsDown | undefined>) => {
     for (const id of ids) {
@@ -169,7 +167,7 @@ async function removeBytes({ blobs }: Pick<Deps, "blobs">, gone: readonly GoneBl
 }
 
 /** Removes blobs that have no row because it was lost. Young blobs stay. */
-export async function compare(deps: Deps): Promise<void> {
+export async function compare(deps: RunDeps): Promise<void> {
   const { log, clock } = deps;
   if (!(await ours(deps))) return;
   const found = await unnamed(deps);
@@ -195,7 +193,7 @@ export async function compare(deps: Deps): Promise<void> {
 }
 
 /** The old blobs without a row, and the number of all blobs. */
-async function unnamed({ store, blobs, clock }: Deps) {
+async function unnamed({ store, blobs, clock }: RunDeps) {
   // The ages of bytes are wall time. A jump of that clock does no harm, because a row always precedes its bytes.
   const before = unixSeconds(clock) - LIMITS.runLeftSeconds;
   const ids = new Set<string>();

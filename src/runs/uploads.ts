@@ -41,10 +41,7 @@ export async function startUpload(
 const UPLOAD_ID = /^up_[0-9A-Za-z]{1,64}$/;
 
 /** An upload of this file; a finished one is found, too. A text that is no id is not queried: no database takes every text. */
-export async function findUpload(
-  { store }: Pick<RunDeps, "store">,
-  key: UploadKey,
-): Promise<UploadWithParts | Failure> {
+export async function findUpload({ store }: RunDeps, key: UploadKey): Promise<UploadWithParts | Failure> {
   const found = UPLOAD_ID.test(key.uploadId) ? await store.runUpload(key) : undefined;
   if (found instanceof StoreDown) return unavailable(found);
   return found ?? uploadNotFound();
@@ -127,7 +124,6 @@ export function assemblyOf({ blobId, token = "" }: StoredUpload): Assembly {
   return { id: blobId, token };
 }
 
-/** The number of parts of an upload. */
 export function partCount({ size, partSize }: StoredUpload): number {
   return Math.ceil(size / partSize);
 }

@@ -9,13 +9,11 @@ import { createHash } from "node:crypto";
 /** A body on the local disk that has arrived completely. Other processes do not use it. */
 export interface Staged {
   readonly path: string;
-  /** Bytes. */
   readonly size: number;
   /** 32 bytes. */
   readonly sha256: Uint8Array;
 }
 
-/** A blob that is put together from parts. */
 export interface Assembly {
   /** The id of the blob that it becomes. */
   readonly id: string;
@@ -23,7 +21,6 @@ export interface Assembly {
   readonly token: string;
 }
 
-/** A part as it was stored. */
 export interface PartTag {
   /** Parts are numbered from 1. */
   readonly part: number;

@@ -104,7 +104,6 @@ export class Blobs {
     return found;
   }
 
-  /** Begins to receive a body of `size` bytes. */
   async receive(size: number): Promise<Receiving | BlobsDown> {
     const stream = this.number();
     return (await this.call("receive", [stream, size])) ?? new Receiving(this, stream);
@@ -124,7 +123,6 @@ export class Blobs {
     return tag;
   }
 
-  /** Bytes [from, to) of a blob. */
   async read(blob: string, from: number, to: number): Promise<BlobBody | "absent" | BlobsDown> {
     if (this.options.kind === "folder") {
       const path = blobPath(this.options.path, blob);

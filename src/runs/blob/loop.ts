@@ -62,7 +62,6 @@ export class BlobLoop {
     await this.backend.check();
   }
 
-  /** Begins to receive a body of `size` bytes. */
   async receive(stream: number, size: number): Promise<void> {
     this.arriving.set(stream, await opened(this.staging).receive(size));
   }

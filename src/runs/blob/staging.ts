@@ -18,7 +18,6 @@ export class Staging {
     private readonly room: Room,
   ) {}
 
-  /** Removes what an earlier process left. */
   async empty(): Promise<void> {
     await rm(this.folder, { recursive: true, force: true });
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
@@ -42,7 +41,6 @@ export class Staging {
   }
 }
 
-/** One file that arrives. */
 export class Arriving {
   private readonly hash = createHash("sha256");
   private size = 0;
@@ -104,11 +102,9 @@ export function runDiskFloorBytes(diskBytes: number): number {
 /** The share of its possible files that uploads leave to a file system. Empty files use them up, too. */
 const FLOOR_FILES_SHARE = 0.05;
 
-/** The announced bytes of one body. */
 interface Claim {
   /** Counts bytes that are on the disk now. */
   came(bytes: number): void;
-  /** No more bytes will come. */
   end(): void;
 }
 

@@ -12,14 +12,17 @@ import type { FileKey, StoredFile } from "../store/records.ts";
 import { digestField } from "./digest.ts";
 import { isFresh, mayBePart, type Range, readRange } from "./range.ts";
 
-type Deps = Pick<RunDeps, "store" | "blobs" | "log" | "meter">;
-
 export function etagOf(sha256: Uint8Array): string {
   return `"sha256-${sha256.toHex()}"`;
 }
 
 /** Answers `GET` and `HEAD`. `keep` keeps the permit of the request while its bytes pass through this process. */
-export async function download(deps: Deps, key: FileKey, { method, headers }: Request, keep: Keep): Promise<Outcome> {
+export async function download(
+  deps: RunDeps,
+  key: FileKey,
+  { method, headers }: Request,
+  keep: Keep,
+): Promise<Outcome> {
   const file = await fileOf(deps, key);
   if (file instanceof Failure) return file;
   const { size, sha256, storedAt } = file;
@@ -72,7 +75,7 @@ function encodeRfc8187(text: string): string {
 }
 
 async function send(
-  deps: Deps,
+  deps: RunDeps,
   key: FileKey,
   file: StoredFile,
   { from, to }: Range,

@@ -12,16 +12,14 @@ import { removeFile } from "../runs.ts";
 import type { RunKey } from "../store/records.ts";
 import { readDigest } from "./digest.ts";
 import { download, etagOf } from "./download.ts";
-import { readFileKey } from "./target.ts";
+import { about, readFileKey, removing } from "./target.ts";
 
 const { runFileBytesMax, runIdleMs, runIdleBytesMin, runBodyMs } = LIMITS;
 
 type Sending = Call<Principal, BodyStream>;
 
 export async function putOne(deps: RunDeps, call: Sending): Promise<Outcome> {
-  const { request, principal } = call;
-  const readKey = () => readFileKey(principal.accountId, request.url);
-  const stored = await takeBody(deps, call, readKey, (key, sent) => putFile(deps, key, sent));
+  const stored = await takeBody(deps, call, readFileKey, (key, sent) => putFile(deps, key, sent));
   return stored instanceof Failure ? stored : storedReply(stored.replaced ? 200 : 201, stored);
 }
 
@@ -33,13 +31,13 @@ export function storedReply(status: number, { path, size, sha256 }: Omit<PutFile
 /** Checks a request that sends bytes, in the order of the specification, and stores them with a permit for bodies. */
 export async function takeBody<Key extends RunKey, T>(
   deps: RunDeps,
-  { request, body, server }: Sending,
-  readKey: () => Key | Failure,
+  { request, principal, body, server }: Sending,
+  read: (accountId: string, url: string) => Key | Failure,
   store: (key: Key, sent: Sent) => Promise<T | Failure>,
 ): Promise<T | Failure> {
   const size = announcedSize(request);
   if (size instanceof Failure) return size;
-  const key = readKey();
+  const key = read(principal.accountId, request.url);
   if (key instanceof Failure) return key;
   // A part of a file must not become the whole (RFC 9110, section 14.5).
   if (request.headers.has("content-range"))
@@ -91,14 +89,6 @@ function pourFrom(body: BodyStream): Sent["pour"] {
   };
 }
 
-export async function getOne(deps: RunDeps, { request, principal }: Call<Principal, undefined>): Promise<Outcome> {
-  const key = readFileKey(principal.accountId, request.url);
-  if (key instanceof Failure) return key;
-  return await gated(deps, key, (keep) => download(deps, key, request, keep));
-}
+export const getOne = about(readFileKey, download);
 
-export async function deleteOne(deps: RunDeps, { request, principal }: Call<Principal, undefined>): Promise<Outcome> {
-  const key = readFileKey(principal.accountId, request.url);
-  if (key instanceof Failure) return key;
-  return (await gated(deps, key, () => removeFile(deps, key))) ?? { status: 204, body: null };
-}
+export const deleteOne = removing(readFileKey, removeFile);

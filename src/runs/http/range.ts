@@ -1,6 +1,5 @@
 /** The ranges, conditions and dates of a request for a file (RFC 9110, sections 5.6.7, 13 and 14). */
 
-/** Bytes [from, to). */
 export interface Range {
   readonly from: number;
   readonly to: number;

@@ -11,7 +11,7 @@ import { nameProblem, pathProblem } from "../names.ts";
 import { type Completing, completeRun, listRuns, manifestOf, removeRun, usageOf } from "../runs.ts";
 import type { ListCursor } from "../store/reads.ts";
 import { readHex } from "./digest.ts";
-import { query, queryNumber, readRun } from "./target.ts";
+import { about, query, queryNumber, readRun, removing } from "./target.ts";
 
 type Keyed<Body> = Call<Principal, Body>;
 
@@ -45,9 +45,8 @@ export function readCursor(text: string | undefined | Failure): ListCursor | und
   return { completedAt: Number(completedAt), id };
 }
 
-export async function usage(deps: RunDeps, { principal }: Keyed<undefined>): Promise<Outcome> {
-  const { accountId } = principal;
-  const found = await gated(deps, ofAccount(accountId), () => usageOf(deps, accountId));
+export const usage = about(ofAccount, async (deps, { accountId }) => {
+  const found = await usageOf(deps, accountId);
   if (found instanceof Failure) return found;
   const { stored, reserved, completed, uploaded, downloaded, requests, month } = found;
   const body = {
@@ -59,20 +58,14 @@ export async function usage(deps: RunDeps, { principal }: Keyed<undefined>): Pro
     month: { start: monthStart(month), uploaded_bytes: uploaded, downloaded_bytes: downloaded, requests },
   };
   return { status: 200, body: JSON.stringify(body) };
-}
+});
 
-export async function manifest(deps: RunDeps, { request, principal }: Keyed<undefined>): Promise<Outcome> {
-  const key = readRun(principal.accountId, request.url);
-  if (key instanceof Failure) return key;
-  const found = await gated(deps, key, () => manifestOf(deps, key));
+export const manifest = about(readRun, async (deps, key) => {
+  const found = await manifestOf(deps, key);
   return found instanceof Failure ? found : { status: 200, body: found };
-}
+});
 
-export async function erase(deps: RunDeps, { request, principal }: Keyed<undefined>): Promise<Outcome> {
-  const key = readRun(principal.accountId, request.url);
-  if (key instanceof Failure) return key;
-  return (await gated(deps, key, () => removeRun(deps, key))) ?? { status: 204, body: null };
-}
+export const erase = removing(readRun, removeRun);
 
 export async function complete(deps: RunDeps, { request, principal, body }: Keyed<JsonObject>): Promise<Outcome> {
   const key = readRun(principal.accountId, request.url);

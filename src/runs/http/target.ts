@@ -1,6 +1,9 @@
-/** The parts of a request's address: the names of a run, the path of a file, the query. */
+/** The parts of a request's address (the names of a run, the path of a file, the query), and the requests that need no more. */
+import type { Principal } from "../../http/principal.ts";
+import type { Call, Outcome } from "../../http/route.ts";
 import { Failure } from "../../std/failure.ts";
 import { invalid } from "../errors.ts";
+import { gated, type Keep, type RunDeps } from "../gate.ts";
 import { nameProblem, pathProblem } from "../names.ts";
 import type { FileKey, RunKey } from "../store/records.ts";
 
@@ -37,7 +40,6 @@ export function readFileKey(accountId: string, url: string): FileKey | Failure {
   return typeof path === "string" ? { ...key, path } : path;
 }
 
-/** The path of a file from its percent-encoded segments. */
 export function readPath(encoded: readonly string[]): string | Failure {
   const segments = encoded.map(decoded);
   if (!segments.every((segment) => segment !== undefined)) {
@@ -61,4 +63,26 @@ export function queryNumber(url: string, name: string, least: number, most: numb
   const number = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
   if (number >= least && number <= most) return number;
   return invalid(`${name} must be a whole number from ${least} to ${most}`, name);
+}
+
+type Handler = (deps: RunDeps, call: Call<Principal, undefined>) => Promise<Outcome>;
+
+/** A handler that reads the key of a request and does its work with a permit. */
+export function about<Key extends RunKey>(
+  read: (accountId: string, url: string) => Key | Failure,
+  work: (deps: RunDeps, key: Key, request: Request, keep: Keep) => Promise<Outcome>,
+): Handler {
+  return async (deps, { request, principal }) => {
+    const key = read(principal.accountId, request.url);
+    if (key instanceof Failure) return key;
+    return await gated(deps, key, (keep) => work(deps, key, request, keep));
+  };
+}
+
+/** The same for a deletion, whose answer has no body. */
+export function removing<Key extends RunKey>(
+  read: (accountId: string, url: string) => Key | Failure,
+  remove: (deps: RunDeps, key: Key) => Promise<Failure | undefined>,
+): Handler {
+  return about(read, async (deps, key) => (await remove(deps, key)) ?? { status: 204, body: null });
 }

@@ -13,29 +13,29 @@ import type { FileKey, StoredUpload, UploadKey } from "../store/records.ts";
 import { abortUpload, findUpload, putPart, startUpload, uploadsOf } from "../uploads.ts";
 import { readHex } from "./digest.ts";
 import { storedReply, takeBody } from "./files.ts";
-import { query, queryNumber, readFileKey } from "./target.ts";
+import { about, query, queryNumber, readFileKey, removing } from "./target.ts";
 
 type Keyed<Body> = Call<Principal, Body>;
 
 const PARTS_MAX = Math.ceil(LIMITS.runBytesMax / LIMITS.runPartBytes);
 
 /** The file of the request, and its upload if the query names one. */
-function readKey({ request, principal }: Keyed<unknown>): FileKey | UploadKey | Failure {
-  const key = readFileKey(principal.accountId, request.url);
+function readKey(accountId: string, url: string): FileKey | UploadKey | Failure {
+  const key = readFileKey(accountId, url);
   if (key instanceof Failure) return key;
-  const uploadId = query(request.url, "upload_id");
+  const uploadId = query(url, "upload_id");
   if (uploadId instanceof Failure) return uploadId;
   return uploadId === undefined ? key : { ...key, uploadId };
 }
 
-function readUploadKey(call: Keyed<unknown>): UploadKey | Failure {
-  const key = readKey(call);
+function readUploadKey(accountId: string, url: string): UploadKey | Failure {
+  const key = readKey(accountId, url);
   if (key instanceof Failure || "uploadId" in key) return key;
   return invalid("upload_id is missing in the query; the answer that started the upload names it", "upload_id");
 }
 
 export async function postUpload(deps: RunDeps, call: Keyed<JsonObject>): Promise<Outcome> {
-  const key = readKey(call);
+  const key = readKey(call.principal.accountId, call.request.url);
   if (key instanceof Failure) return key;
   return "uploadId" in key ? await finish(deps, key, call) : await start(deps, key, call.body);
 }
@@ -88,50 +88,37 @@ function facts({ clock }: RunDeps, { id, size, partSize, expiresAt }: StoredUplo
 }
 
 /** The parts that have come; without `upload_id` the unfinished uploads of the path. */
-export async function getUpload(deps: RunDeps, call: Keyed<undefined>): Promise<Outcome> {
-  const key = readKey(call);
-  if (key instanceof Failure) return key;
-  return await gated(deps, key, async () => {
-    if ("uploadId" in key) {
-      const found = await findUpload(deps, key);
-      if (found instanceof Failure) return found;
-      const received = found.parts.map(({ part, size, sha256 }) => ({ part, size, sha256: sha256.toHex() }));
-      return { status: 200, body: JSON.stringify({ ...facts(deps, found.upload), received }) };
-    }
-    const found = await uploadsOf(deps, key);
+export const getUpload = about(readKey, async (deps, key) => {
+  if ("uploadId" in key) {
+    const found = await findUpload(deps, key);
     if (found instanceof Failure) return found;
-    return { status: 200, body: JSON.stringify({ data: found.map((one) => facts(deps, one)) }) };
-  });
-}
+    const received = found.parts.map(({ part, size, sha256 }) => ({ part, size, sha256: sha256.toHex() }));
+    return { status: 200, body: JSON.stringify({ ...facts(deps, found.upload), received }) };
+  }
+  const found = await uploadsOf(deps, key);
+  if (found instanceof Failure) return found;
+  return { status: 200, body: JSON.stringify({ data: found.map((one) => facts(deps, one)) }) };
+});
+
+export const deleteUpload = removing(readUploadKey, abortUpload);
 
 interface PartKey extends UploadKey {
   readonly part: number;
 }
 
-function readPartKey(call: Keyed<unknown>): PartKey | Failure {
-  const key = readUploadKey(call);
+function readPartKey(accountId: string, url: string): PartKey | Failure {
+  const key = readUploadKey(accountId, url);
   if (key instanceof Failure) return key;
-  const part = queryNumber(call.request.url, "part", 1, PARTS_MAX);
+  const part = queryNumber(url, "part", 1, PARTS_MAX);
   if (part instanceof Failure) return part;
   if (part === undefined) return invalid("part is missing in the query; parts are numbered from 1", "part");
   return { ...key, part };
 }
 
 export async function putUpload(deps: RunDeps, call: Keyed<BodyStream>): Promise<Outcome> {
-  return await takeBody(
-    deps,
-    call,
-    () => readPartKey(call),
-    async ({ part, ...key }, sent) => {
-      const sha256 = await putPart(deps, key, part, sent);
-      if (sha256 instanceof Failure) return sha256;
-      return { status: 200, body: JSON.stringify({ part, size: sent.size, sha256: sha256.toHex() }) };
-    },
-  );
-}
-
-export async function deleteUpload(deps: RunDeps, call: Keyed<undefined>): Promise<Outcome> {
-  const key = readUploadKey(call);
-  if (key instanceof Failure) return key;
-  return (await gated(deps, key, () => abortUpload(deps, key))) ?? { status: 204, body: null };
+  return await takeBody(deps, call, readPartKey, async ({ part, ...key }, sent) => {
+    const sha256 = await putPart(deps, key, part, sent);
+    if (sha256 instanceof Failure) return sha256;
+    return { status: 200, body: JSON.stringify({ part, size: sent.size, sha256: sha256.toHex() }) };
+  });
 }

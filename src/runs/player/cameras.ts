@@ -39,7 +39,6 @@ export class Videos {
     return master === undefined || master.paused || master.ended ? undefined : master.currentTime;
   }
 
-  /** Whether the longest video waits for data. */
   get waits(): boolean {
     const master = this.#master();
     return master !== undefined && !master.ended && master.readyState < HTMLMediaElement.HAVE_FUTURE_DATA;
@@ -108,7 +107,6 @@ export class Frames {
 
   constructor(private readonly base: string) {}
 
-  /** The figure of a camera. */
   add(name: string): HTMLElement {
     const image = make("img");
     image.alt = `Frame of camera ${name}`;

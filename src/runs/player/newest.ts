@@ -8,7 +8,6 @@ export class Newest<T> {
     private readonly failed: (error: unknown) => void,
   ) {}
 
-  /** Whether a newer request waits. */
   get outdated(): boolean {
     return this.#next !== undefined;
   }

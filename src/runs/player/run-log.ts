@@ -64,7 +64,6 @@ export class RunLog {
     return this.#broken.size;
   }
 
-  /** The last observation of the run. */
   async last(): Promise<Observation | undefined> {
     return await this.#before(this.file.size);
   }

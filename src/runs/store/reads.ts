@@ -64,7 +64,6 @@ export function* runsListed({ accountId, robot, after, limit }: Listing): Steps<
   return found.map(completed);
 }
 
-/** An upload of this path with its parts. */
 export function* runUpload(key: UploadKey): Steps<UploadWithParts | undefined> {
   const upload = yield* uploadById(key.accountId, key.uploadId);
   if (!upload || upload.path !== key.path) return undefined;
@@ -73,7 +72,6 @@ export function* runUpload(key: UploadKey): Steps<UploadWithParts | undefined> {
   return { upload, parts: yield* partsOf(upload.id) };
 }
 
-/** The unfinished uploads of a path. */
 export function* uploadsAt(key: FileKey): Steps<readonly StoredUpload[]> {
   const run = yield* runOf(key);
   return run ? yield* unfinishedUploads(run.id, key.path) : [];
@@ -138,7 +136,6 @@ export function* joinsLeft({ owner, before, live }: OwnerFilter): Steps<readonly
   );
 }
 
-/** Unfinished uploads that have expired. */
 export function* uploadsExpired({ before }: { readonly before: number }): Steps<readonly Unfinished[]> {
   return yield* rows<Unfinished>(
     `SELECT id, account_id AS "accountId" FROM run_uploads WHERE state = 'open' AND expires_at < $1 LIMIT ${SWEEP_MAX}`,

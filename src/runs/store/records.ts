@@ -42,7 +42,6 @@ export type Refusal =
   | "run_files"
   | "quota";
 
-/** A file whose bytes are about to come. */
 export interface NewFile extends FileKey, RunBounds {
   /** The id of the run, if this is its first file. */
   readonly runId: string;
@@ -54,7 +53,6 @@ export interface NewFile extends FileKey, RunBounds {
   readonly at: number;
 }
 
-/** A multipart upload. */
 export interface NewUpload extends Omit<NewFile, "owner"> {
   readonly uploadId: string;
   readonly partSize: number;
@@ -138,7 +136,6 @@ export interface CompletedRun {
   readonly completedAt: number;
 }
 
-/** The bytes, runs and requests of one account. */
 export interface RunUsage {
   readonly stored: number;
   readonly reserved: number;
@@ -176,7 +173,6 @@ export interface Unfinished {
   readonly attempt?: string;
 }
 
-/** The requests and bytes of one account in one month. */
 export interface Metered {
   readonly accountId: string;
   /** YYYYMM, UTC. */

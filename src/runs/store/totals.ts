@@ -150,7 +150,6 @@ export function overAccount(
   return stored + reserved + BigInt(size) > BigInt(accountBytesMax) ? "quota" : undefined;
 }
 
-/** The path of an unfinished upload, of this path or of any. */
 export function* unfinishedOf(runId: string, path?: string): Steps<string | undefined> {
   const ofPath = path === undefined ? "" : "AND path = $path";
   const text = `SELECT path FROM run_uploads WHERE run_id = $runId ${ofPath} AND state <> 'done' LIMIT 1`;

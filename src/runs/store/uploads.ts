@@ -33,7 +33,6 @@ export function* partsOf(uploadId: string): Steps<readonly StoredPart[]> {
   return found.map(partOf);
 }
 
-/** The unfinished uploads of this path, or of all. */
 export function* unfinishedUploads(runId: string, path?: string): Steps<readonly StoredUpload[]> {
   const text = `${UPLOAD} WHERE run_id = $runId ${path === undefined ? "" : "AND path = $path"} AND state <> 'done'`;
   return (yield* rows<Row>(text, { runId, path })).map(uploadOf);

@@ -28,9 +28,7 @@ export interface RunsPage {
   readonly runs: readonly RunRow[];
   /** The robot whose runs are listed; empty for all. */
   readonly robot: string;
-  /** Whether this is not the first page. */
   readonly later: boolean;
-  /** The cursor of the next page. */
   readonly next: string | undefined;
 }
 

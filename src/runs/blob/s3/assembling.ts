@@ -21,7 +21,6 @@ interface StoredPart {
   readonly checksum: string | undefined;
 }
 
-/** The stored parts by their numbers. */
 type StoredParts = ReadonlyMap<number, StoredPart>;
 
 export async function begun(store: Store, id: string): Promise<string> {

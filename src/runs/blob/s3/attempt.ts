@@ -8,7 +8,6 @@ const ATTEMPTS_MAX = 3;
 /** The mean pause before the second attempt. The next one is three times as long, and each varies by half. */
 const PAUSE_MS = 200;
 
-/** The time that a request may take. */
 export interface Patience {
   /** The longest time without a sign of life. */
   readonly silentMs: number;

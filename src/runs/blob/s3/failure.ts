@@ -1,7 +1,6 @@
 /** A failed request to an S3 store, and what an operator can do about it. */
 import type { S3Options } from "../../../config/blobs.ts";
 
-/** One failed request. */
 export class S3Failure extends Error {
   /** The name of the error, from S3 or from a system call. */
   readonly kind: string;

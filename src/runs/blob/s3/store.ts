@@ -11,7 +11,6 @@ import { attempted, type Patience, type Watch } from "./attempt.ts";
 
 /** Bounds that tests make smaller. */
 export interface S3Bounds extends Patience {
-  /** Keys in a page of a list. */
   readonly pageKeys: number;
 }
 
