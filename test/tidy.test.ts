@@ -140,7 +140,7 @@ describe("imports", () => {
 
   /** Outside package → where it may be imported. */
   const HOMES: Readonly<Record<string, RegExp>> = {
-    "@aws-sdk/client-s3": /^src\/runs\/blob\/(s3|s3\/(assembling|listing|store))\.ts$/,
+    "@aws-sdk/client-s3": /^src\/runs\/blob\/(s3|s3\/(assembling|store))\.ts$/,
     elysia: /^src\/http\/(app|listen)\.ts$/,
     "@elysiajs/openapi": /^src\/http\/document\//,
     "bun:sqlite": /^src\/store\//,
@@ -199,11 +199,10 @@ describe("ambient things have one home each", () => {
       "llm/jobs",
       "llm/live",
       "robot/attempt",
-      "runs/complete",
       "runs/finish",
       "runs/put",
     ];
-    const months = ["charge/charges", "runs/meter", "runs/read", "runs/uploads"];
+    const months = ["charge/charges", "runs/meter", "runs/runs", "runs/uploads"];
     const dates = ["llm/provider/client", "std/ids", "std/log"];
     const files = ["bundle/file-digest", "engine/payload", "runs/sweep"];
     const anchors = ["service/seen-time", "std/clock", "std/seen-clock"];

@@ -232,7 +232,7 @@ for (const { name, absent, title } of ENGINES) {
       await using stage = await begun();
       const { runs } = stage.store;
       const run = { accountId: await stage.account("ann"), robot: "arm", run: "one" };
-      const started = await startUpload(stage.service.runs, { ...run, path: "up", size: 5, sha256: undefined });
+      const started = await startUpload(stage.service.runs, { ...run, path: "up" }, 5, undefined);
       if (started instanceof Failure) throw new Error(started.message);
       const seconds = Math.floor(stage.clock.unixMs() / 1_000);
       expect(started.expiresAt).toBe(seconds + LIMITS.runUploadSeconds);

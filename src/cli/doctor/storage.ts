@@ -5,7 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import type { S3Options } from "../../config/blobs.ts";
 import type { ServeConfig } from "../../config/serve.ts";
 import { LIMITS } from "../../limits.ts";
-import { runDiskFloorBytes } from "../../runs/blob/room.ts";
+import { runDiskFloorBytes } from "../../runs/blob/staging.ts";
 import { blobBackend } from "../../service/blobs.ts";
 import { printable } from "../../std/printable.ts";
 import { type Check, green, red } from "./checks.ts";
