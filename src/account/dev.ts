@@ -13,7 +13,7 @@ import { authenticate } from "./authenticate.ts";
 import { readCredentials, writeCredentials } from "./credentials.ts";
 import { keyDigest, keyPublicId, makeKey } from "./key.ts";
 import { Keys } from "./keys.ts";
-import type { AccountStore } from "./store/accounts-accounts.ts";
+import type { AccountStore } from "./store/accounts.ts";
 
 export const DEV_EMAIL = "dev@localhost";
 const KEY_FILE = "dev-key";

@@ -8,9 +8,9 @@ import { StoreDown } from "../store/store.ts";
 import { keyDigest, keyPublicId, makeKey } from "./key.ts";
 import { PageRefusal, type People, type Person, unavailable } from "./people.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
-import type { AccountStore } from "./store/accounts-accounts.ts";
-import type { PeopleStore } from "./store/people-people.ts";
-import type { DeviceLogin, DevicePoll } from "./store/people-records.ts";
+import type { AccountStore } from "./store/accounts.ts";
+import type { DeviceLogin, DevicePoll } from "./store/device-logins.ts";
+import type { PeopleStore } from "./store/people.ts";
 
 /** Without vowels no word comes out, and no letter looks like another one or like a digit (RFC 8628, section 6.1). */
 const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";

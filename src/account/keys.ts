@@ -9,8 +9,8 @@ import { LIMITS } from "../limits.ts";
 import { type Clock, unixSeconds } from "../std/clock.ts";
 import { StoreDown } from "../store/store.ts";
 import { keyPublicId } from "./key.ts";
-import type { AccountStore } from "./store/accounts-accounts.ts";
-import type { KeyRecord } from "./store/accounts-records.ts";
+import type { AccountStore } from "./store/accounts.ts";
+import type { KeyRecord } from "./store/keys.ts";
 
 export class Keys {
   private readonly known = new Map<string, KeyRecord>();

@@ -6,8 +6,8 @@ import type { Configuration } from "openid-client";
 import type { OidcConfig } from "../config/oidc.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import { readEmail } from "./email.ts";
 import { PageRefusal } from "./people.ts";
+import { readEmail } from "./store/accounts.ts";
 
 /** What the browser keeps until the person comes back. */
 export interface Transaction {

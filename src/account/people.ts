@@ -4,12 +4,11 @@ import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
-import { readEmail } from "./email.ts";
 import type { Identity } from "./oidc.ts";
 import { Passwords, passwordProblem } from "./password.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
-import type { AccountStore } from "./store/accounts-accounts.ts";
-import type { PeopleStore } from "./store/people-people.ts";
+import { type AccountStore, readEmail } from "./store/accounts.ts";
+import type { PeopleStore } from "./store/people.ts";
 
 /** A signed-in person. */
 export interface Person {

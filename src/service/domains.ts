@@ -1,6 +1,6 @@
 /** The domains of the store. A new surface with tables of its own adds its domain here, and nowhere else outside of its folders. */
-import { accounts } from "../account/store/accounts-accounts.ts";
-import { people } from "../account/store/people-people.ts";
+import { accounts } from "../account/store/accounts.ts";
+import { people } from "../account/store/people.ts";
 import { charges } from "../charge/store/charges.ts";
 import { llm } from "../llm/store/llm.ts";
 import { robot } from "../robot/store/robot.ts";

@@ -16,11 +16,10 @@ import { StoreDown } from "../../store/store.ts";
 import type { DeviceLogins } from "../device-login.ts";
 import { keyMatches, keyPublicId } from "../key.ts";
 import type { Keys } from "../keys.ts";
-import { CLIENT_ID, DEVICE_GRANT } from "../oauth-client.ts";
 import { PageRefusal } from "../people.ts";
-import type { AccountStore } from "../store/accounts-accounts.ts";
-import { OAUTH, OAUTH_ANSWERS } from "./errors.ts";
+import type { AccountStore } from "../store/accounts.ts";
 import { OAUTH_SCHEMAS, OPERATIONS } from "./operations.ts";
+import { CLIENT_ID, DEVICE_GRANT, OAUTH, OAUTH_ANSWERS } from "./protocol.ts";
 
 export interface OauthDeps {
   readonly clock: Clock;

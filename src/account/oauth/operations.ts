@@ -2,8 +2,7 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { headers, json, type Operation } from "../../http/operation.ts";
 import { LIMITS } from "../../limits.ts";
-import { CLIENT_ID, DEVICE_GRANT } from "../oauth-client.ts";
-import { OAUTH } from "./errors.ts";
+import { CLIENT_ID, DEVICE_GRANT, OAUTH } from "./protocol.ts";
 
 const clientId = Type.Literal(CLIENT_ID, { description: "The only client there is; it has no secret." });
 

@@ -10,14 +10,13 @@ import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Failure } from "../../std/failure.ts";
 import type { SeenClock } from "../../std/seen-clock.ts";
-import type { Viewer } from "../../web/layout.ts";
-import { messagePage, WEB_POLICY } from "../../web/layout.ts";
+import { messagePage, type Viewer, WEB_POLICY } from "../../web/layout.ts";
 import type { DeviceLogins } from "../device-login.ts";
 import type { Keys } from "../keys.ts";
 import type { OidcProvider } from "../oidc.ts";
 import { PageRefusal, type People, type Person, unavailable } from "../people.ts";
 import { formToken, sameText } from "../secret.ts";
-import type { AccountStore } from "../store/accounts-accounts.ts";
+import type { AccountStore } from "../store/accounts.ts";
 import { PAGE, PAGE_ANSWERS } from "./errors.ts";
 
 /** What the pages work with. */

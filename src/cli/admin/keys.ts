@@ -1,6 +1,6 @@
 /** `tendon admin key create`, `list` and `revoke`. */
 import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf } from "../../account/key.ts";
-import type { KeyRecord } from "../../account/store/accounts-records.ts";
+import type { KeyRecord } from "../../account/store/keys.ts";
 import { present } from "../../std/assert.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";

@@ -7,8 +7,7 @@
 import postgres from "postgres";
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
-import type { Statement, Steps } from "../steps.ts";
-import { driveLater } from "../steps.ts";
+import { driveLater, type Statement, type Steps } from "../steps.ts";
 
 /** Every integer is a bigint, as from SQLite. */
 const TYPES = {

@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import postgres from "postgres";
-import { accountAdd } from "../../../src/account/store/accounts-accounts.ts";
+import { accountAdd } from "../../../src/account/store/accounts.ts";
 import { hold } from "../../../src/charge/store/charges.ts";
 import * as hot from "../../../src/charge/store/hot.ts";
 import { holdsExpire, usageForget } from "../../../src/charge/store/retention.ts";

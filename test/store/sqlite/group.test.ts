@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
-import { list } from "../../../src/account/store/accounts-accounts.ts";
+import { list } from "../../../src/account/store/accounts.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
 import { everyWrite } from "../../../src/store/domain.ts";
 import { commitGroup, warmGroup } from "../../../src/store/sqlite/group.ts";

@@ -1,6 +1,64 @@
-/** People whom an OpenID provider knows: which account an identity belongs to. */
+/** Sign-ins: with the account's password, or as a person whom an OpenID provider knows. Tokens are kept as SHA-256 alone, 32 bytes. */
+import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, type Steps } from "../../store/steps.ts";
-import type { SignIn } from "./people-records.ts";
+
+/** Times are of seen time (std/seen-clock.ts). */
+export interface SignIn {
+  readonly tokenSha256: Uint8Array;
+  readonly accountId: string;
+  /** How the person signed in. */
+  readonly method: "password" | "provider";
+  readonly createdAt: number;
+  /** When the person last proved to be the one. */
+  readonly provedAt: number;
+  readonly expiresAt: number;
+}
+
+/** A use of a one-time link or of a sign-in. */
+export interface TokenUse {
+  readonly tokenSha256: Uint8Array;
+  /** Seen time. */
+  readonly now: number;
+}
+
+const signIn = recordOf<SignIn & { readonly email: string }>("createdAt", "provedAt", "expiresAt");
+
+export function* signInByToken(use: TokenUse): Steps<(SignIn & { readonly email: string }) | undefined> {
+  const row = yield* first<Row>(
+    `SELECT token_sha256, account_id, email, method, sign_ins.created_at, proved_at, expires_at
+     FROM sign_ins JOIN accounts ON accounts.id = account_id
+     WHERE token_sha256 = $tokenSha256 AND expires_at > $now`,
+    { ...use },
+  );
+  return row && signIn(row);
+}
+
+/** Only as long as `password`, the hash that was verified, is that of the account. */
+export function* signInAdd(added: SignIn & { readonly password: string }): Steps<"added" | "password_changed"> {
+  const same = "SELECT id FROM accounts WHERE id = $accountId AND password = $password FOR NO KEY UPDATE";
+  if (!(yield* first(same, { ...added }))) return "password_changed";
+  yield* insert(added);
+  return "added";
+}
+
+function* insert(added: SignIn): Steps<void> {
+  yield* changes(
+    `INSERT INTO sign_ins (token_sha256, account_id, method, created_at, proved_at, expires_at)
+     VALUES ($tokenSha256, $accountId, $method, $createdAt, $provedAt, $expiresAt) ON CONFLICT DO NOTHING`,
+    { ...added },
+  );
+}
+
+/** The person has proved again to be the one who signed in. */
+export function* signInProve({ tokenSha256, at }: { tokenSha256: Uint8Array; at: number }): Steps<"proved"> {
+  yield* changes("UPDATE sign_ins SET proved_at = $2 WHERE token_sha256 = $1", tokenSha256, at);
+  return "proved";
+}
+
+export function* signInRemove({ tokenSha256 }: { tokenSha256: Uint8Array }): Steps<"removed"> {
+  yield* changes("DELETE FROM sign_ins WHERE token_sha256 = $1", tokenSha256);
+  return "removed";
+}
 
 /** A person of a provider; the pair names them for good. */
 interface IdentityKey {
@@ -8,7 +66,7 @@ interface IdentityKey {
   readonly subject: string;
 }
 
-export interface IdentityUse extends IdentityKey {
+interface IdentityUse extends IdentityKey {
   /** Verified by the provider. */
   readonly email: string;
   /** The account whose person asked, signed in, to be connected with the identity. */
@@ -26,7 +84,7 @@ export interface IdentityUse extends IdentityKey {
  * provider's word alone must not open an account that somebody else may have made with that e-mail. Repeatable.
  */
 export function* identityEnter(use: IdentityUse): Steps<{ readonly accountId: string } | "email_taken" | "unknown"> {
-  const { issuer, subject, signIn } = use;
+  const { issuer, subject } = use;
   const known = yield* accountOf({ issuer, subject });
   const accountId = known ?? (yield* accountFor(use));
   if (accountId === "email_taken" || accountId === "unknown") return accountId;
@@ -39,11 +97,7 @@ export function* identityEnter(use: IdentityUse): Steps<{ readonly accountId: st
     // The first of two that connect the identity at once has it.
     if ((yield* accountOf({ issuer, subject })) !== accountId) return "email_taken";
   }
-  yield* changes(
-    `INSERT INTO sign_ins (token_sha256, account_id, method, created_at, proved_at, expires_at)
-     VALUES ($tokenSha256, $accountId, $method, $createdAt, $provedAt, $expiresAt) ON CONFLICT DO NOTHING`,
-    { ...signIn, accountId },
-  );
+  yield* insert({ ...use.signIn, accountId });
   return { accountId };
 }
 
@@ -57,8 +111,7 @@ function* isConnected(accountId: string): Steps<boolean> {
   return (yield* first("SELECT issuer FROM identities WHERE account_id = $1", accountId)) !== undefined;
 }
 
-function* accountFor(use: IdentityUse): Steps<string> {
-  const { email, connect, newAccountId, at } = use;
+function* accountFor({ email, connect, newAccountId, at }: IdentityUse): Steps<string> {
   if (connect !== undefined) return connect;
   const account = yield* first<{ id: string; password: string | null }>(
     "SELECT id, password FROM accounts WHERE email = $1 FOR NO KEY UPDATE",

@@ -1,6 +1,11 @@
-/** Errors of the OAuth routes (RFC 6749 section 5.2, RFC 8628 section 3.5, RFC 7009 section 2.2.1). */
+/** What the service and its one client of OAuth agree on (RFC 8628): the client, the grant, and the errors. */
 import { type Answers, row, table } from "../../std/failure.ts";
 
+/** The one public client; it has no secret. */
+export const CLIENT_ID = "tendon-cli";
+export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
+
+/** Errors of RFC 6749 section 5.2, RFC 8628 section 3.5, RFC 7009 section 2.2.1. */
 export const OAUTH = table({
   invalid_request: row(400, { http: "the body is not a form, is too large, or lacks a field." }),
   invalid_client: row(401, { http: "`client_id` is not `tendon-cli`." }),
