@@ -11,7 +11,7 @@ import { Problem } from "../std/problem.ts";
 import { StoreDown } from "../store/store.ts";
 import { authenticate } from "./authenticate.ts";
 import { readCredentials, writeCredentials } from "./credentials.ts";
-import { keyDigest, keyPublicId, makeKey } from "./key.ts";
+import { newKey } from "./key.ts";
 import { Keys } from "./keys.ts";
 import type { AccountStore } from "./store/accounts.ts";
 
@@ -81,14 +81,8 @@ async function makeDevKey(store: DevStore, clock: Clock): Promise<DevAccount | S
   if (!account) return new StoreDown("the account is not there after it was added");
   const paid = await payCredit(store, account.id, createdAt);
   if (paid instanceof StoreDown) return paid;
-  const key = makeKey();
-  const outcome = await store.accounts.keyAdd({
-    publicId: keyPublicId(key) ?? "",
-    sha256: keyDigest(key),
-    accountId: account.id,
-    name: "serve --dev",
-    createdAt,
-  });
+  const { key, record } = newKey(createdAt);
+  const outcome = await store.accounts.keyAdd({ ...record, accountId: account.id, name: "serve --dev" });
   if (outcome instanceof StoreDown) return outcome;
   if (outcome === "payment_required") {
     return new StoreDown(`its credit is spent; run: tendon admin credit --account ${DEV_EMAIL} --usd 100`);

@@ -5,8 +5,9 @@ import { unixSeconds } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
-import { keyDigest, keyPublicId, makeKey } from "./key.ts";
-import { PageRefusal, type People, type Person, unavailable } from "./people.ts";
+import { PageRefusal, unavailable } from "./errors.ts";
+import { newKey } from "./key.ts";
+import type { People, Person } from "./people.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
 import type { AccountStore } from "./store/accounts.ts";
 import type { DeviceLogin, DevicePoll } from "./store/device-logins.ts";
@@ -95,11 +96,10 @@ export class DeviceLogins {
   /** The device's poll. The first poll after the approval gets the whole key, later ones do not. */
   async poll(deviceCode: string): Promise<Exclude<DevicePoll, object> | { readonly key: string } | StoreDown> {
     if (!isToken(deviceCode)) return "unknown";
-    const key = makeKey();
-    const createdAt = unixSeconds(this.clock);
+    const { key, record } = newKey(unixSeconds(this.clock));
     const outcome = await this.store.people.devicePoll({
       deviceSha256: sha256(deviceCode),
-      key: { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), createdAt },
+      key: record,
       now: seenSeconds(this.clock),
     });
     return typeof outcome === "object" && "accountId" in outcome ? { key } : outcome;

@@ -6,7 +6,7 @@ import type { Configuration } from "openid-client";
 import type { OidcConfig } from "../config/oidc.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import { PageRefusal } from "./people.ts";
+import { PageRefusal } from "./errors.ts";
 import { readEmail } from "./store/accounts.ts";
 
 /** What the browser keeps until the person comes back. */
@@ -15,8 +15,6 @@ export interface Transaction {
   readonly nonce: string;
   /** Of PKCE. */
   readonly verifier: string;
-  /** The person must prove at the provider who they are, however recently they did. */
-  readonly again: boolean;
 }
 
 /** Who the provider says this is. */
@@ -28,8 +26,6 @@ export interface Identity {
   readonly email: string;
 }
 
-/** How long ago the proof may be that is asked for again. */
-const AGAIN_SECONDS = 60;
 /** For each answer of the provider. */
 const ANSWER_SECONDS = 5;
 /** How long what the provider says of itself is believed. */
@@ -54,15 +50,12 @@ export class OidcProvider {
   }
 
   /** Where to send the browser, and what it keeps meanwhile. */
-  async begin(
-    redirectUri: string,
-    again: boolean,
-  ): Promise<{ readonly url: string; readonly transaction: Transaction } | PageRefusal> {
+  async begin(redirectUri: string): Promise<{ readonly url: string; readonly transaction: Transaction } | PageRefusal> {
     const provider = await this.provider();
     if (!provider) return this.down();
     const { randomState, randomNonce, randomPKCECodeVerifier, calculatePKCECodeChallenge, buildAuthorizationUrl } =
       await library();
-    const transaction = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier(), again };
+    const transaction = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier() };
     const url = buildAuthorizationUrl(provider, {
       redirect_uri: redirectUri,
       scope: this.config.scopes,
@@ -70,13 +63,12 @@ export class OidcProvider {
       nonce: transaction.nonce,
       code_challenge: await calculatePKCECodeChallenge(transaction.verifier),
       code_challenge_method: "S256",
-      ...(again ? { prompt: "login", max_age: String(AGAIN_SECONDS) } : {}),
     });
     return { url: url.href, transaction };
   }
 
   /** `address`: where the browser came back, as it was sent there, with what the provider added. */
-  async finish(address: URL, { state, nonce, verifier, again }: Transaction): Promise<Identity | PageRefusal> {
+  async finish(address: URL, { state, nonce, verifier }: Transaction): Promise<Identity | PageRefusal> {
     const denied = address.searchParams.get("error");
     if (denied !== null) {
       this.log.info("sign-in refused by the provider", { error: denied.slice(0, 64) });
@@ -91,7 +83,6 @@ export class OidcProvider {
         expectedState: state,
         expectedNonce: nonce,
         idTokenExpected: true,
-        ...(again ? { maxAge: AGAIN_SECONDS } : {}),
       });
       const claims = tokens.claims();
       if (!claims) return this.unproven("no ID token");

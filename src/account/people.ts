@@ -4,6 +4,7 @@ import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
+import { PageRefusal, unavailable } from "./errors.ts";
 import type { Identity } from "./oidc.ts";
 import { Passwords, passwordProblem } from "./password.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
@@ -28,23 +29,6 @@ export interface LinkFor {
   readonly email: string;
   /** Valid keys of an account whose password is replaced: it is asked what becomes of them. */
   readonly keys: number;
-}
-
-/** Why a page's action was not done: the text for the page, and the kind, which decides the status. */
-export class PageRefusal {
-  constructor(
-    readonly text: string,
-    readonly kind:
-      | "refused"
-      | "signInFailed"
-      | "forbidden"
-      | "tooLarge"
-      | "tooMany"
-      | "unavailable"
-      | "notFound" = "refused",
-    /** When to try again. */
-    readonly retryAfterSeconds?: number,
-  ) {}
 }
 
 const WRONG = new PageRefusal("The e-mail or the password is wrong.", "signInFailed");
@@ -271,8 +255,9 @@ export class People {
     return revokeKeys ? "revoked" : "kept";
   }
 
-  /** The person proves again to be the one who signed in; undefined: it is so, and the sign-in is young again. */
+  /** Where the sign-in is old, the person proves again to be the one who signed in; undefined: the sign-in is young again. */
   async prove(person: Person, typed: { current: string; network: string }): Promise<PageRefusal | undefined> {
+    if (!person.stale) return undefined;
     if (typed.current === "") return new PageRefusal("You signed in a while ago: give your password once more.");
     const wrong = await this.checked(person, typed);
     if (wrong) return wrong;
@@ -320,8 +305,4 @@ export class People {
 
 function signInTimes(now: number) {
   return { createdAt: now, provedAt: now, expiresAt: now + LIMITS.signInSeconds };
-}
-
-export function unavailable(): PageRefusal {
-  return new PageRefusal("The service cannot look this up right now: try again in a moment.", "unavailable", 1);
 }

@@ -4,7 +4,7 @@
  * service has seen pass." The month of a limit stands in store/charges/money.ts, the real program in program/clocks.test.ts.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { PageRefusal } from "../../src/account/people.ts";
+import { PageRefusal } from "../../src/account/errors.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { startUpload } from "../../src/runs/uploads.ts";
 import { Failure } from "../../src/std/failure.ts";

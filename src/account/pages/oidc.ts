@@ -2,8 +2,9 @@
 
 import type { Origin } from "../../http/origin.ts";
 import type { Reply } from "../../http/reply.ts";
+import { PageRefusal } from "../errors.ts";
 import type { Transaction } from "../oidc.ts";
-import { PageRefusal, type Person } from "../people.ts";
+import type { Person } from "../people.ts";
 import { cookie, cookieValue, elsewhere, message, nextOf, person, setCookie, type Visit } from "./page.ts";
 
 /** Where the provider sends the browser; the operator registers this address there. */
@@ -13,8 +14,8 @@ export const OIDC_BACK = "/sign-in/oidc/back";
 const TRANSACTION_SECONDS = 15 * 60;
 const COOKIE = "oidc";
 
-/** Why the person is sent there. `connect`: to connect the account that is signed in; `again`: to prove who they are once more. */
-const PURPOSES = ["enter", "connect", "again"] as const;
+/** Why the person is sent there. `connect`: to connect the account that is signed in. */
+const PURPOSES = ["enter", "connect"] as const;
 type Purpose = (typeof PURPOSES)[number];
 
 /** What the browser keeps until the person comes back. */
@@ -44,7 +45,7 @@ export async function startOidc(from: Visit): Promise<Reply> {
   const purpose = PURPOSES.find((one) => one === searchParams.get("purpose")) ?? "enter";
   const who = purpose === "connect" ? await connecting(from, "/account") : undefined;
   if (who && !("token" in who)) return who;
-  const begun = await oidc.begin(backAddress(origin), purpose === "again");
+  const begun = await oidc.begin(backAddress(origin));
   if (begun instanceof PageRefusal) return message(HEADING, begun);
   const kept: Kept = { ...begun.transaction, next: nextOf(searchParams.get("next") ?? ""), purpose };
   const value = Buffer.from(JSON.stringify(kept)).toString("base64url");
@@ -91,10 +92,10 @@ function keptBy(from: Visit): Kept | undefined {
   const value = cookieValue(from, COOKIE);
   if (value === undefined) return undefined;
   try {
-    const { state, nonce, verifier, again, next, purpose } = JSON.parse(Buffer.from(value, "base64url").toString());
+    const { state, nonce, verifier, next, purpose } = JSON.parse(Buffer.from(value, "base64url").toString());
     const texts = [state, nonce, verifier, next].every((text) => typeof text === "string");
-    if (!texts || typeof again !== "boolean" || !PURPOSES.includes(purpose)) return undefined;
-    return { state, nonce, verifier, again, next: nextOf(next), purpose };
+    if (!texts || !PURPOSES.includes(purpose)) return undefined;
+    return { state, nonce, verifier, next: nextOf(next), purpose };
   } catch {
     return undefined;
   }

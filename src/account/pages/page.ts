@@ -12,12 +12,12 @@ import type { Failure } from "../../std/failure.ts";
 import type { SeenClock } from "../../std/seen-clock.ts";
 import { messagePage, type Viewer, WEB_POLICY } from "../../web/layout.ts";
 import type { DeviceLogins } from "../device-login.ts";
+import { PAGE, PAGE_ANSWERS, PageRefusal, unavailable } from "../errors.ts";
 import type { Keys } from "../keys.ts";
 import type { OidcProvider } from "../oidc.ts";
-import { PageRefusal, type People, type Person, unavailable } from "../people.ts";
+import type { People, Person } from "../people.ts";
 import { formToken, sameText } from "../secret.ts";
 import type { AccountStore } from "../store/accounts.ts";
-import { PAGE, PAGE_ANSWERS } from "./errors.ts";
 
 /** What the pages work with. */
 export interface PagesDeps {

@@ -1,5 +1,6 @@
 /** `/account/runs`: the list of an account's runs, one run with its player and files, and deleting. By cookie, never by key. */
 
+import { PageRefusal, unavailable } from "../../account/errors.ts";
 import {
   elsewhere,
   type FormVisit,
@@ -10,7 +11,7 @@ import {
   type Visit,
   viewer,
 } from "../../account/pages/page.ts";
-import { PageRefusal, type People, unavailable } from "../../account/people.ts";
+import type { People } from "../../account/people.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Outcome } from "../../http/route.ts";
 import { Failure } from "../../std/failure.ts";

@@ -215,7 +215,7 @@ describe("is refused with a sentence, and signs nobody in", () => {
 
   test("answers that nobody asked for, without end: after the network's share the provider is left alone", async () => {
     const at = await stand(ANN);
-    const kept = { state: "a", nonce: "a", verifier: "a", again: false, next: "/account", purpose: "enter" };
+    const kept = { state: "a", nonce: "a", verifier: "a", next: "/account", purpose: "enter" };
     const cookie = `tendon-oidc=${Buffer.from(JSON.stringify(kept)).toString("base64url")}`;
     const statuses: number[] = [];
     for (let tries = 0; tries < LIMITS.networkTriesMax + 2; tries += 1) {

@@ -4,7 +4,7 @@ import { fileAddress, listAddress, runAddress } from "../../../src/runs/views/ad
 import { type RunsPage, runsPage } from "../../../src/runs/views/list.ts";
 import { runPage } from "../../../src/runs/views/run.ts";
 import { sizeText } from "../../../src/runs/views/size.ts";
-import { HOSTILE } from "../../account/views/samples.ts";
+import { HOSTILE } from "../../account/pages/samples.ts";
 
 const VIEWER = { email: "me@example.org", csrf: "csrf-1" };
 
