@@ -158,3 +158,34 @@ function refused(refusal: HoldRefusal | "account_unknown"): Failure {
   };
   return new Failure(EVERY[refusal], `${messages[refusal]}; nothing ran`);
 }
+
+/** Releases the holds of nodes that died. `all`: no other process has this store, so everything that is held belongs to one that ended. */
+export async function expireHolds(
+  store: Pick<ChargeStore, "holdsExpire">,
+  clock: SeenClock,
+  log: Log,
+  which: "overdue" | "all" = "overdue",
+): Promise<void> {
+  const before = which === "all" ? NO_EXPIRY : seenSeconds(clock);
+  await untilDone(log, "holds not expired", () => store.holdsExpire({ before }));
+}
+
+/** Forgets charges that were settled more than `days` ago; their sums stay in the ledger and in the days of usage. */
+export async function forgetUsage(
+  store: Pick<ChargeStore, "usageForget">,
+  clock: SeenClock,
+  log: Log,
+  days: number,
+): Promise<void> {
+  const before = seenSeconds(clock) - days * 86_400;
+  await untilDone(log, "old usage not summed up", () => store.usageForget({ before }));
+}
+
+/** Works in bounded parts, between which others write. */
+async function untilDone(log: Log, failed: string, step: () => Promise<"done" | "more" | StoreDown>): Promise<void> {
+  for (;;) {
+    const outcome = await step();
+    if (outcome instanceof StoreDown) log.error(failed, { reason: outcome.reason });
+    if (outcome !== "more") return;
+  }
+}

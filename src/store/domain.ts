@@ -1,6 +1,6 @@
 /**
  * A domain of the store: its operations as steps for both engines (steps.ts), and what the engines must know about
- * them. PostgreSQL runs the hot ones as functions instead, which are written a second time (hot.ts).
+ * them. PostgreSQL runs the hot ones as functions instead, whose texts stand beside the steps.
  * The types below turn a domain into the asynchronous interface that callers have, so that "go to definition" on
  * `store.robot.observation` leads to the generator with the SQL.
  */
@@ -22,7 +22,7 @@ export interface DomainOf<Reads, Writes> {
   /** Reads of many rows that must see one state of the database, and may take long. */
   readonly snapshots?: readonly (keyof Reads)[];
   /**
-   * Writes that PostgreSQL runs as functions, many in one statement (postgres/functions.ts). Durable ones and others go in
+   * Writes that PostgreSQL runs as functions, many in one statement (postgres/migrate.ts). Durable ones and others go in
    * statements of their own, so that a hold never waits for the disk.
    */
   readonly hot?: { readonly [K in keyof Writes]?: HotOf<Writes[K]> };

@@ -8,6 +8,7 @@
  */
 import { LIMITS } from "../../limits.ts";
 import { type Clock, sleep } from "../../std/clock.ts";
+import { readText, writePrivate } from "../../std/file.ts";
 import type { Transfer } from "../domain.ts";
 import { first, listed, type Steps } from "../steps.ts";
 import type { LedgerChange, ServerIdentity } from "../store.ts";
@@ -180,4 +181,39 @@ function* systemId(): Steps<string | undefined> {
 /** Every promotion begins another one; the control file learns of it only with the next checkpoint, the name of the log at once. */
 function* timelineId(): Steps<string | undefined> {
   return (yield* first<{ id: string }>("SELECT substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) AS id"))?.id;
+}
+
+interface MarkJson {
+  readonly server: ServerIdentity | null;
+  readonly transfers: readonly (Omit<Transfer, "amount"> & { readonly amount: string })[];
+}
+
+/** A mark in a file of the data folder. */
+export function markFile(path: string): MarkFile {
+  return {
+    read: async () => {
+      const text = await readText(path).catch(() => undefined);
+      return text === undefined ? undefined : parsed(text);
+    },
+    write: async ({ server, transfers }) => {
+      const kept: MarkJson = {
+        server: server ?? null,
+        transfers: transfers.map((transfer) => ({ ...transfer, amount: String(transfer.amount) })),
+      };
+      await writePrivate(path, JSON.stringify(kept));
+    },
+  };
+}
+
+/** A file that cannot be read counts as none. */
+function parsed(text: string): Mark | undefined {
+  try {
+    const { server, transfers } = JSON.parse(text) as MarkJson;
+    return {
+      server: server ?? undefined,
+      transfers: transfers.map((transfer) => ({ ...transfer, amount: BigInt(transfer.amount) })),
+    };
+  } catch {
+    return undefined;
+  }
 }

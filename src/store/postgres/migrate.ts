@@ -1,8 +1,8 @@
 /** The schema and the functions of a PostgreSQL database. */
-import type { Domains } from "../domain.ts";
+import { createHash } from "node:crypto";
+import { type Domains, everyWrite } from "../domain.ts";
 import { migrate, type SchemaEngine, schemaState } from "../migrate.ts";
-import { first, type Steps } from "../steps.ts";
-import { deploy, type Functions } from "./functions.ts";
+import { changes, first, type Steps } from "../steps.ts";
 
 /**
  * A schema text, whose types are those of a STRICT table of SQLite. Texts are compared by their bytes, as there: the order of a
@@ -39,4 +39,70 @@ export function* migratePostgres(domains: Domains, functions: Functions): Steps<
 /** The state of the schema; changes nothing. */
 export function postgresState(domains: Domains): ReturnType<typeof schemaState> {
   return schemaState(ENGINE, domains);
+}
+
+/**
+ * The hot operations of all domains as functions of PostgreSQL: a group of them is one statement, one round trip, one commit.
+ *
+ * A group first locks its accounts in the order of their ids, as everybody who needs several does, so that there is no deadlock.
+ *
+ * The hash of their text is part of their names: a node creates those that it calls when they are not there, and changes none, so
+ * nodes of two versions work on one database. Old ones stay, since a node that still runs may call them, until a migration changes
+ * a table that they name.
+ */
+export interface Functions {
+  /** The function that runs a group of orders. */
+  readonly apply: string;
+  /** What creates them all. */
+  readonly statements: readonly string[];
+}
+
+const HASH_DIGITS = 8;
+
+export function functionsOf(domains: Domains): Functions {
+  // The hash is taken of the text with zeros in the hash's own places.
+  const hash = createHash("sha256")
+    .update(texts(domains, "0".repeat(HASH_DIGITS)).join("\n"))
+    .digest("hex");
+  const suffix = hash.slice(0, HASH_DIGITS);
+  return { apply: `tendon_apply_${suffix}`, statements: texts(domains, suffix) };
+}
+
+/** Creates the functions unless they are there; to be run under the lock of migrations. */
+function* deploy({ apply, statements }: Functions): Steps<void> {
+  const found = yield* first<{ there: boolean }>("SELECT to_regproc($1) IS NOT NULL AS there", apply);
+  if (found?.there === true) return;
+  for (const statement of statements) yield* changes(statement);
+}
+
+function texts(domains: Domains, suffix: string): string[] {
+  const own: string[] = [];
+  const cases: string[] = [];
+  for (const { key, hot } of everyWrite(domains)) {
+    if (!hot) continue;
+    const name = `tendon_${key.replace(".", "_").toLowerCase()}_${suffix}`;
+    own.push(`CREATE FUNCTION ${name}(o jsonb) RETURNS text LANGUAGE plpgsql AS $$${hot.sql} $$`);
+    cases.push(`WHEN '${key}' THEN ${name}(o)`);
+  }
+  const apply = `
+CREATE FUNCTION tendon_apply_${suffix}(orders jsonb, durable boolean) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+  o jsonb;
+  outcomes text[] := '{}';
+BEGIN
+  -- Whatever the default of the server, the role or a connection pooler is.
+  IF durable THEN SET LOCAL synchronous_commit = on; ELSE SET LOCAL synchronous_commit = off; END IF;
+  -- A single order locks its account by itself.
+  IF jsonb_array_length(orders) > 1 THEN
+    PERFORM 1 FROM accounts WHERE id IN (SELECT item->>'accountId' FROM jsonb_array_elements(orders) AS item)
+      ORDER BY id FOR NO KEY UPDATE;
+  END IF;
+  FOR o IN SELECT item FROM jsonb_array_elements(orders) AS item LOOP
+    outcomes := outcomes || CASE o->>'order'
+      ${cases.join("\n      ")}
+    END;
+  END LOOP;
+  RETURN to_jsonb(outcomes);
+END $$`;
+  return [...own, apply];
 }

@@ -7,9 +7,8 @@ import { type Domains, type Hot, type NamedOperation, type Run, slicesOf } from 
 import { first, type Steps } from "../steps.ts";
 import { StoreDown, type StoreOf } from "../store.ts";
 import { Connections } from "./connections.ts";
-import { functionsOf } from "./functions.ts";
 import { HighWater, type MarkFile } from "./high-water.ts";
-import { migratePostgres, postgresState } from "./migrate.ts";
+import { functionsOf, migratePostgres, postgresState } from "./migrate.ts";
 import { Pool, Unanswered } from "./pool.ts";
 import { Waiting } from "./waiting.ts";
 

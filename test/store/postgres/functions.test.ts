@@ -6,8 +6,7 @@ import { SETTLE_DECLARE, SETTLE_SQL, settle, settlementOrder } from "../../../sr
 import { DOMAINS } from "../../../src/service/domains.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import type { DomainOf } from "../../../src/store/domain.ts";
-import { functionsOf } from "../../../src/store/postgres/functions.ts";
-import { schemaForPostgres } from "../../../src/store/postgres/migrate.ts";
+import { functionsOf, schemaForPostgres } from "../../../src/store/postgres/migrate.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { changes, type Steps } from "../../../src/store/steps.ts";
 import { funded } from "../../account/fake-store.ts";
