@@ -44,7 +44,7 @@ export function publicIdOf(prefix: string): string | undefined {
   return PREFIX.exec(prefix)?.[1];
 }
 
-/** What is wrong with a key's name; undefined for a good one. */
+/** The problem of a key's name; undefined for a good one. */
 export function keyNameProblem(name: string): string | undefined {
   if ([...name].length <= LIMITS.keyNameCharsMax && !/\p{C}/u.test(name)) return undefined;
   return `a key's name has at most ${LIMITS.keyNameCharsMax} characters, none of them a control character`;

@@ -1,4 +1,4 @@
-/** What the service and its one client of OAuth agree on (RFC 8628): the client, the grant, and the errors. */
+/** The OAuth client, its grant and the errors, as the service and the command line know them. */
 import { type Answers, row, table } from "../../std/failure.ts";
 
 /** The one public client; it has no secret. */
@@ -18,7 +18,7 @@ export const OAUTH = table({
   }),
   rate_limited: row(429, { http: "too many requests came from this address; wait for `Retry-After` seconds." }),
   access_denied: row(400, {
-    http: "the code was refused, who confirmed it has signed out, or the account may have no key.",
+    http: "the code was refused, the person who confirmed it has signed out, or the account may have no key.",
   }),
   expired_token: row(400, { http: "nobody confirmed the code in time; begin again." }),
   temporarily_unavailable: row(503, { http: "try again after `Retry-After` seconds.", retryAfterSeconds: 1 }),

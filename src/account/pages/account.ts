@@ -29,7 +29,7 @@ import {
 } from "./page.ts";
 import type { UsageRow } from "./usage.ts";
 
-/** What the page says besides the account as it is. */
+/** The part of the page that is not the state of the account. */
 interface Said {
   readonly notice?: string;
   readonly problem?: string;
@@ -54,7 +54,7 @@ const NOTICES = {
     "The password is changed. Other sign-ins have ended, and all keys are revoked: they end within a second.",
 } as const;
 
-/** What a form of the page changes: where to go then, what to show, or why it is not done. */
+/** The work of a form: its outcome is a notice, what the page shows, or a refusal. */
 export type Change = (
   deps: PagesDeps,
   person: Person,
@@ -97,7 +97,7 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
   const now = unixSeconds(clock);
   const { accountId } = who;
   const [today, month] = [dayOf(now), monthOf(now)];
-  // Stores the times of use that are still in memory, which the page shows.
+  // The page shows the times of use, of which the last ones are still in memory.
   await deps.keys.flush();
   const [found, keys, days] = await Promise.all([
     store.accounts.accountById(accountId),
@@ -114,7 +114,7 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
     ...said,
     account: found,
     month: MONTH.format(clock.unixMs()),
-    // The account itself knows the month of its last settlement, which a clock that jumped may have put into another one.
+    // The account's own sum is that of its last settlement's month, which may be another one after a clock jumped.
     spent: days.filter(({ day }) => monthOfDay(day) === month).reduce((sum, { cost }) => sum + cost, 0n),
     keys,
     usage: days.map((day) => ({ ...day, kind: isLanguage(day.item) ? "language" : "robot" })),
@@ -131,7 +131,7 @@ export interface AccountPage extends Said {
   readonly account: Pick<Account, "credits" | "settled" | "held" | "paymentMethod" | "spendLimit">;
   /** The name of this month. */
   readonly month: string;
-  /** What this month has cost, in nano-dollars. */
+  /** The cost of this month in nano-dollars. */
   readonly spent: bigint;
   readonly keys: readonly KeyRecord[];
   readonly usage: readonly UsageRow[];

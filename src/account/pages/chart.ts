@@ -6,7 +6,7 @@ import { dollars, money, moneyText } from "../../web/money.ts";
 import { shortDay } from "../../web/time.ts";
 import { byModel, countsText, nameOf, type Series, seriesOf, totalOf, type UsageRow, usageTables } from "./usage.ts";
 
-/** In nano-dollars. */
+/** A cent in nano-dollars. */
 const CENT = 10_000_000n;
 /** Usage of this many days is shown, today included. */
 export const DAYS = 30;

@@ -83,7 +83,7 @@ ${askPassword ? passwordAgain() : undefined}
 `;
 }
 
-// On a phone each row is laid out as a card; the roles keep it a table for screen readers.
+/** A phone shows each row as a card; the roles keep it a table for screen readers. */
 function keysTable(viewer: Viewer, keys: readonly KeyRecord[]): Html {
   return html`<table class="cards" role="table">
 <caption>Keys of this account; times are UTC</caption>

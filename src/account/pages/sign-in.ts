@@ -8,7 +8,7 @@ import { PageRefusal } from "../errors.ts";
 import type { LinkFor } from "../people.ts";
 import { again, cookie, elsewhere, type FormVisit, formPerson, message, nextOf, shown, type Visit } from "./page.ts";
 
-/** The ways in beside the password. */
+/** The ways to sign in besides an existing password. */
 function offered({ people, oidc }: Visit["deps"]) {
   return { signUpOpen: people.signUpOpen, ...(oidc && { provider: oidc.name }) };
 }
@@ -68,7 +68,7 @@ export async function welcome({ deps, form, network, origin }: FormVisit): Promi
 
 interface SignInPage {
   readonly email: string;
-  /** Where to go afterwards. */
+  /** The page after the sign-in. */
   readonly next: string;
   readonly problem?: string;
   readonly signUpOpen: boolean;
@@ -120,7 +120,7 @@ export function welcomePage({ token, email, operator, keys, problem }: WelcomePa
   return layout({
     heading: operator ? "Create the operator’s account of this service" : "Choose your password",
     lead: operator
-      ? html`<p>The operator’s account belongs to whoever runs this service. This link works once.</p>`
+      ? html`<p>The operator’s account is for the person who runs this service. This link works once.</p>`
       : html`<p>You sign in with it from now on. This link works once.</p>`,
     problem,
     content: html`<form class="panel" method="post" action="/welcome">

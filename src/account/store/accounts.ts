@@ -23,27 +23,27 @@ export interface Account {
   readonly email: string;
   readonly createdAt: number;
   readonly paymentMethod: boolean;
-  /** An operator has made the account or confirmed its e-mail; nobody has that of an open sign-up. */
+  /** An operator has made the account or confirmed its e-mail. The e-mail of an open sign-up is not confirmed. */
   readonly verified: boolean;
-  /** All that was ever paid in, less what was taken back. */
+  /** The sum of all payments, less what was taken back. */
   readonly credits: bigint;
-  /** All that was ever settled. */
+  /** The sum of all settlements. */
   readonly settled: bigint;
   /** The most that open charges may cost. */
   readonly held: bigint;
-  /** Per month. */
+  /** The limit of a month. */
   readonly spendLimit: bigint | undefined;
-  /** The latest month in which something was settled, and how much. */
+  /** The month of the last settlement, and the sum of that month. */
   readonly month: number;
   readonly monthSettled: bigint;
-  /** argon2id; undefined: nobody can sign in to it. */
+  /** argon2id; undefined: no person can sign in with a password. */
   readonly password: string | undefined;
 }
 
 type Chosen = "id" | "email" | "createdAt" | "spendLimit" | "paymentMethod" | "verified" | "password";
 
 export interface NewAccount extends Pick<Account, Chosen> {
-  /** Paid in from the start; its entries are those of the account's id. */
+  /** A payment from the start; its transfer has the account's id. */
   readonly credit: bigint;
 }
 
@@ -101,7 +101,7 @@ function* spendLimit(set: { accountId: string; limit: bigint | undefined }): Ste
   return changed === 1 ? "changed" : "account_unknown";
 }
 
-/** What an operator says of the account; undefined stays as it is. */
+/** An operator's change; undefined leaves a field as it is. */
 function* accountSet(set: {
   accountId: string;
   paymentMethod?: boolean | undefined;

@@ -8,16 +8,15 @@ import { type KeyRefusal, keyAdd, keyRevoke, mayHaveKeys, type NewKey } from "./
 export interface DeviceLogin {
   readonly deviceSha256: Uint8Array;
   readonly userCodeSha256: Uint8Array;
-  /** The name that the device gives. */
   readonly deviceName: string;
-  /** Address of the request. */
+  /** The address of the request. */
   readonly address: string;
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly intervalSeconds: number;
 }
 
-/** What `slow_down` adds to the interval (RFC 8628, section 3.5). */
+/** The step by which `slow_down` makes the interval longer (RFC 8628, section 3.5). */
 const SLOW_DOWN_SECONDS = 5;
 /** Polls may come this much early: clocks of devices run fast (measured by others on WSL: 5 to 30 %). */
 const EARLY_SECONDS = 1;
@@ -40,7 +39,7 @@ export function* deviceAdd(login: DeviceLogin): Steps<"added" | "code_taken"> {
 
 const deviceLogin = recordOf<DeviceLogin>("createdAt", "expiresAt", "intervalSeconds");
 
-/** A login that still waits for its decision. */
+/** A login without a decision. */
 export function* deviceByUserCode(which: { userCodeSha256: Uint8Array; now: number }): Steps<DeviceLogin | undefined> {
   const row = yield* first<Row>(
     `SELECT device_sha256, user_code_sha256, device_name, address, created_at, expires_at, interval_seconds
@@ -135,12 +134,12 @@ export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
 }
 
 /**
- * A second poll after the key was granted: the device did not get it, or somebody else has the code. The key is revoked
- * (RFC 6749, section 4.1.2).
+ * A second poll after the key was granted means that another program has the code, or that the device did not get the key. The key is
+ * revoked (RFC 6749, section 4.1.2).
  */
 function* replayed({ deviceSha256, key }: DevicePolling, login: LoginState): Steps<DevicePoll> {
   const { accountId, keyPublicId = "" } = login;
-  // The same poll again, after an answer that was lost.
+  // This is the same poll again, after an answer that was lost.
   if (accountId !== undefined && keyPublicId === key.publicId) return { accountId };
   yield* keyRevoke({ publicId: keyPublicId, at: key.createdAt });
   yield* changes("DELETE FROM device_logins WHERE device_sha256 = $1", deviceSha256);

@@ -18,7 +18,7 @@ export interface KeyRecord {
 
 export type NewKey = Omit<KeyRecord, "lastUsedAt" | "revokedAt">;
 
-/** Why an account gets no further key: it has neither payment method nor credit, or the greatest permitted number of keys. */
+/** Reasons against a further key: the account has neither payment method nor credit, or the maximum number of keys. */
 export type KeyRefusal = "account_unknown" | "payment_required" | "too_many";
 
 const KEY = "SELECT public_id, sha256, account_id, name, created_at, last_used_at, revoked_at FROM api_keys";
@@ -83,7 +83,7 @@ export function* keyAdd(added: NewKey): Steps<"added" | "id_taken" | KeyRefusal>
   return (yield* keyTaken(added)) ?? "id_taken";
 }
 
-/** The outcome for a key whose id exists; undefined where it does not. */
+/** The outcome for a key whose id is taken; undefined for a free id. */
 function* keyTaken({ publicId, sha256 }: NewKey): Steps<"added" | "id_taken" | undefined> {
   const known = yield* keyByPublicId(publicId);
   return known && (Buffer.compare(known.sha256, sha256) === 0 ? "added" : "id_taken");
@@ -91,7 +91,7 @@ function* keyTaken({ publicId, sha256 }: NewKey): Steps<"added" | "id_taken" | u
 
 const REVISE = "UPDATE revisions SET revision = revision + 1 WHERE name = 'keys'";
 
-/** With `accountId` only a key of that account is revoked. */
+/** `accountId`, if given, is the account that must have the key. */
 export function* keyRevoke(which: {
   publicId: string;
   accountId?: string | undefined;

@@ -16,7 +16,7 @@ export interface Link {
 
 interface FoundLink extends Link {
   readonly email: string;
-  /** Valid keys that an account has whose password is replaced. */
+  /** Valid keys of an account whose password is replaced. */
   readonly keys: number;
 }
 
@@ -76,7 +76,7 @@ function* redeemedBefore({ email, password }: LinkUse): Steps<{ readonly account
   return (yield* first<{ accountId: string }>(text, email, password)) ?? "link_unknown";
 }
 
-/** The account of that e-mail, which has no password yet, or a new one. */
+/** The account of the e-mail, which has no password yet, or a new one. */
 function* operatorAccount({ newAccountId, email, createdAt }: LinkUse): Steps<string> {
   yield* changes(
     "INSERT INTO accounts (id, email, created_at, verified) VALUES ($newAccountId, $email, $createdAt, 1) ON CONFLICT DO NOTHING",
@@ -85,7 +85,7 @@ function* operatorAccount({ newAccountId, email, createdAt }: LinkUse): Steps<st
   return present(yield* first<{ id: string }>("SELECT id FROM accounts WHERE email = $1", email), "the account").id;
 }
 
-/** A new password, set by the person who is signed in with `keepSignIn`. */
+/** A new password, which the person sets who is signed in with `keepSignIn`. */
 interface PasswordChange {
   readonly accountId: string;
   readonly password: string;
@@ -100,7 +100,7 @@ export function* passwordSet({ revokeKeys, now, ...change }: PasswordChange): St
   return "changed";
 }
 
-/** An operator's reset: `password` is nobody's, and the link sets another one. */
+/** An operator's reset: no person knows `password`, and the link sets another one. */
 interface PasswordReset {
   readonly link: Link & { readonly accountId: string };
   readonly password: string;
@@ -112,7 +112,7 @@ interface PasswordReset {
 export function* passwordReset({ link, password, revokeKeys, now }: PasswordReset): Steps<"reset"> {
   const { accountId } = link;
   yield* passwordReplace({ accountId, password });
-  // The connections with providers end whatever becomes of the keys: an operator resets an account that its owner has lost hold of.
+  // The connections with providers always end: an operator resets an account that its owner has lost control of.
   yield* identitiesEnd(accountId);
   if (revokeKeys) yield* keysRevoke({ accountId, at: now });
   yield* linkAdd(link);
@@ -130,7 +130,7 @@ function* passwordReplace(change: { accountId: string; password: string; keepSig
   yield* changes("DELETE FROM links WHERE account_id = $1", accountId);
 }
 
-/** A person who revokes the keys fears that somebody else was in. So the connections with providers end too. */
+/** A person who revokes the keys fears an intruder. So the connections with providers end too. */
 function* keysAndIdentitiesEnd(end: { accountId: string; at: number }): Steps<void> {
   yield* keysRevoke(end);
   yield* identitiesEnd(end.accountId);

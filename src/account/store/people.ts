@@ -5,12 +5,12 @@ import { deviceAdd, deviceByUserCode, deviceDecide, devicePoll } from "./device-
 import { linkAdd, linkByToken, linkRedeem, passwordReset, passwordSet } from "./links.ts";
 import { identityEnter, signInAdd, signInByToken, signInProve, signInRemove } from "./sign-ins.ts";
 
-/** Whether nobody can sign in yet. */
+/** True while no person can sign in with a password. */
 function* operatorMissing(): Steps<boolean> {
   return (yield* first<object>("SELECT id FROM accounts WHERE password IS NOT NULL LIMIT 1")) === undefined;
 }
 
-/** Counts one attempt; refused once there were `max` in the window. Not durable. */
+/** Counts one attempt; more than `max` in the window are refused. Not durable. */
 function* attempt(tried: {
   name: string;
   max: number;
@@ -31,7 +31,7 @@ function* attempt(tried: {
   return { refusedSeconds: Math.max(1, Number(row.resets_at) - now) };
 }
 
-/** Deletes everything whose time is over. */
+/** Deletes the rows that have expired. */
 function* peopleForget({ now }: { now: number }): Steps<"done"> {
   for (const table of ["links", "sign_ins", "device_logins"]) {
     yield* changes(`DELETE FROM ${table} WHERE expires_at <= $1`, now);

@@ -6,10 +6,9 @@ import { changes, first, type Steps } from "../../store/steps.ts";
 export interface SignIn {
   readonly tokenSha256: Uint8Array;
   readonly accountId: string;
-  /** How the person signed in. */
   readonly method: "password" | "provider";
   readonly createdAt: number;
-  /** When the person last proved to be the one. */
+  /** The last proof that the person is the one who signed in. */
   readonly provedAt: number;
   readonly expiresAt: number;
 }
@@ -33,7 +32,7 @@ export function* signInByToken(use: TokenUse): Steps<(SignIn & { readonly email:
   return row && signIn(row);
 }
 
-/** Only as long as `password`, the hash that was verified, is that of the account. */
+/** Adds nothing once the account has another hash than `password`, which was verified. */
 export function* signInAdd(added: SignIn & { readonly password: string }): Steps<"added" | "password_changed"> {
   const same = "SELECT id FROM accounts WHERE id = $accountId AND password = $password FOR NO KEY UPDATE";
   if (!(yield* first(same, { ...added }))) return "password_changed";
@@ -49,7 +48,7 @@ function* insert(added: SignIn): Steps<void> {
   );
 }
 
-/** The person has proved again to be the one who signed in. */
+/** Records a new proof that the person is the one who signed in. */
 export function* signInProve({ tokenSha256, at }: { tokenSha256: Uint8Array; at: number }): Steps<"proved"> {
   yield* changes("UPDATE sign_ins SET proved_at = $2 WHERE token_sha256 = $1", tokenSha256, at);
   return "proved";
@@ -60,7 +59,7 @@ export function* signInRemove({ tokenSha256 }: { tokenSha256: Uint8Array }): Ste
   return "removed";
 }
 
-/** A person of a provider; the pair names them for good. */
+/** The pair names a person of a provider for good. */
 interface IdentityKey {
   readonly issuer: string;
   readonly subject: string;
@@ -69,9 +68,9 @@ interface IdentityKey {
 interface IdentityUse extends IdentityKey {
   /** Verified by the provider. */
   readonly email: string;
-  /** The account whose person asked, signed in, to be connected with the identity. */
+  /** The account of the signed-in person who asked to connect it with the identity. */
   readonly connect: string | undefined;
-  /** The account to make for somebody new; undefined: there is no sign-up. */
+  /** The account to make for a new person; undefined: there is no sign-up. */
   readonly newAccountId: string | undefined;
   readonly signIn: Omit<SignIn, "accountId">;
   /** Creation of a new account or identity, by the wall clock. */
@@ -79,9 +78,9 @@ interface IdentityUse extends IdentityKey {
 }
 
 /**
- * Signs in the account of the identity. Without one: the account that asks for it, or the one of the e-mail where nobody can sign
- * in to it yet, or a new one. `email_taken`: the person who has the password must connect the account first, since the
- * provider's word alone must not open an account that somebody else may have made with that e-mail. Repeatable.
+ * Signs in the account of the identity. A new identity gets the account that asks for it, or the one of its e-mail if no person can
+ * sign in to that yet, or a new one. `email_taken`: the person who has the password must connect the account first, since another
+ * person may have made it with that e-mail. Repeatable.
  */
 export function* identityEnter(use: IdentityUse): Steps<{ readonly accountId: string } | "email_taken" | "unknown"> {
   const { issuer, subject } = use;

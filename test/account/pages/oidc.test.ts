@@ -176,7 +176,7 @@ describe("is refused with a sentence, and signs nobody in", () => {
   const cases: readonly [name: string, known: Known, says: string][] = [
     ["an e-mail that is not verified", { email: "ann@example.org", email_verified: false }, "not verified your e-mail"],
     ["an e-mail of which nothing is said", { email: "ann@example.org" }, "not verified your e-mail"],
-    ["no e-mail", {}, "did not tell your e-mail"],
+    ["no e-mail", {}, "did not send your e-mail"],
   ];
   for (const [name, known, says] of cases) {
     test(name, async () => {
