@@ -8,7 +8,7 @@ import type { ChargeKey, Credit, HoldOutcome, HoldRefusal, NewCharge, UsageDay }
 import { holdsExpire, usageForget } from "./retention.ts";
 import { monthCost, transfer } from "./settle.ts";
 
-/** How a text names the account's row, ending with a dot where it needs that, and what is asked of it. */
+/** The names in a text: a prefix for columns of the account's row, and the fields of the question. */
 interface Names {
   readonly row: string;
   readonly account: string;
@@ -17,7 +17,7 @@ interface Names {
   readonly day: string;
 }
 
-/** An expression: why a hold of the amount in the month is refused, in the order of the interface; NULL where it is not. */
+/** An expression for the reason against a hold of the amount in the month, in the order of the interface; NULL without one. */
 function refusal({ row, amount, ...charge }: Names): string {
   const spent = `CASE WHEN ${row}month = ${charge.month} THEN ${row}month_settled ELSE ${monthCost(charge)} END`;
   return `CASE
@@ -39,7 +39,7 @@ export function* hold(charge: NewCharge): Steps<HoldOutcome> {
   );
   if (held === 0) {
     if (yield* first<object>("SELECT id FROM charges WHERE id = $1", charge.chargeId)) return "held";
-    // Without a reason now, a node beside this one has released money since.
+    // Without a reason now, another node has released money since.
     return (yield* refused(fields)) ?? "spend_limit_exceeded";
   }
   yield* changes(
@@ -59,7 +59,7 @@ function* refused(
   return row ? (row.refusal ?? undefined) : "account_unknown";
 }
 
-/** What a hold of the amount, in nano-dollars, in the month would be answered now. */
+/** The answer that a hold of the amount (nano-dollars) in the month would get now. */
 function* affords(asked: {
   accountId: string;
   amount: bigint;
@@ -107,7 +107,7 @@ END`,
   }),
 };
 
-/** Nothing is charged. */
+/** Gives the held money back; nothing is charged. */
 export function* release({ chargeId, accountId }: ChargeKey): Steps<"released" | "unknown"> {
   const [charge] = yield* rows<{ held: bigint }>(
     "DELETE FROM charges WHERE id = $1 AND account_id = $2 AND settled_at IS NULL RETURNING held",
