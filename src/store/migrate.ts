@@ -2,9 +2,9 @@
  * Brings a database's schema up to date; forwards only. Each domain may have a sequence of migrations. The base's (base.ts) makes
  * every table that is released (schema.ts); a further domain may have its own tables, so that it needs no number of the base.
  *
- * How many of each sequence a database has stands in `tendon_versions`. A database is refused when that is more than this program
- * knows, or of a domain that it does not know: a newer tendon wrote it. One without that table that has accounts is of another
- * program, or of a version before the first release.
+ * `tendon_versions` has the number of migrations that ran of each sequence. A database is refused if it has more than this program
+ * knows, or a domain that this program does not know: a newer tendon wrote it. A database with accounts and without that table is of
+ * another program, or of a version before the first release.
  */
 import type { Domains } from "./domain.ts";
 import { changes, rows, type Steps } from "./steps.ts";
@@ -15,12 +15,11 @@ export type Migration = readonly Part[];
 /** Statements for both engines, for one of them, or steps that need a program. */
 type Part = string | { readonly sqlite?: string; readonly postgres?: string } | (() => Steps<void>);
 
-/** What migrating needs of an engine. */
 export interface SchemaEngine {
   readonly name: "sqlite" | "postgres";
-  /** How the operator gives a database that is empty, for a refusal. */
+  /** The way to an empty database, for a refusal. */
   readonly fresh: string;
-  /** From the types of SQLite's STRICT tables to those of the engine. */
+  /** Turns the types of SQLite's STRICT tables into those of the engine. */
   translate(schema: string): string;
   hasTable(name: string): Steps<boolean>;
 }

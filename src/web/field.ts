@@ -37,7 +37,7 @@ ${hint === undefined ? undefined : html`<p class="hint" id="${id}-hint">${hint}<
 }
 
 function attribute(key: string, value: string | number | true): Html {
-  // Not escaped: attribute names are constants of this folder, never a user's text.
+  // Names of attributes are constants of this program, so they are not escaped.
   return value === true ? new Html(` ${key}`) : html` ${new Html(key)}="${value}"`;
 }
 
@@ -67,7 +67,7 @@ export function passwordAgain(): Html {
   });
 }
 
-/** What becomes of the account's keys with a new password. Nothing is chosen beforehand. */
+/** The choice whether the account's keys stay valid with a new password. No answer is selected beforehand. */
 export function keysChoice(keys: number): Html | undefined {
   if (keys === 0) return undefined;
   const [which, them] = keys === 1 ? ["The account has a key", "it"] : [`The account has ${keys} keys`, "them"];

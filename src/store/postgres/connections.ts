@@ -26,7 +26,7 @@ export class Connections {
     private readonly clock: Clock,
     /** The function that runs a group. */
     private readonly apply: string,
-    /** Called when one was lost. */
+    /** Called after the loss of a connection. */
     private readonly lost: () => void,
   ) {
     this.reads = this.pool(LIMITS.storeReadConnectionsMax);

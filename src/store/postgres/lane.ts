@@ -33,7 +33,7 @@ export class Lane {
     private readonly emptied: () => void = () => {},
   ) {}
 
-  /** Writes that wait or are under way. */
+  /** The number of writes that wait or are under way. */
   get length(): number {
     return this.members.length + this.sent;
   }
@@ -54,7 +54,7 @@ export class Lane {
     if (!this.running) this.run().catch((error: unknown) => this.broken(error));
   }
 
-  /** After a bug of ours the outcome of every waiting write is unknown. */
+  /** A bug in this class leaves the outcome of every waiting write unknown. */
   private broken(error: unknown): void {
     for (const { waiting } of this.members.splice(0)) waiting.end(new StoreDown(String(error), true));
     this.sent = 0;
@@ -75,7 +75,7 @@ export class Lane {
     this.emptied();
   }
 
-  /** Those that get no answer go to the front again. */
+  /** Sends a group; members without an answer go to the front again. */
   private async send(group: readonly Member[]): Promise<void> {
     for (const { waiting } of group) waiting.tried();
     const orders = JSON.stringify(group.map(({ order }) => order));
@@ -113,7 +113,7 @@ export class Lane {
 
 interface Home {
   readonly lane: Lane;
-  /** Writes without an outcome. */
+  /** The number of writes without an outcome. */
   open: number;
 }
 

@@ -28,7 +28,7 @@ const ENGINE: SchemaEngine = {
 /** A lock number that no other program uses. Nodes that start together migrate one after the other. */
 const MIGRATION_LOCK = 7_364_201_905;
 
-/** All that is missing, in one transaction; the text says why the database cannot be used. */
+/** Runs the missing migrations in one transaction. The text says why the database cannot be used. */
 export function* migratePostgres(domains: Domains, functions: Functions): Steps<string | undefined> {
   yield* first("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK);
   const problem = yield* migrate(ENGINE, domains);
@@ -44,23 +44,22 @@ export function postgresState(domains: Domains): ReturnType<typeof schemaState> 
 /**
  * The hot operations of all domains as functions of PostgreSQL: a group of them is one statement, one round trip, one commit.
  *
- * A group first locks its accounts in the order of their ids, as everybody who needs several does, so that there is no deadlock.
+ * A group first locks its accounts in the order of their ids, as every statement that needs several does. So there is no deadlock.
  *
- * The hash of their text is part of their names: a node creates those that it calls when they are not there, and changes none, so
- * nodes of two versions work on one database. Old ones stay, since a node that still runs may call them, until a migration changes
- * a table that they name.
+ * The hash of their text is part of their names. A node creates the missing functions that it calls and changes none, so nodes of two
+ * versions work on one database. Old functions stay until a migration changes a table that they name: a running node may call them.
  */
 export interface Functions {
   /** The function that runs a group of orders. */
   readonly apply: string;
-  /** What creates them all. */
+  /** The statements that create them all. */
   readonly statements: readonly string[];
 }
 
 const HASH_DIGITS = 8;
 
 export function functionsOf(domains: Domains): Functions {
-  // The hash is taken of the text with zeros in the hash's own places.
+  // In the text that is hashed, zeros take the place of the hash.
   const hash = createHash("sha256")
     .update(texts(domains, "0".repeat(HASH_DIGITS)).join("\n"))
     .digest("hex");
@@ -90,7 +89,7 @@ DECLARE
   o jsonb;
   outcomes text[] := '{}';
 BEGIN
-  -- Whatever the default of the server, the role or a connection pooler is.
+  -- This overrides the default of the server, the role or a connection pooler.
   IF durable THEN SET LOCAL synchronous_commit = on; ELSE SET LOCAL synchronous_commit = off; END IF;
   -- A single order locks its account by itself.
   IF jsonb_array_length(orders) > 1 THEN

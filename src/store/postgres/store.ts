@@ -37,7 +37,7 @@ export async function openPostgresStore<D extends Domains>(
   if (opened === undefined) {
     const connections = new Connections(url, clock, functions.apply, () => highWater?.suspect());
     const highWater = mark && new HighWater(connections.reads, clock, mark);
-    // Robots wait for this store.
+    // The first robot must not wait for connections.
     if (highWater) await Promise.all([connections.warm(), highWater.start()]);
     return postgresStore(domains, { connections, highWater, clock });
   }
@@ -45,7 +45,7 @@ export async function openPostgresStore<D extends Domains>(
   return new Problem(`the database of DATABASE_URL cannot be used: ${opened}`, EXIT.failed);
 }
 
-/** Why a commit of these connections would not be on the disk when it is answered. */
+/** The problem of a connection whose commits are answered before they are on the disk. */
 function* notDurable(): Steps<string | undefined> {
   const row = yield* first<{ mode: string }>("SELECT current_setting('synchronous_commit') AS mode");
   if (row?.mode === "on") return undefined;
@@ -83,7 +83,7 @@ function postgresStore<D extends Domains>(domains: D, { connections, highWater, 
   let open = true;
   const closed = new StoreDown("the store is closed");
   const { reads, quick, durable } = connections;
-  /** Tries again while there is time: every operation can be repeated. `ms`: the longest that a caller waits. */
+  /** Tries again within `ms`, the caller's longest wait: every operation can be repeated. */
   const until = <T>(ask: () => Promise<T | Unanswered>, ms: number = LIMITS.storeAnswerMs): Promise<T | StoreDown> => {
     const waiting = new Waiting<T>(clock, ms);
     const tries = async () => {
@@ -105,7 +105,7 @@ function postgresStore<D extends Domains>(domains: D, { connections, highWater, 
     const { lanes } = kept ? durable : quick;
     return async (argument: A): Promise<R | StoreDown> => {
       if (!open) return closed;
-      // The function says what the steps say, a text; one test file runs both.
+      // The function's outcome is that of the steps, a text; one test file runs both.
       return (await lanes.write({ order: key, ...order(argument) })) as R | StoreDown;
     };
   };

@@ -14,13 +14,13 @@ const ENGINE: SchemaEngine = {
   },
 };
 
-/** All that is missing, or nothing; the text says why it cannot. Two processes that start at once do it one after the other. */
+/** Runs all missing migrations, or none; the text says why not. Two processes that start at once do it one after the other. */
 export function migrate(db: Database, domains: Domains): string | undefined {
   const run = db.transaction(() => drive(missing(ENGINE, domains), onSqlite(db)));
   return run.immediate();
 }
 
-/** Why this program cannot use the database. */
+/** The reason why this program cannot use the database. */
 export function refusal(db: Database, domains: Domains): string | undefined {
   const state = drive(schemaState(ENGINE, domains), onSqlite(db));
   return typeof state === "object" ? state.refusal : undefined;
