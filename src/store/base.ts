@@ -1,7 +1,6 @@
-/** The store's own domain: the schema, seen time (std/seen-clock.ts), and the write that proves that writes become durable. */
+/** The store's own domain: seen time (std/seen-clock.ts), and the write that proves that writes become durable. */
 import { present } from "../std/assert.ts";
 import type { DomainOf, Slice } from "./domain.ts";
-import { MIGRATIONS } from "./schema.ts";
 import { changes, first, type Steps } from "./steps.ts";
 
 interface Time {
@@ -46,7 +45,6 @@ export const base = {
   writes,
   // A power loss takes the last seconds of seen time back, so that records are kept a little longer.
   notDurable: ["timeKeep"],
-  migrations: MIGRATIONS,
 } as const satisfies DomainOf<Record<never, never>, typeof writes>;
 
 export type BaseStore = Slice<typeof base>;

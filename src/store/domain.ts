@@ -3,7 +3,6 @@
  * PostgreSQL runs the hot ones as functions, whose texts stand beside the steps. The types below turn a domain into the asynchronous
  * interface of the callers, so that "go to definition" on `store.robot.observation` leads to the generator with the SQL.
  */
-import type { Migration } from "./migrate.ts";
 import type { Steps } from "./steps.ts";
 import type { StoreDown } from "./store.ts";
 
@@ -27,13 +26,10 @@ export interface DomainOf<Reads, Writes> {
   readonly hot?: { readonly [K in keyof Writes]?: HotOf<Writes[K]> };
   /** Writes that book a transfer in the ledger; a node remembers the newest ones (postgres/high-water.ts). */
   readonly books?: { readonly [K in keyof Writes]?: BookingOf<Writes[K]> };
-  /** Oldest first (migrate.ts). */
-  readonly migrations?: readonly Migration[];
 }
 
 type Domain = DomainOf<Operations, Operations>;
 
-/** Domains by name. A name never changes: the database knows the domain's migrations by it. */
 export type Domains = Readonly<Record<string, Domain>>;
 
 /** The argument of a hot operation as its SQL function reads it: a JSON object without undefined fields. */

@@ -43,7 +43,7 @@ export interface FakeStore extends Store {
 
 export function fakeStore(): FakeStore {
   const db = new Database(":memory:", { strict: true, safeIntegers: true });
-  migrate(db, DOMAINS);
+  migrate(db);
   const execute = onSqlite(db);
   const answer = async <T>(run: () => T): Promise<T | StoreDown> =>
     store.down ? new StoreDown("switched off by the test") : run();

@@ -1,7 +1,7 @@
 /** The schema and the functions of a PostgreSQL database. */
 import { createHash } from "node:crypto";
 import { type Domains, everyWrite } from "../domain.ts";
-import { migrate, type SchemaEngine, schemaState } from "../migrate.ts";
+import { type Migration, migrate, type SchemaEngine, schemaState } from "../migrate.ts";
 import { changes, first, type Steps } from "../steps.ts";
 
 /**
@@ -29,16 +29,16 @@ const ENGINE: SchemaEngine = {
 const MIGRATION_LOCK = 7_364_201_905;
 
 /** Runs the missing migrations in one transaction. The text says why the database cannot be used. */
-export function* migratePostgres(domains: Domains, functions: Functions): Steps<string | undefined> {
+export function* migratePostgres(functions: Functions, migrations?: readonly Migration[]): Steps<string | undefined> {
   yield* first("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK);
-  const problem = yield* migrate(ENGINE, domains);
+  const problem = yield* migrate(ENGINE, migrations);
   if (problem === undefined) yield* deploy(functions);
   return problem;
 }
 
 /** The state of the schema; changes nothing. */
-export function postgresState(domains: Domains): ReturnType<typeof schemaState> {
-  return schemaState(ENGINE, domains);
+export function postgresState(): ReturnType<typeof schemaState> {
+  return schemaState(ENGINE);
 }
 
 /**

@@ -4,6 +4,7 @@ import { LIMITS } from "../../limits.ts";
 import { type Clock, sleep, systemClock } from "../../std/clock.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import { type Domains, type Hot, type NamedOperation, type Run, slicesOf } from "../domain.ts";
+import type { Migration } from "../migrate.ts";
 import { first, type Steps } from "../steps.ts";
 import { StoreDown, type StoreOf } from "../store.ts";
 import { Connections } from "./connections.ts";
@@ -16,19 +17,21 @@ interface PostgresOptions {
   readonly clock?: Clock;
   /** The file of the ledger's high-water mark; only a service has one. */
   readonly mark?: MarkFile;
+  /** Another schema than that of this version, for tests. */
+  readonly migrations?: readonly Migration[];
 }
 
 /** Connects, migrates, and opens. No message contains the address, because it contains a password. */
 export async function openPostgresStore<D extends Domains>(
   domains: D,
   url: string,
-  { clock = systemClock, mark }: PostgresOptions = {},
+  { clock = systemClock, mark, migrations }: PostgresOptions = {},
 ): Promise<StoreOf<D> | Problem> {
   const pool = new Pool(url, clock, { connections: 1 });
   const functions = functionsOf(domains);
   const opened = await pool.transaction(
     function* (): Steps<string | undefined> {
-      return (yield* notDurable()) ?? (yield* migratePostgres(domains, functions));
+      return (yield* notDurable()) ?? (yield* migratePostgres(functions, migrations));
     },
     "read write",
     LIMITS.storeLongMs,
@@ -56,13 +59,9 @@ function* notDurable(): Steps<string | undefined> {
 }
 
 /** A look at the database for `tendon doctor`; changes nothing. */
-export async function lookAtPostgres(
-  domains: Domains,
-  url: string,
-  clock: Clock = systemClock,
-): Promise<"absent" | "whole" | Problem> {
-  const pool = new Pool(url, clock, { connections: 1 });
-  const found = await pool.read(() => postgresState(domains));
+export async function lookAtPostgres(url: string): Promise<"absent" | "whole" | Problem> {
+  const pool = new Pool(url, systemClock, { connections: 1 });
+  const found = await pool.read(postgresState);
   await pool.close();
   if (found instanceof Unanswered) return new Problem(unusable(found));
   if (typeof found === "object") return new Problem(`the database of DATABASE_URL cannot be used: ${found.refusal}`);

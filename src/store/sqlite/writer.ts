@@ -79,7 +79,7 @@ export class WriterLoop {
   private notIdle = () => {};
 
   constructor(
-    private readonly domains: Domains,
+    domains: Domains,
     private readonly answer: (message: FromWriter) => void,
     private readonly pace = THREAD,
   ) {
@@ -107,7 +107,7 @@ export class WriterLoop {
     try {
       const db = openWriter(path);
       this.db = db;
-      const problem = migrate(db, this.domains);
+      const problem = migrate(db);
       // An empty transaction makes the file of the log, even if no migration ran.
       db.run("BEGIN IMMEDIATE");
       db.run("COMMIT");

@@ -25,7 +25,7 @@ import { AT, answered, newCharge, settled } from "../rows.ts";
 
 test("a part of expiring or forgetting is a few statements, however many rows it is: others wait for its end", () => {
   using db = new Database(":memory:", { strict: true, safeIntegers: true });
-  migrate(db, DOMAINS);
+  migrate(db);
   const execute = onSqlite(db);
   let statements = 0;
   const counted = <T>(steps: Steps<T>): T =>
