@@ -195,6 +195,7 @@ describe("ambient things have one home each", () => {
       "account/people",
       "account/oauth/oauth",
       "account/pages/account",
+      "account/pages/keys",
       "robot/http/chat",
       "llm/jobs",
       "llm/live",

@@ -8,7 +8,6 @@ import { locateLibraries } from "../engine/library.ts";
 import { type CertificateFiles, readCertificate } from "../http/certificate.ts";
 import { withEngine } from "../measure/engine.ts";
 import { type Machine, readMachine } from "../measure/machine.ts";
-import { DOMAINS } from "../service/domains.ts";
 import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
@@ -71,8 +70,7 @@ export const doctor: Command = {
 };
 
 async function databaseCheck({ dataDir, databaseUrl }: ServeConfig): Promise<Check> {
-  const state =
-    databaseUrl === undefined ? lookAtDatabase(DOMAINS, dataDir) : await lookAtPostgres(DOMAINS, databaseUrl);
+  const state = databaseUrl === undefined ? lookAtDatabase(dataDir) : await lookAtPostgres(databaseUrl);
   if (state instanceof Problem) return red("database", state.message);
   const where = databaseUrl === undefined ? "SQLite" : "PostgreSQL";
   const found = `${where}, ${state === "absent" ? "empty yet, filled at the first start" : "whole"}`;

@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { keyPublicId } from "../account/key.ts";
-import { CLIENT_ID, DEVICE_GRANT } from "../account/oauth-client.ts";
+import { CLIENT_ID, DEVICE_GRANT } from "../account/oauth/protocol.ts";
 import { LIMITS } from "../limits.ts";
 import { type Clock, sleep } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";

@@ -4,7 +4,7 @@
  * service has seen pass." The month of a limit stands in store/charges/money.ts, the real program in program/clocks.test.ts.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { PageRefusal } from "../../src/account/people.ts";
+import { PageRefusal } from "../../src/account/errors.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { startUpload } from "../../src/runs/uploads.ts";
 import { Failure } from "../../src/std/failure.ts";
@@ -215,7 +215,7 @@ for (const { name, absent, title } of ENGINES) {
     test("a throttle is neither lifted by a clock that jumps, nor does its lock-out stay", async () => {
       await using stage = await begun();
       const tries = async () => {
-        const refused = await stage.service.people.tried("x", 1);
+        const refused = await stage.service.people.tried(["x", 1]);
         return refused instanceof PageRefusal ? (refused.retryAfterSeconds ?? 0) : "allowed";
       };
       for (let round = 0; round < 3; round += 1) {

@@ -1,6 +1,6 @@
 /** `tendon admin account create`, `list` and `set`. */
-import { readEmail } from "../../account/email.ts";
-import type { Account } from "../../account/store/accounts-records.ts";
+
+import { type Account, readEmail } from "../../account/store/accounts.ts";
 import { LIMITS } from "../../limits.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";

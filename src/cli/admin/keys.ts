@@ -1,7 +1,6 @@
 /** `tendon admin key create`, `list` and `revoke`. */
-import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf } from "../../account/key.ts";
-import type { KeyRecord } from "../../account/store/accounts-records.ts";
-import { present } from "../../std/assert.ts";
+import { keyNameProblem, keyPrefix, newKey, publicIdOf } from "../../account/key.ts";
+import type { KeyRecord } from "../../account/store/keys.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import { table } from "../../std/text-table.ts";
@@ -33,10 +32,8 @@ export const keyCreate: Command = {
     const wrong = keyNameProblem(name);
     if (wrong) return new Problem(`--name: ${wrong}`, EXIT.usage);
     return await withAccount(given, async (store, { id, email }) => {
-      const key = makeKey();
-      const publicId = present(keyPublicId(key), "the public id of a key that was just made");
-      const createdAt = now();
-      const added = await store.accounts.keyAdd({ publicId, sha256: keyDigest(key), accountId: id, name, createdAt });
+      const { key, record } = newKey(now());
+      const added = await store.accounts.keyAdd({ ...record, accountId: id, name });
       if (added instanceof StoreDown) {
         return notWritten(added, "the key was made (nobody has seen it: revoke it)", `key list --account ${email}`);
       }
@@ -50,6 +47,7 @@ export const keyCreate: Command = {
         );
       }
       if (added === "id_taken") return new Problem("no key was made, its id is another key's; run the command again");
+      const { publicId, createdAt } = record;
       const made = { id: publicId, prefix: keyPrefix(publicId), key, account: id, created_at: createdAt };
       return answer(given, made, `${key}\nshown this once; for ${email}, revoke it as ${made.prefix}`);
     });

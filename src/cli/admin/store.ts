@@ -1,7 +1,7 @@
 /** The store that the `admin` commands open, also while a service uses it, and what they say when it does not answer. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Account } from "../../account/store/accounts-records.ts";
+import type { Account } from "../../account/store/accounts.ts";
 import { type ServeConfig, serveConfig } from "../../config/serve.ts";
 import type { Store } from "../../service/domains.ts";
 import { openStore } from "../../service/store.ts";

@@ -1,4 +1,5 @@
 /** `/account/runs`: an account's runs, one run with its player and files, and deletion. People sign in by cookie, never by key. */
+import { PageRefusal, unavailable } from "../../account/errors.ts";
 import {
   elsewhere,
   type FormVisit,
@@ -10,7 +11,7 @@ import {
   type Visit,
   viewer,
 } from "../../account/pages/page.ts";
-import { PageRefusal, type People, unavailable } from "../../account/people.ts";
+import type { People } from "../../account/people.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Outcome } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";

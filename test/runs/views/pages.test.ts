@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { fileAddress, listAddress, runAddress, sizeText } from "../../../src/runs/views/address.ts";
 import { type RunsPage, runsPage } from "../../../src/runs/views/list.ts";
 import { runPage } from "../../../src/runs/views/run.ts";
-import { HOSTILE } from "../../account/views/samples.ts";
+import { HOSTILE } from "../../account/pages/samples.ts";
 
 const VIEWER = { email: "me@example.org", csrf: "csrf-1" };
 

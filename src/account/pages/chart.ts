@@ -1,14 +1,15 @@
 /** Usage by day and model: stacked bars as SVG, and below them the same numbers as tables. */
+import { dayText } from "../../std/calendar.ts";
 import { section } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { dollars, money, moneyText } from "../../web/money.ts";
-import { lastDays, shortDay } from "../../web/time.ts";
-import { byModel, type Series, seriesOf, totalOf, type UsageRow } from "./usage.ts";
-import { countsText, nameOf, usageTables } from "./usage-tables.ts";
+import { shortDay } from "../../web/time.ts";
+import { byModel, countsText, nameOf, type Series, seriesOf, totalOf, type UsageRow, usageTables } from "./usage.ts";
 
-/** In nano-dollars. */
+/** A cent in nano-dollars. */
 const CENT = 10_000_000n;
-const DAYS = 30;
+/** Usage of this many days is shown, today included. */
+export const DAYS = 30;
 const LABEL_EVERY_DAYS = 7;
 const TICKS_MAX = 4;
 const PLOT_PX = 180;
@@ -19,10 +20,9 @@ const DIGIT_PX = 7;
 /** Width of a bar, as a share of its day's width. */
 const BAR_SHARE = 0.72;
 
-export function usageSection(usage: readonly UsageRow[], today: string): Html {
-  const days = lastDays(today, DAYS);
-  const shown = new Set(days);
-  const rows = usage.filter(({ day }) => shown.has(day));
+export function usageSection(usage: readonly UsageRow[], today: number): Html {
+  const days = Array.from({ length: DAYS }, (_, at) => today - DAYS + 1 + at);
+  const rows = usage.filter(({ day }) => days.includes(day));
   return section(
     "usage",
     "Usage",
@@ -42,7 +42,7 @@ export function scaleOf(max: bigint): { readonly step: bigint; readonly top: big
   }
 }
 
-function chart(rows: readonly UsageRow[], days: readonly string[]): Html {
+function chart(rows: readonly UsageRow[], days: readonly number[]): Html {
   const series = seriesOf(rows);
   const columns = days.map((day) => ({ day, rows: rows.filter((row) => row.day === day) }));
   const totals = columns.map((column) => ({ day: column.day, ...totalOf(column.rows) }));
@@ -87,22 +87,22 @@ function decimalsOf(step: bigint): number {
   return Math.max(2, step.toString().padStart(9, "0").replace(/0+$/, "").length);
 }
 
-function bars(day: string, rows: readonly UsageRow[], at: number, series: readonly Series[], top: bigint): Html {
+function bars(day: number, rows: readonly UsageRow[], at: number, series: readonly Series[], top: bigint): Html {
   if (rows.length === 0) return html``;
   let below = 0n;
-  const parts = series.map(({ models }, number) => {
-    const { cost } = totalOf(rows.filter(({ model }) => models.has(model)));
+  const parts = series.map(({ items }, number) => {
+    const { cost } = totalOf(rows.filter(({ item }) => items.has(item)));
     const foot = heightAt(below, top);
     below += cost;
     const head = heightAt(below, top);
     if (cost <= 0n) return html``;
     return html`<rect class="series-${number}" x="${percent(at + (1 - BAR_SHARE) / 2)}" width="${percent(BAR_SHARE)}" y="${head}" height="${hundredths(foot - head)}"/>`;
   });
-  const lines = byModel(rows).map(({ model, cost }) => {
-    const its = rows.filter((row) => row.model === model);
-    return `${model}: ${moneyText(cost)}, ${countsText(its)}`;
+  const lines = byModel(rows).map(({ item, cost }) => {
+    const its = rows.filter((row) => row.item === item);
+    return `${item}: ${moneyText(cost)}, ${countsText(its)}`;
   });
-  return html`<g class="day"><title>${[`${day}: ${moneyText(below)}`, ...lines].join("\n")}</title><rect class="hit" x="${percent(at)}" width="${percent(1)}" y="${ABOVE_PX}" height="${PLOT_PX}"/>${parts}</g>
+  return html`<g class="day"><title>${[`${dayText(day)}: ${moneyText(below)}`, ...lines].join("\n")}</title><rect class="hit" x="${percent(at)}" width="${percent(1)}" y="${ABOVE_PX}" height="${PLOT_PX}"/>${parts}</g>
 `;
 }
 

@@ -1,18 +1,42 @@
 /** The keys on the account page: a new key, the list, and the form for another one. */
+
+import { unixSeconds } from "../../std/clock.ts";
+import { StoreDown } from "../../store/store.ts";
 import { field, hidden, passwordAgain } from "../../web/field.ts";
 import { section, type Viewer } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { moment } from "../../web/time.ts";
+import { KEY_REFUSALS } from "../device-login.ts";
+import { PageRefusal, unavailable } from "../errors.ts";
+import { keyNameProblem, keyPrefix, newKey, publicIdOf } from "../key.ts";
+import type { KeyRecord } from "../store/keys.ts";
+import type { Change } from "./account.ts";
 
-export interface KeyRow {
-  /** The part of the key that is no secret. */
-  prefix: string;
-  name: string;
-  /** Unix seconds, like the other times. */
-  createdAt: number;
-  lastUsedAt: number | undefined;
-  revokedAt: number | undefined;
-}
+/** The new key is shown once, on the page that answers the form. */
+export const createKey: Change = async ({ store, clock, people, keys }, who, form, network) => {
+  const name = form("name").trim();
+  const wrong = keyNameProblem(name);
+  if (wrong) return new PageRefusal(`The key is not made: ${wrong}.`);
+  const unproved = await people.prove(who, { current: form("confirm"), network });
+  if (unproved) return unproved;
+  const { key, record } = newKey(unixSeconds(clock));
+  const added = await store.accounts.keyAdd({ ...record, accountId: who.accountId, name });
+  if (added === "added") {
+    keys.made(key);
+    return { newKey: { key, name } };
+  }
+  if (typeof added === "string" && added !== "id_taken") return new PageRefusal(KEY_REFUSALS[added]);
+  return unavailable();
+};
+
+export const revokeKey: Change = async ({ store, clock, keys }, { accountId }, form) => {
+  const publicId = publicIdOf(form("prefix")) ?? "";
+  const revoked = await store.accounts.keyRevoke({ publicId, accountId, at: unixSeconds(clock) });
+  if (revoked instanceof StoreDown) return unavailable();
+  if (revoked === "unknown") return new PageRefusal("The account has no such key.");
+  await keys.refresh();
+  return "revoked";
+};
 
 export function newKeySection({ key, name }: { readonly key: string; readonly name: string }): Html {
   return html`<section class="panel new-key" aria-labelledby="new-key">
@@ -31,7 +55,7 @@ interface KeysShown {
   readonly askPassword: boolean;
 }
 
-export function keysSection(viewer: Viewer, keys: readonly KeyRow[], { mayCreate, askPassword }: KeysShown): Html {
+export function keysSection(viewer: Viewer, keys: readonly KeyRecord[], { mayCreate, askPassword }: KeysShown): Html {
   return section(
     "keys",
     "Keys",
@@ -59,16 +83,12 @@ ${askPassword ? passwordAgain() : undefined}
 `;
 }
 
-// On a phone each row is laid out as a card; the roles keep it a table for screen readers.
-function keysTable(viewer: Viewer, keys: readonly KeyRow[]): Html {
+/** A phone shows each row as a card; the roles keep it a table for screen readers. */
+function keysTable(viewer: Viewer, keys: readonly KeyRecord[]): Html {
   return html`<table class="cards" role="table">
 <caption>Keys of this account; times are UTC</caption>
 <thead role="rowgroup"><tr role="row">
-<th role="columnheader" scope="col">Key</th>
-<th role="columnheader" scope="col">Name</th>
-<th role="columnheader" scope="col">Created</th>
-<th role="columnheader" scope="col">Last used</th>
-<th role="columnheader" scope="col">Revoke</th>
+${["Key", "Name", "Created", "Last used", "Revoke"].map((name) => html`<th role="columnheader" scope="col">${name}</th>`)}
 </tr></thead>
 <tbody role="rowgroup">
 ${keys.map((key) => keyRow(viewer, key))}</tbody>
@@ -76,7 +96,8 @@ ${keys.map((key) => keyRow(viewer, key))}</tbody>
 `;
 }
 
-function keyRow(viewer: Viewer, { prefix, name, createdAt, lastUsedAt, revokedAt }: KeyRow): Html {
+function keyRow(viewer: Viewer, { publicId, name, createdAt, lastUsedAt, revokedAt }: KeyRecord): Html {
+  const prefix = keyPrefix(publicId);
   const used = lastUsedAt === undefined ? html`<span class="soft">never</span>` : moment(lastUsedAt);
   const end =
     revokedAt === undefined ? revoking(viewer, prefix) : html`<span class="soft">revoked ${moment(revokedAt)}</span>`;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { type AccountPage, accountPage } from "../../../src/account/views/account.ts";
-import { scaleOf, usageSection } from "../../../src/account/views/chart.ts";
-import { accountData, usageRow } from "./samples.ts";
+import { accountPage } from "../../../src/account/pages/account.ts";
+import { scaleOf, usageSection } from "../../../src/account/pages/chart.ts";
+import { accountData, dayNumber, usageRow } from "./samples.ts";
 
-const TODAY = "2026-11-21";
+const TODAY = dayNumber("2026-11-21");
 const DOLLAR = 1_000_000_000n;
 
 /** Heights and tops of each series' bars, in the order of the days. */
@@ -83,7 +83,7 @@ describe("the chart of usage", () => {
     ]);
     // 1 + 2 + 3 dollars of an axis that ends at 40.
     expect(barsOf(section, 5).map(({ height }) => height)).toEqual([27]);
-    for (const { model } of rows) expect(section.split(`scope="row">${model}</th>`)).toHaveLength(1 + 2);
+    for (const { item } of rows) expect(section.split(`scope="row">${item}</th>`)).toHaveLength(1 + 2);
     const six = usageSection(rows.slice(0, 6), TODAY).text;
     expect(six).not.toContain("other models");
   });
@@ -93,17 +93,19 @@ describe("the chart of usage", () => {
     expect(scaleOf(4n * DOLLAR + 1n)).toEqual({ step: 2n * DOLLAR, top: 6n * DOLLAR });
     expect(scaleOf(1_300_417n)).toEqual({ step: 500_000n, top: 1_500_000n });
     expect(scaleOf(0n)).toEqual({ step: 10_000_000n, top: 10_000_000n });
-    expect(usageSection([usageRow(TODAY, "a", 1, 1_300_417n)], TODAY).text).toContain('text-anchor="end">$0.0005<');
+    expect(usageSection([usageRow("2026-11-21", "a", 1, 1_300_417n)], TODAY).text).toContain(
+      'text-anchor="end">$0.0005<',
+    );
   });
 
   test("keeps robot models and language models apart, each in their own units", () => {
-    const language = { kind: "language", tokensIn: 5_000, tokensCached: 1_200, out: 700 } as const;
+    const language = { kind: "language", promptTokens: 5_000, cachedTokens: 1_200, completionTokens: 700 } as const;
     const section = usageSection(
       [
         usageRow("2026-11-20", "arm", 2, DOLLAR),
         usageRow("2026-11-20", "llm:async", 1, DOLLAR, language),
         usageRow("2026-11-21", "llm:async", 1, 2n * DOLLAR, language),
-        usageRow("2026-11-21", "llm:superfast", 3, DOLLAR / 2n, { ...language, tokensCached: 0 }),
+        usageRow("2026-11-21", "llm:superfast", 3, DOLLAR / 2n, { ...language, cachedTokens: 0 }),
       ],
       TODAY,
     ).text;
@@ -130,16 +132,17 @@ describe("the chart of usage", () => {
 });
 
 describe("the bar of the spend limit", () => {
-  const bar = (month: Omit<AccountPage["month"], "name">) =>
-    /<rect class="(part|full)" width="([^"]*)"/
-      .exec(accountPage({ ...accountData("arm"), month: { name: "November 2026", ...month } }))
-      ?.slice(1);
+  const bar = (spent: bigint, limit: bigint | undefined) => {
+    const page = accountData("arm");
+    const html = accountPage({ ...page, spent, account: { ...page.account, spendLimit: limit } });
+    return /<rect class="(part|full)" width="([^"]*)"/.exec(html)?.slice(1);
+  };
 
   test("is as long as the share that is spent, and marked from the limit on", () => {
-    expect(bar({ settled: 25n * DOLLAR, limit: 100n * DOLLAR })).toEqual(["part", "25%"]);
-    expect(bar({ settled: 120n * DOLLAR, limit: 100n * DOLLAR })).toEqual(["full", "100%"]);
-    expect(bar({ settled: 0n, limit: 0n })).toEqual(["full", "100%"]);
-    expect(bar({ settled: 0n, limit: DOLLAR })).toBeUndefined();
-    expect(bar({ settled: DOLLAR, limit: undefined })).toBeUndefined();
+    expect(bar(25n * DOLLAR, 100n * DOLLAR)).toEqual(["part", "25%"]);
+    expect(bar(120n * DOLLAR, 100n * DOLLAR)).toEqual(["full", "100%"]);
+    expect(bar(0n, 0n)).toEqual(["full", "100%"]);
+    expect(bar(0n, DOLLAR)).toBeUndefined();
+    expect(bar(DOLLAR, undefined)).toBeUndefined();
   });
 });

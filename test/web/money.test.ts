@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { exactMoneyText, money, moneyText } from "../../../src/web/money.ts";
+import { exactMoneyText, money, moneyText } from "../../src/web/money.ts";
 
 describe("an amount", () => {
   test.each([

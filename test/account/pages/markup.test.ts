@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { accountPage } from "../../../src/account/views/account.ts";
-import { deviceConfirmPage, deviceDonePage, deviceEnterPage } from "../../../src/account/views/device.ts";
-import { signInPage, signUpPage, welcomePage } from "../../../src/account/views/sign-in.ts";
+import { accountPage } from "../../../src/account/pages/account.ts";
+import { deviceConfirmPage, deviceDonePage, deviceEnterPage } from "../../../src/account/pages/device.ts";
+import { signInPage, signUpPage, welcomePage } from "../../../src/account/pages/sign-in.ts";
 import { messagePage, WEB_POLICY } from "../../../src/web/layout.ts";
 import { accountData, HOSTILE, pagesOf } from "./samples.ts";
 
@@ -114,7 +114,7 @@ describe("a page", () => {
 
   test("shows its navigation only to whoever is signed in", () => {
     const viewer = { email: "robin@lab.example", csrf: "csrf-1" };
-    const signedIn = deviceDonePage({ viewer, decision: "denied" });
+    const signedIn = deviceDonePage({ viewer, decision: "deny" });
     expect(formsOf(signedIn)).toEqual(["/sign-out: csrf"]);
     expect(signedIn).toContain('<a href="/account"');
     const signedOut = messagePage({ heading: "Not found", text: "Nothing here." });
@@ -134,7 +134,6 @@ describe("a page", () => {
 
 describe("forms", () => {
   test("sign in, sign up and the one-time link send what their routes take", () => {
-    const made = { passwordCharsMin: 12 };
     const signIn = signInPage({ email: "a@b.example", next: "/device?user_code=X&y", signUpOpen: true });
     expect(formsOf(signIn)).toEqual(["/sign-in: next email password"]);
     expect(signIn).toContain('name="next" value="/device?user_code=X&amp;y"');
@@ -142,19 +141,19 @@ describe("forms", () => {
     expect(signIn).toContain('href="/sign-up"');
     expect(signInPage({ email: "", next: "/", signUpOpen: false })).not.toContain("/sign-up");
 
-    const signUp = signUpPage({ email: "", ...made });
+    const signUp = signUpPage({ email: "" });
     expect(formsOf(signUp)).toEqual(["/sign-up: email password"]);
     expect(signUp).toContain('autocomplete="new-password" minlength="12"');
 
-    const welcome = { token: "t0k", email: "a@b.example", keys: 0, ...made };
-    const fixed = welcomePage({ ...welcome, emailFixed: true, operator: false });
+    const welcome = { token: "t0k", email: "a@b.example", keys: 0 };
+    const fixed = welcomePage({ ...welcome, operator: false });
     expect(formsOf(fixed)).toEqual(["/welcome: token email password"]);
     expect(fixed).toMatch(/name="email"[^>]* readonly/);
-    const asking = welcomePage({ ...welcome, keys: 2, emailFixed: true, operator: false });
+    const asking = welcomePage({ ...welcome, keys: 2, operator: false });
     expect(formsOf(asking)).toEqual(["/welcome: token email password keys keys"]);
     expect(asking).toContain("The account has 2 keys. What becomes of them?");
     expect(asking).not.toContain("checked");
-    const operator = welcomePage({ ...welcome, emailFixed: false, operator: true });
+    const operator = welcomePage({ ...welcome, operator: true });
     expect(operator).not.toMatch(/name="email"[^>]* readonly/);
     expect(operator).toMatch(/<h1>[^<]*operator’s account of this service/);
   });
@@ -200,11 +199,11 @@ describe("forms", () => {
   });
 
   test("without credit and payment method the account's page says why no key can be created", () => {
-    const credit = { balance: 0n, held: 0n, available: 0n, paymentMethod: false };
-    const poor = accountPage({ ...accountData("arm"), credit });
+    const account = { ...accountData("arm").account, credits: 0n, settled: 0n, held: 0n };
+    const poor = accountPage({ ...accountData("arm"), account });
     expect(formsOf(poor).filter((form) => form.startsWith("/account/keys:"))).toEqual([]);
     expect(poor).toContain("needs a payment method or credit before a key can be created");
-    const payer = accountPage({ ...accountData("arm"), credit: { ...credit, paymentMethod: true } });
+    const payer = accountPage({ ...accountData("arm"), account: { ...account, paymentMethod: true } });
     expect(formsOf(payer)).toContain("/account/keys: csrf name");
   });
 
