@@ -207,7 +207,7 @@ describe("ambient things have one home each", () => {
     const months = ["charge/charges", "runs/meter", "runs/read", "runs/uploads"];
     const dates = ["llm/provider/client", "std/ids", "std/log"];
     const files = ["bundle/file-digest", "engine/payload", "runs/sweep"];
-    const anchors = ["service/seen-time", "std/clock", "std/seen-clock"];
+    const anchors = ["service/upkeep", "std/clock", "std/seen-clock"];
     const known = new Set([...shown, ...months, ...dates, ...files, ...anchors].map((name) => `src/${name}.ts`));
     const serving = users(/\bunixMs\b|\bunixSeconds\(/).filter((path) => !/^src\/(cli|client|measure)\//.test(path));
     expect(serving.toSorted()).toEqual([...known].toSorted());

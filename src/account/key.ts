@@ -4,7 +4,7 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import { LIMITS } from "../limits.ts";
-import { base62, randomBase62 } from "../std/base62.ts";
+import { base62, randomBase62 } from "../std/ids.ts";
 
 const PUBLIC_CHARS = 12;
 const SECRET_CHARS = 36;

@@ -3,8 +3,8 @@
  * several nodes at once; a store that is down is asked again at the next turn.
  */
 import { LIMITS } from "../limits.ts";
-import { randomBase62 } from "../std/base62.ts";
 import { unixSeconds } from "../std/clock.ts";
+import { randomBase62 } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import { BlobsDown } from "./blob/blobs.ts";

@@ -2,7 +2,7 @@
 import { setPriority } from "node:os";
 import { BlobLoop } from "../runs/blob/loop.ts";
 import type { FromBlobs, ToBlobs } from "../runs/blob/messages.ts";
-import { randomBase62 } from "../std/base62.ts";
+import { randomBase62 } from "../std/ids.ts";
 
 declare const self: Worker;
 

@@ -17,7 +17,7 @@ import type { OidcConfig } from "../config/oidc.ts";
 import type { Drills } from "../drill.ts";
 import { Bodies } from "../engine/bodies.ts";
 import type { HttpDeps } from "../http/deps.ts";
-import { Ingress } from "../http/ingress.ts";
+import { Ingress } from "../http/deps.ts";
 import type { Surface } from "../http/surface.ts";
 import { LIMITS } from "../limits.ts";
 import type { LlmDeps } from "../llm/deps.ts";
@@ -55,8 +55,7 @@ import { Allowance, Permits } from "../std/quota.ts";
 import { ServiceClock } from "../std/seen-clock.ts";
 import type { Store } from "./domains.ts";
 import { health } from "./ops/health.ts";
-import type { OpsDeps } from "./ops/metrics.ts";
-import { type ServiceMetrics, serviceMetrics } from "./ops/service-metrics.ts";
+import { type OpsDeps, type ServiceMetrics, serviceMetrics } from "./ops/metrics.ts";
 
 /** What a service takes from the world. */
 export interface Ports {

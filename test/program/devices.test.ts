@@ -38,7 +38,10 @@ test("a service whose control socket cannot be made serves without it, and says 
   const server = await place.serve(["--data", place.path("data")]);
   expect((await fetch(`${server.ready.url}/readyz`)).status).toBe(200);
   const { code, stderr } = await place.run(["devices", "--data", place.path("data")]);
-  expect([code, stderr]).toEqual([EXIT.unreachable, expect.stringContaining("The log of a service says why it has no control socket")]);
+  expect([code, stderr]).toEqual([
+    EXIT.unreachable,
+    expect.stringContaining("The log of a service says why it has no control socket"),
+  ]);
   await server.stop();
   expect(await server.child.stderr.text()).toContain("no control socket");
 });

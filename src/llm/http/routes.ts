@@ -1,8 +1,7 @@
 /** The language models: `POST /v1/responses`, `GET /v1/responses/{response_id}`, `GET /v1/models`. */
 
 import { json, NO_BODY } from "../../http/body-rules.ts";
-import { KEY } from "../../http/principal.ts";
-import { route } from "../../http/route.ts";
+import { KEY, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import type { LlmDeps } from "../deps.ts";

@@ -1,8 +1,8 @@
 /** `POST /v1/chat/completions`: fields to a command, then the answer as JSON or events, with its headers. */
 import { describe } from "../../bundle/describe.ts";
 import { STATIONS } from "../../engine/engine.ts";
+import type { Principal } from "../../http/deps.ts";
 import type { JsonObject } from "../../http/json.ts";
-import type { Principal } from "../../http/principal.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Call } from "../../http/route.ts";
 import type { Events } from "../../http/sse.ts";

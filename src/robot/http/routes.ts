@@ -1,8 +1,8 @@
 /** The robot models over HTTP: `POST /v1/chat/completions`, the end of a session, the list of models. */
 import { jsonWithImages, NO_BODY } from "../../http/body-rules.ts";
-import { KEY, type Principal } from "../../http/principal.ts";
+import type { Principal } from "../../http/deps.ts";
 import type { Reply } from "../../http/reply.ts";
-import { type Call, route } from "../../http/route.ts";
+import { type Call, KEY, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Durations } from "../../std/metrics.ts";

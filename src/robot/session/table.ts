@@ -15,8 +15,7 @@ import { SeenIds } from "../replay.ts";
 import type { SessionKey } from "../store/records.ts";
 import type { RobotStore } from "../store/robot.ts";
 import * as machine from "./machine.ts";
-import type { SlotPool } from "./slots.ts";
-import { secondsToFree } from "./slots.ts";
+import { type SlotPool, secondsToFree } from "./slots.ts";
 import { SessionTicket, type Ticket } from "./ticket.ts";
 
 export interface SessionName {

@@ -1,7 +1,7 @@
 /** Camera frames that arrive as messages of their own, before the observation that takes them. */
 import type { Unpaid } from "../../charge/unpaid.ts";
 import type { Frame, Model } from "../../engine/engine.ts";
-import type { Ingress } from "../../http/ingress.ts";
+import type { Ingress } from "../../http/deps.ts";
 import { present } from "../../std/assert.ts";
 import { Failure } from "../../std/failure.ts";
 import type { Log } from "../../std/log.ts";

@@ -5,11 +5,10 @@
 import type { ServerWebSocket } from "bun";
 import { NO_BODY } from "../../http/body-rules.ts";
 import { peerName } from "../../http/connections.ts";
+import type { Principal } from "../../http/deps.ts";
 import { headers, type Operation } from "../../http/operation.ts";
-import type { Principal } from "../../http/principal.ts";
-import { KEY } from "../../http/principal.ts";
 import { notFound } from "../../http/reply.ts";
-import { type Arrival, type Call, type Outcome, route } from "../../http/route.ts";
+import { type Arrival, type Call, KEY, type Outcome, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import { EVERY } from "../../std/every-route.ts";

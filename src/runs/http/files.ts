@@ -1,7 +1,7 @@
 /** The files of a run in one request: `PUT`, `DELETE` (`GET` is download.ts). */
 
 import type { BodyStream } from "../../http/body-stream.ts";
-import type { Principal } from "../../http/principal.ts";
+import type { Principal } from "../../http/deps.ts";
 import type { Call, Outcome } from "../../http/route.ts";
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";

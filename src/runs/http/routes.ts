@@ -1,9 +1,8 @@
 /** The storage of robots' runs: `/v1/robot/runs…`. */
 
 import { json, NO_BODY, optionalJson, STREAM } from "../../http/body-rules.ts";
-import type { Principal } from "../../http/principal.ts";
-import { KEY } from "../../http/principal.ts";
-import { type Call, type Outcome, route } from "../../http/route.ts";
+import type { Principal } from "../../http/deps.ts";
+import { type Call, KEY, type Outcome, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";

@@ -1,7 +1,7 @@
 /** Whole runs: the list, what an account uses, a manifest, completion, deletion. */
 
+import type { Principal } from "../../http/deps.ts";
 import { isObject, type JsonObject } from "../../http/json.ts";
-import type { Principal } from "../../http/principal.ts";
 import type { Call, Outcome } from "../../http/route.ts";
 import { LIMITS } from "../../limits.ts";
 import { monthStart } from "../../std/calendar.ts";
