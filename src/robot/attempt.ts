@@ -26,7 +26,6 @@ import {
   uncorrelated,
   usageOf,
 } from "./answer.ts";
-import { stateFault, stateVector } from "./checks.ts";
 import type { Caller, ObserveCommand, RobotDeps } from "./command.ts";
 import { ROBOT } from "./errors.ts";
 import type { Demand } from "./forecast.ts";
@@ -35,6 +34,7 @@ import { Holdings } from "./holdings.ts";
 import { Deadline, Interruptions } from "./interruptions.ts";
 import { observationDigest, type Replay } from "./replay.ts";
 import type { Ticket } from "./session/ticket.ts";
+import { stateFault, stateVector } from "./state.ts";
 
 /** An observation whose answer is on its way, or is there already. */
 export interface PendingAnswer {

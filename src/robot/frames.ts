@@ -1,5 +1,6 @@
 /** The camera frames of one observation, from their transport into the engine. */
 import type { Frame, Model } from "../engine/engine.ts";
+import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";
 
@@ -102,4 +103,16 @@ export function at(failure: Failure, param: string | undefined): Failure {
 /** SHA-256 of one frame's JPEG file. */
 export function frameDigest(jpeg: Uint8Array): string {
   return new Bun.CryptoHasher("sha256").update(jpeg).digest("base64");
+}
+
+/** The start-of-image marker and the first byte of the next one. */
+export function startsAsJpeg(bytes: Uint8Array): boolean {
+  return bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff;
+}
+
+/** `where`: the request field, where it has one. */
+export function jpegSizeFault(bytes: number, where: { readonly param?: string } = {}): Failure | undefined {
+  if (bytes <= LIMITS.jpegBytesMax) return undefined;
+  const message = `the JPEG has ${bytes} bytes, at most ${LIMITS.jpegBytesMax} are allowed; compress it more strongly`;
+  return new Failure(ROBOT.image_too_large, message, where);
 }

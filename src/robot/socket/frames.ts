@@ -7,9 +7,8 @@ import { Failure } from "../../std/failure.ts";
 import type { Log } from "../../std/log.ts";
 import type { Admission, EarlySlots } from "../admission.ts";
 import type { Served } from "../catalog.ts";
-import { jpegSizeFault, startsAsJpeg } from "../checks.ts";
 import { ROBOT } from "../errors.ts";
-import { frameDigest, type ObservedFrames, type PutFrame } from "../frames.ts";
+import { frameDigest, jpegSizeFault, type ObservedFrames, type PutFrame, startsAsJpeg } from "../frames.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
 
 /** Bytes of the shortest JPEG header (contract section 3). */
