@@ -21,8 +21,8 @@ export interface PutFrame {
 export interface ObservedFrames {
   /** How many there are: in all, or of each camera where each says whose it is. */
   readonly counts: number | readonly number[];
-  /** Frame slots that it still needs. */
-  readonly slotsMissing: number;
+  /** Frame permits that it still needs. */
+  readonly permitsMissing: number;
   /** Processor time that decodes of frames took that no run has taken, milliseconds; final once `close` has resolved. */
   readonly decodeMs: number;
   /** Whether they came in one body with their observation. */
@@ -33,7 +33,7 @@ export interface ObservedFrames {
   put(model: Model, perCamera: number, turn: number): readonly PutFrame[] | Failure;
   /** Takes back what no run has taken. */
   drop(): void;
-  /** `drop`, and resolves when no decoder is at a frame any more: their slots are free then. */
+  /** `drop`, and resolves when no decoder is at a frame any more: their permits are free then. */
   close(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export class BodyFrames implements ObservedFrames {
     return this.images.length;
   }
 
-  get slotsMissing(): number {
+  get permitsMissing(): number {
     return this.images.length;
   }
 
@@ -80,7 +80,7 @@ export class BodyFrames implements ObservedFrames {
 
   async close(): Promise<void> {
     this.drop();
-    // A frame that is dropped while it is queued keeps its slot until a decode thread takes it from the queue.
+    // A frame that is dropped while it is queued keeps its permit until a decode thread takes it from the queue.
     await Promise.all(this.taken.map(({ frame }) => frame.freed()));
   }
 }

@@ -5,7 +5,7 @@ import type { Ingress } from "../../http/deps.ts";
 import { present } from "../../std/assert.ts";
 import { Failure } from "../../std/failure.ts";
 import type { Log } from "../../std/log.ts";
-import type { Admission, EarlySlots } from "../admission.ts";
+import type { Admission, EarlyPermits } from "../admission.ts";
 import type { Served } from "../catalog.ts";
 import { ROBOT } from "../errors.ts";
 import { frameDigest, jpegSizeFault, type ObservedFrames, type PutFrame, startsAsJpeg } from "../frames.ts";
@@ -49,19 +49,19 @@ export interface GroupOptions {
   readonly digests: boolean;
 }
 
-/** `jpeg` is kept while the frame waits for a slot or may have to be digested. */
+/** `jpeg` is kept while the frame waits for a permit or may have to be digested. */
 interface GroupFrame {
   digest?: string;
   jpeg?: Uint8Array | undefined;
   frame?: Frame;
 }
 
-/** The frames of one observation, decoded before it arrives as far as there are slots. */
+/** The frames of one observation, decoded before it arrives as far as there are permits. */
 export class FrameGroup implements ObservedFrames {
   readonly inBody = false;
   private readonly cameras: GroupFrame[][];
-  private early: EarlySlots | undefined;
-  /** Early slots that are not used yet. */
+  private early: EarlyPermits | undefined;
+  /** Early permits that are not used yet. */
   private free = 0;
   /** Bytes of `jpeg` that are counted in the ingress budget. */
   private kept = 0;
@@ -75,7 +75,7 @@ export class FrameGroup implements ObservedFrames {
     return this.cameras.map((frames) => frames.length);
   }
 
-  get slotsMissing(): number {
+  get permitsMissing(): number {
     return this.all().filter(({ frame }) => frame === undefined).length;
   }
 
@@ -139,7 +139,7 @@ export class FrameGroup implements ObservedFrames {
     this.closed = true;
     this.drop();
     this.giveBytes();
-    // A frame that is dropped while it is queued keeps its slot until a decode thread takes it from the queue.
+    // A frame that is dropped while it is queued keeps its permit until a decode thread takes it from the queue.
     await Promise.all(this.all().map(({ frame }) => frame?.freed()));
     this.early?.release();
   }

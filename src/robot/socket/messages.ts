@@ -213,7 +213,7 @@ export function chunkMessages(
     ...(replayed ? { replayed } : {}),
     usage: usageObject(usage),
   });
-  return format === "json" ? [text] : [text, rowsBytes(answer)];
+  return format === "json" ? [text] : [text, rowsBytes(answer.rows)];
 }
 
 export function noSession(): Failure {

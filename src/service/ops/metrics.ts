@@ -93,8 +93,8 @@ async function metrics(service: OpsDeps, engine: Pick<Engine, "stats" | "devices
   now.reading("gauge", "tendon_sockets", "WebSocket connections.", service.sockets.size);
   now.reading("gauge", "tendon_ingress_bytes", "Request bodies in memory.", service.ingress.bytes);
   const { held, waiting } = service.admission;
-  now.reading("gauge", "tendon_admission_held", "Observations that hold frame and run slots.", held);
-  now.reading("gauge", "tendon_admission_waiting", "Observations that wait for slots.", waiting);
+  now.reading("gauge", "tendon_admission_held", "Observations that hold frame and inference permits.", held);
+  now.reading("gauge", "tendon_admission_waiting", "Observations that wait for permits.", waiting);
   const { shed } = service.forecast;
   now.reading(
     "total",
