@@ -1,6 +1,8 @@
 /** What the pages of the documentation have in common: their head, their columns, and the policy that goes with their style. */
 import { createHash } from "node:crypto";
+import { present } from "../../std/assert.ts";
 import { Html, html } from "../../web/markup.ts";
+import { markdown } from "./markdown.ts";
 
 /** The pages' style sheet: light and dark, one column on a phone, two on a screen. */
 const STYLE = `
@@ -49,18 +51,6 @@ td:first-child code { font-weight: 600; }
 td p { margin: 0; }
 .group th { padding-top: 1.6rem; border-top: 0; }
 .group + tr > td { border-top-color: var(--soft); }
-.sequence { max-width: 28rem; margin: 1.2rem 0; }
-.sequence svg { display: block; width: 100%; height: auto; overflow: visible; }
-.sequence text { fill: var(--ink); font-size: 12px; }
-.sequence .who { font-size: 13px; font-weight: 600; }
-.sequence .says { font-family: ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace; font-size: 11.5px; font-weight: 600; }
-.sequence .fields { fill: var(--soft); font-size: 11.5px; }
-.life { fill: none; stroke: var(--line); stroke-width: 2; }
-.arrow { fill: none; stroke: var(--soft); }
-.tip { fill: var(--soft); }
-.service .arrow { stroke: var(--link); }
-.service .tip { fill: var(--link); }
-.work { fill: var(--link); }
 @media (min-width: 48rem) {
   td:first-child code { white-space: nowrap; }
 }
@@ -75,8 +65,7 @@ td p { margin: 0; }
   table:not([class]) td:nth-last-child(3), table:not([class]) td:nth-child(2):not(:last-child) { display: inline-block; margin-right: .6rem; }
   .errors .none { display: none; }
   .errors td:nth-child(2), .errors td:nth-child(3):not(.none) { display: inline-block; margin-right: .8rem; color: var(--soft); font-size: .85rem; }
-  .limits td:nth-child(2) { font-weight: 600; }
-  .limits td:nth-child(3), td + td:nth-child(2):not(:last-child) { color: var(--soft); font-size: .9rem; }
+  td + td:nth-child(2):not(:last-child) { color: var(--soft); font-size: .9rem; }
 }
 nav ul { margin: .3rem 0 1rem; padding: 0; list-style: none; }
 nav li { margin: .15rem 0; font-size: .9rem; }
@@ -120,4 +109,21 @@ ${main}
 </body>
 </html>
 `.text;
+}
+
+/** A product's own page: Markdown, in which `{{name}}` is one of `values` and a comment with a name one of `parts`. */
+export function documentPage(
+  title: string,
+  text: string,
+  values: Readonly<Record<string, string>>,
+  parts: Readonly<Record<string, Html>>,
+): string {
+  const filled = text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => present(values[name], `the value {{${name}}}`));
+  const { content, headings } = markdown(filled, parts);
+  return shell({
+    title: `${title} · tendon API`,
+    nav: html`<p class="brand"><a href="../docs">tendon API</a></p>
+<ul>${headings.map(({ id, text }) => html`<li><a href="#${id}">${text}</a></li>`)}</ul>`,
+    main: content,
+  });
 }

@@ -8,7 +8,7 @@ import { LIMITS } from "../../limits.ts";
 import type { Durations } from "../../std/metrics.ts";
 import type { Catalog, Served } from "../catalog.ts";
 import type { RobotDeps } from "../command.ts";
-import { EXAMPLE } from "../docs/example.ts";
+import { EXAMPLE, firstRequest } from "../docs/example.ts";
 import { ROBOT, ROBOT_ANSWERS } from "../errors.ts";
 import { chat } from "./chat.ts";
 import { chatOperation, endSessionOperation, ROBOT_HEADERS, ROBOT_SCHEMAS, robotModelsOperation } from "./openapi.ts";
@@ -58,7 +58,7 @@ export function robotHttp(deps: RobotHttpDeps): Surface {
     schemas: ROBOT_SCHEMAS,
     headers: ROBOT_HEADERS,
     examples: { observation: { summary: "What `tendon sample` writes, with smaller frames", value: EXAMPLE } },
-    firstRequest: async () => (await import("../docs/first-request.ts")).firstRequest(),
+    firstRequest,
   };
 }
 
