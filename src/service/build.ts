@@ -163,7 +163,8 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     records: store.robot,
   };
   const halves = new HalfMessages(clock, bounds.halfMessages);
-  const socket: RobotSocketDeps = { ...http, ...robot, starts, sockets: new Sockets(), halves };
+  const { socketSilentSeconds: silentSeconds = LIMITS.socketSilentSeconds } = bounds;
+  const socket: RobotSocketDeps = { ...http, ...robot, starts, sockets: new Sockets(), halves, silentSeconds };
   const llmDeps: LlmDeps = {
     clock,
     log,
@@ -212,8 +213,8 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     socket,
     ops: { metrics: core.metrics, sessions, admission, forecast, ingress, ledger, sockets: socket.sockets },
     surfaces: [
-      robotHttp({ robot, starts: starts.chat }),
-      robotSocket(socket, bounds.socketSilentSeconds),
+      robotHttp({ robot, starts }),
+      robotSocket({ socket }),
       llm(llmDeps),
       runs(runDeps),
       oauth({ clock, store, keys, deviceLogins, tries: oauthTries }),

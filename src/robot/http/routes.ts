@@ -16,7 +16,7 @@ import { chatOperation, endSessionOperation, ROBOT_HEADERS, ROBOT_SCHEMAS, robot
 export interface RobotHttpDeps {
   readonly robot: RobotDeps;
   /** From an observation's arrival to the model's start, milliseconds. */
-  readonly starts: Durations;
+  readonly starts: { readonly chat: Durations };
 }
 
 export function robotHttp(deps: RobotHttpDeps): Surface {
