@@ -12,7 +12,7 @@ import { createOperation, LLM_EXAMPLES, modelsOperation, retrieveOperation } fro
 import { retrieve } from "./retrieve.ts";
 import { LLM_HEADERS, LLM_SCHEMAS } from "./schemas.ts";
 
-export function llm(deps: LlmDeps): Surface {
+export function llm({ llm: deps }: { readonly llm: LlmDeps }): Surface {
   const models = modelList();
   const { body_too_large, response_not_found, invalid_id, upstream_unavailable, ...others } = LLM;
   const created = [others.invalid_request, body_too_large, ...Object.values(others).slice(1), upstream_unavailable];

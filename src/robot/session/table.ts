@@ -59,8 +59,8 @@ export interface HoldRequest extends Pick<SessionName, "accountId" | "model"> {
 interface TableOptions {
   readonly clock: SeenClock;
   readonly store: Pick<RobotStore, "sessionLastAt" | "sessionOpen">;
-  readonly sessionsMax?: number;
-  readonly namedHourMax?: number;
+  readonly sessionsMax?: number | undefined;
+  readonly namedHourMax?: number | undefined;
 }
 
 /** A live session. */

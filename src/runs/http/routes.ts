@@ -34,7 +34,7 @@ const UPLOAD = `${RUN}/uploads/*`;
 
 type Handler<Body> = (deps: RunDeps, call: Call<Principal, Body>) => Promise<Outcome>;
 
-export function runs(deps: RunDeps): Surface {
+export function runs({ runs: deps }: { readonly runs: RunDeps }): Surface {
   /** Counts what is accepted. */
   const by =
     <Body>(handler: Handler<Body>) =>
