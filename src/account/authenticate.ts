@@ -1,6 +1,6 @@
 /** Finds the account of a request by its `Authorization` header. */
 
-import type { Authenticate, Principal } from "../http/principal.ts";
+import type { Authenticate, Principal } from "../http/deps.ts";
 import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";
 import type { Allowance } from "../std/quota.ts";

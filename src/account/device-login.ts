@@ -1,7 +1,7 @@
 /** Device login (RFC 8628): a program without a browser gets an API key once a signed-in person has confirmed its code. */
 import { LIMITS } from "../limits.ts";
-import { randomText } from "../std/base62.ts";
 import { unixSeconds } from "../std/clock.ts";
+import { randomText } from "../std/ids.ts";
 import { printable } from "../std/printable.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";

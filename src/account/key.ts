@@ -5,7 +5,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";
-import { base62, randomBase62 } from "../std/base62.ts";
+import { base62, randomBase62 } from "../std/ids.ts";
 import { sha256 } from "./secret.ts";
 
 const PUBLIC_CHARS = 12;

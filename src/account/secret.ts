@@ -1,6 +1,6 @@
 /** Random tokens for sign-ins, links and device logins. The store has only their SHA-256. */
 import { timingSafeEqual } from "node:crypto";
-import { randomBase62 } from "../std/base62.ts";
+import { randomBase62 } from "../std/ids.ts";
 
 /** 43 base62 characters hold 256 bits. */
 const TOKEN_CHARS = 43;

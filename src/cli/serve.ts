@@ -2,7 +2,7 @@
 import { DEV_EMAIL } from "../account/dev.ts";
 import { allowConnections } from "../config/environment.ts";
 import { DEFAULTS, type ServeConfig, serveConfig } from "../config/serve.ts";
-import { discard, prepare } from "../service/preparation.ts";
+import { discard, prepare } from "../service/models.ts";
 import { LLM_ADVICE, planProviders } from "../service/providers.ts";
 import type { Ready } from "../service/server.ts";
 import { openStore } from "../service/store.ts";

@@ -6,10 +6,9 @@ import type { Server } from "bun";
 import { isCallersFault } from "../charge/unpaid.ts";
 import { type Answers, Failure, type Row } from "../std/failure.ts";
 import type { BodyRule } from "./body-rules.ts";
-import type { HttpDeps } from "./deps.ts";
+import type { HttpDeps, Principal } from "./deps.ts";
 import type { Operation } from "./operation.ts";
 import type { Origin } from "./origin.ts";
-import type { KeyRule, Principal } from "./principal.ts";
 import type { FailedReply, Reply } from "./reply.ts";
 
 /** A request as it arrived. */
@@ -52,6 +51,19 @@ interface Facts {
   /** A page for people has none: it is not in the OpenAPI document. */
   readonly operation?: Operation;
 }
+
+/** What a route's declaration says about its key. */
+export interface KeyRule<Who extends Principal | undefined> {
+  readonly needed: boolean;
+  find(deps: HttpDeps, arrival: Arrival): Promise<Who | Failure>;
+}
+
+export const KEY: KeyRule<Principal> = {
+  needed: true,
+  find: (deps, { request, origin }) => deps.authenticate(request.headers.get("authorization"), () => origin.network),
+};
+
+export const NO_KEY: KeyRule<undefined> = { needed: false, find: async () => undefined };
 
 interface Declared<Who extends Principal | undefined, Body> extends Facts {
   readonly key: KeyRule<Who>;

@@ -3,8 +3,8 @@
  * nodes can do it at once. After a failure of a store the next turn tries again.
  */
 import { LIMITS } from "../limits.ts";
-import { randomBase62 } from "../std/base62.ts";
 import { unixSeconds } from "../std/clock.ts";
+import { randomBase62 } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import { BlobsDown } from "./blob/blobs.ts";

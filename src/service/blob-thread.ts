@@ -1,7 +1,7 @@
 /** The entry point of the thread of the blobs, a Worker. */
 import { setPriority } from "node:os";
 import { type BlobCall, BlobLoop } from "../runs/blob/loop.ts";
-import { randomBase62 } from "../std/base62.ts";
+import { randomBase62 } from "../std/ids.ts";
 
 declare const self: Worker;
 

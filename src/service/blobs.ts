@@ -5,7 +5,7 @@ import type { ServeConfig } from "../config/serve.ts";
 import type { Backend } from "../runs/blob/backend.ts";
 import { Blobs, BlobsDown } from "../runs/blob/blobs.ts";
 import { backendOf } from "../runs/blob/loop.ts";
-import { randomBase62 } from "../std/base62.ts";
+import { randomBase62 } from "../std/ids.ts";
 import type { Log } from "../std/log.ts";
 import { Problem } from "../std/problem.ts";
 

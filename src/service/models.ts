@@ -1,12 +1,19 @@
-/** From verified bundles and the configuration to loaded models. */
+/** From bundles and the configuration to loaded models. */
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { armWarning } from "../bundle/describe.ts";
+import { keepDigests, recallDigests } from "../bundle/file-digest.ts";
 import type { Manifest } from "../bundle/manifest.ts";
+import { readBundles, readShipped } from "../bundle/read.ts";
 import type { Rates } from "../charge/store/records.ts";
 import { deviceText, placeReplicas } from "../config/devices.ts";
+import { folders } from "../config/environment.ts";
 import { gpuOptions } from "../config/gpu.ts";
 import { ROBOT_DEFAULT, robotRates } from "../config/robot.ts";
 import type { ServeConfig } from "../config/serve.ts";
-import { type Bundle, type LoadOptions, type Model, runMsMaxOf } from "../engine/engine.ts";
+import { type Bundle, type Engine, type LoadOptions, type Model, runMsMaxOf } from "../engine/engine.ts";
+import { openEngine } from "../engine/native.ts";
+import { LIMITS } from "../limits.ts";
 import type { Catalog } from "../robot/catalog.ts";
 import { Failure } from "../std/failure.ts";
 import { rowsText } from "../std/float32.ts";
@@ -66,6 +73,51 @@ export function planModels(
     plan.push({ bundle, device, gpu, replicas, slots, parkedBytesMax, threads, rates, runMsMax });
   }
   return plan;
+}
+
+export interface Preparation {
+  /** With its threads; closed by whoever takes it. */
+  readonly engine: Promise<Engine | Problem>;
+  /** Begins the loads, once every file is verified. A load cannot be stopped: none begins before the store is this process's own. */
+  begin(): Promise<readonly BegunModel[] | Problem>;
+}
+
+/** In the cache folder: of the files that were verified, so that the next start need not read them unless they have changed. */
+const DIGESTS_FILE = "digests.json";
+
+/**
+ * What a start does beside the opening of its store, and what it then leaves to native threads while the event loop puts the service
+ * together: neither needs records or a listener, and both take as long. Begins at once. Nothing is thrown: what goes wrong is a
+ * problem, or is thrown where it is awaited.
+ */
+export function prepare(
+  config: Pick<ServeConfig, "modelsDir" | "gpu" | "robot" | "dev" | "chunkSeconds">,
+): Preparation {
+  const { modelsDir } = config;
+  const digests = join(folders().cache, DIGESTS_FILE);
+  const recalled = recallDigests(digests);
+  const engine = recalled.then(() =>
+    openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) }),
+  );
+  const bundles = recalled.then(() => (modelsDir === undefined ? readShipped() : readBundles(modelsDir)));
+  for (const awaitedLater of [engine, bundles]) awaitedLater.catch(() => {});
+  bundles.then(() => keepDigests(digests)).catch(() => {});
+  const begin = async (): Promise<readonly BegunModel[] | Problem> => {
+    const verified = await bundles;
+    if (verified instanceof Problem) return verified;
+    const plan = planModels(verified, config);
+    if (plan instanceof Problem) return plan;
+    const opened = await engine;
+    if (opened instanceof Problem) return opened;
+    return plan.map((planned) => ({ ...planned, loaded: opened.load(planned) }));
+  };
+  return { engine, begin };
+}
+
+/** Of a start that came to nothing before anybody has taken the engine. */
+export async function discard({ engine }: Preparation): Promise<void> {
+  const opened = await engine.catch(() => undefined);
+  if (opened && !(opened instanceof Problem)) await opened.close();
 }
 
 /** Adds the ids to the catalog, then each model as soon as it is warm: from then on it is served. */

@@ -23,15 +23,13 @@ import { StoreDown } from "../store/store.ts";
 import { makeBlobs, openBlobs } from "./blobs.ts";
 import { build, type Service } from "./build.ts";
 import type { Store } from "./domains.ts";
-import { loadModels, type PlannedModel } from "./models.ts";
+import { discard, loadModels, type PlannedModel, type Preparation } from "./models.ts";
 import { controlApp } from "./ops/control.ts";
 import { opsApp } from "./ops/metrics.ts";
-import { discard, type Preparation } from "./preparation.ts";
 import { LLM_ADVICE } from "./providers.ts";
 import { Renewal } from "./renewal.ts";
 import { Replicas } from "./replicas.ts";
-import { beginSeenTime, keepSeenTime } from "./seen-time.ts";
-import { Upkeep } from "./upkeep.ts";
+import { beginSeenTime, keepSeenTime, Upkeep } from "./upkeep.ts";
 import { warmUp } from "./warm-up.ts";
 
 /** In the data folder: the name under which its process runs responses and receives files. */

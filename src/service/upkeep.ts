@@ -4,10 +4,12 @@ import { LIMITS } from "../limits.ts";
 import { forgetResponses } from "../llm/retention.ts";
 import { forgetChunks } from "../robot/replay.ts";
 import { compare, forgetUploads, sweep } from "../runs/sweep.ts";
-import { seenSeconds } from "../std/seen-clock.ts";
+import { unixSeconds } from "../std/clock.ts";
+import { type ServiceClock, seenSeconds } from "../std/seen-clock.ts";
+import type { BaseStore } from "../store/base.ts";
+import { StoreDown } from "../store/store.ts";
 import type { Service } from "./build.ts";
 import type { Store } from "./domains.ts";
-import { keepSeenTime } from "./seen-time.ts";
 
 export class Upkeep {
   private readonly timers: readonly (() => void)[];
@@ -79,4 +81,21 @@ export class Upkeep {
   stop(): void {
     for (const stopTimer of this.timers) stopTimer();
   }
+}
+
+/** The process goes on where the store's seen time stands; a new store's begins with the wall clock. */
+export async function beginSeenTime(
+  clock: ServiceClock,
+  store: Pick<BaseStore, "timeBegin">,
+): Promise<StoreDown | undefined> {
+  const seconds = await store.timeBegin({ seconds: unixSeconds(clock) });
+  if (seconds instanceof StoreDown) return seconds;
+  clock.begin(seconds);
+  return undefined;
+}
+
+/** What this process has seen pass becomes the store's; what another one has seen pass, this one's. A store that is down is told the next time. */
+export async function keepSeenTime(clock: ServiceClock, store: Pick<BaseStore, "timeKeep">): Promise<void> {
+  const seconds = await store.timeKeep({ seconds: seenSeconds(clock) });
+  if (!(seconds instanceof StoreDown)) clock.reach(seconds);
 }

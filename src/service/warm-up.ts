@@ -85,7 +85,7 @@ async function observed(
     const ports: Ports = { clock: systemClock, log: SILENT, store: storeOf(key, real, written) };
     const { robot, http, core } = build({ chunkMs: 10_000, signUpOpen: false, drills: new Drills() }, ports);
     robot.catalog.add(model.manifest, planned.rates, model);
-    const app = appOf({ ...http, bodies }, [robotHttp({ robot, starts: core.starts.chat })]);
+    const app = appOf({ ...http, bodies }, [robotHttp({ robot, starts: core.starts })]);
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     for (let step = 0; step < OBSERVATIONS && !isOver(); step += 1) {
       const body = observation(model.manifest, step);

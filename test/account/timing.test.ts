@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { authenticate } from "../../src/account/authenticate.ts";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
-import { base62 } from "../../src/std/base62.ts";
+import { base62 } from "../../src/std/ids.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { fakeStore, funded } from "./fake-store.ts";
 

@@ -11,7 +11,7 @@ import { Episode } from "../../src/robot/socket/episode.ts";
 import { Outbox } from "../../src/robot/socket/outbox.ts";
 import type { RobotStore } from "../../src/robot/store/robot.ts";
 import { build, type Service } from "../../src/service/build.ts";
-import { beginSeenTime, keepSeenTime } from "../../src/service/seen-time.ts";
+import { beginSeenTime, keepSeenTime } from "../../src/service/upkeep.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { Failure } from "../../src/std/failure.ts";

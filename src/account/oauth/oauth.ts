@@ -4,8 +4,8 @@
  */
 
 import { type Form, form } from "../../http/body-rules.ts";
-import type { KeyRule } from "../../http/principal.ts";
 import type { Reply } from "../../http/reply.ts";
+import type { KeyRule } from "../../http/route.ts";
 import { type Call, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";

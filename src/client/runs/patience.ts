@@ -1,7 +1,7 @@
 /** Repeats a request that failed for a reason that passes: a broken connection, a busy or restarting service. */
 
-import { randomBase62 } from "../../std/base62.ts";
 import type { Clock } from "../../std/clock.ts";
+import { randomBase62 } from "../../std/ids.ts";
 import { Problem } from "../../std/problem.ts";
 import { RandomStream } from "../../std/random.ts";
 import { ErrorReply, NoAnswer } from "../http.ts";

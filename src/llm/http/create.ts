@@ -1,7 +1,7 @@
 /** `POST /v1/responses`: fields to a command; then the response, as JSON or as events. */
 
+import type { Principal } from "../../http/deps.ts";
 import type { JsonObject } from "../../http/json.ts";
-import type { Principal } from "../../http/principal.ts";
 import { failedWith } from "../../http/reply.ts";
 import type { Call, Outcome } from "../../http/route.ts";
 import { SSE_HEADERS } from "../../http/sse.ts";

@@ -1,8 +1,7 @@
 /** The language models: `POST /v1/responses`, `GET /v1/responses/{response_id}`, `GET /v1/models`. */
 
 import { json, NO_BODY } from "../../http/body-rules.ts";
-import { KEY } from "../../http/principal.ts";
-import { route } from "../../http/route.ts";
+import { KEY, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import type { LlmDeps } from "../deps.ts";
@@ -13,7 +12,7 @@ import { createOperation, LLM_EXAMPLES, modelsOperation, retrieveOperation } fro
 import { retrieve } from "./retrieve.ts";
 import { LLM_HEADERS, LLM_SCHEMAS } from "./schemas.ts";
 
-export function llm(deps: LlmDeps): Surface {
+export function llm({ llm: deps }: { readonly llm: LlmDeps }): Surface {
   const models = modelList();
   const { body_too_large, response_not_found, invalid_id, upstream_unavailable, ...others } = LLM;
   const created = [others.invalid_request, body_too_large, ...Object.values(others).slice(1), upstream_unavailable];

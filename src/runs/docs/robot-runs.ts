@@ -1,8 +1,7 @@
 /** The page about robot runs: `robot-runs.md` with its limits and its table of errors. */
-import { markdown, prose } from "../../http/document/markdown.ts";
-import { shell } from "../../http/document/shell.ts";
+import { prose } from "../../http/document/markdown.ts";
+import { documentPage } from "../../http/document/shell.ts";
 import { LIMITS } from "../../limits.ts";
-import { present } from "../../std/assert.ts";
 import { EVERY, KEY_ROWS } from "../../std/every-route.ts";
 import type { Row } from "../../std/failure.ts";
 import { type Html, html } from "../../web/markup.ts";
@@ -10,14 +9,7 @@ import { RUNS } from "../errors.ts";
 import text from "./robot-runs.md" with { type: "text" };
 
 export function robotRunsPage(): string {
-  const filled = text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => present(VALUES[name], `the value {{${name}}}`));
-  const { content, headings } = markdown(filled, { errors: errorsTable() });
-  return shell({
-    title: "Robot runs · tendon API",
-    nav: html`<p class="brand"><a href="../docs">tendon API</a></p>
-<ul>${headings.map(({ id, text }) => html`<li><a href="#${id}">${text}</a></li>`)}</ul>`,
-    main: content,
-  });
+  return documentPage("Robot runs", text, VALUES, { errors: errorsTable() });
 }
 
 const whole = (value: number) => value.toLocaleString("en-US");

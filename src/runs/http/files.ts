@@ -1,6 +1,6 @@
 /** The files of a run: `PUT`, `GET`, `HEAD`, `DELETE`; and the request that sends a file or a part. */
 import { announcedLength, type BodyStream } from "../../http/body-stream.ts";
-import type { Principal } from "../../http/principal.ts";
+import type { Principal } from "../../http/deps.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Call, Outcome } from "../../http/route.ts";
 import { LIMITS } from "../../limits.ts";

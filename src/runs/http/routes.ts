@@ -1,7 +1,7 @@
 /** The routes of run storage: `/v1/robot/runs…`. */
 import { json, NO_BODY, optionalJson, STREAM } from "../../http/body-rules.ts";
-import { KEY, type Principal } from "../../http/principal.ts";
-import { type Call, type Outcome, route } from "../../http/route.ts";
+import type { Principal } from "../../http/deps.ts";
+import { type Call, KEY, type Outcome, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
@@ -23,7 +23,7 @@ interface RunRoute<Body> extends Omit<Declared<Body>, "key" | "handle"> {
   readonly handle: (deps: RunDeps, call: Call<Principal, Body>) => Promise<Outcome>;
 }
 
-export function runs(deps: RunDeps): Surface {
+export function runs({ runs: deps }: { readonly runs: RunDeps }): Surface {
   /** A route with a key that counts the requests that it accepts. */
   const counted = <Body>({ handle, ...declared }: RunRoute<Body>) =>
     route<Principal, Body>({

@@ -1,6 +1,6 @@
 /** Whole runs: the list, the usage of an account, a manifest, completion, deletion. */
+import type { Principal } from "../../http/deps.ts";
 import { isObject, type JsonObject } from "../../http/json.ts";
-import type { Principal } from "../../http/principal.ts";
 import type { Call, Outcome } from "../../http/route.ts";
 import { LIMITS } from "../../limits.ts";
 import { monthStart } from "../../std/calendar.ts";

@@ -1,5 +1,5 @@
 /** The parts of a request's address (the names of a run, the path of a file, the query), and the requests that need no more. */
-import type { Principal } from "../../http/principal.ts";
+import type { Principal } from "../../http/deps.ts";
 import type { Call, Outcome } from "../../http/route.ts";
 import { Failure } from "../../std/failure.ts";
 import { invalid } from "../errors.ts";

@@ -1,7 +1,7 @@
 /** Multipart uploads: `POST` starts or finishes one, `GET` resumes, `PUT` sends a part, `DELETE` aborts. */
 import type { BodyStream } from "../../http/body-stream.ts";
+import type { Principal } from "../../http/deps.ts";
 import { isObject, type JsonObject } from "../../http/json.ts";
-import type { Principal } from "../../http/principal.ts";
 import type { Call, Outcome } from "../../http/route.ts";
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
