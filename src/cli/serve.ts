@@ -48,7 +48,7 @@ export async function serveWith(given: Given, open: typeof openStore): Promise<n
   const providers = planProviders(config, systemClock);
   if (providers instanceof Problem) return providers;
   // Here, since nothing has begun yet.
-  if (providers.size > 0) allowConnections();
+  if (providers.size > 0) await allowConnections(config.configPath);
   // From here on a signal ends the service in order, also while it still loads.
   const stopped = stopSignal();
   const preparation = prepare(config);
