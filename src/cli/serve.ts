@@ -41,7 +41,7 @@ export async function serveWith(given: CommandLine, open: typeof openStore): Pro
   const providers = planProviders(config, systemClock);
   if (providers instanceof Problem) return providers;
   // Here, since nothing has begun yet.
-  if (providers.size > 0) allowConnections();
+  if (providers.size > 0) await allowConnections(config.configPath);
   // A signal now ends the service in order, also while it still loads.
   const stopped = stopSignal();
   const preparation = prepare(config);

@@ -1,6 +1,5 @@
 /** Language models as the person at a terminal has them: `serve --dev` with a provider, then `ask`, `models` and `doctor`. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import http from "node:http";
 import { ScriptedProvider } from "../llm/scripted-provider.ts";
 import { isClear, Place, type Server } from "./program.ts";
 
@@ -39,21 +38,6 @@ async function stored(id: string): Promise<Record<string, unknown>> {
     await Bun.sleep(20);
   }
 }
-
-test("serve has more calls to a provider open than Bun allows by itself", async () => {
-  provider.otherwise = { kind: "hang" };
-  const before = provider.exchanges.length;
-  const agent = new http.Agent({ maxSockets: 300 });
-  const headers = { authorization: `Bearer ${server.ready.api_key}`, "content-type": "application/json" };
-  for (let call = 0; call < 300; call += 1) {
-    const request = http.request(`${server.ready.url}/v1/responses`, { method: "POST", agent, headers });
-    request.on("error", () => {});
-    request.end(JSON.stringify({ model: "llm-a-5.3:superfast", input: "Hi", max_output_tokens: 16 }));
-  }
-  while (provider.exchanges.length < before + 300) await Bun.sleep(5);
-  agent.destroy();
-  provider.otherwise = { kind: "answer" };
-}, 30_000);
 
 describe("tendon ask", () => {
   test("prints the answer as it comes, and nothing else on either output", async () => {

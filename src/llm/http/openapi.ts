@@ -1,8 +1,12 @@
-/** The routes of the language models in words: what they do, take and answer. */
-import { Type } from "@sinclair/typebox";
-import { headers, json, type Operation } from "../../http/operation.ts";
+/** What the language models' routes say in the document of the API: what they do, take and answer. */
+import { type TSchema, Type } from "@sinclair/typebox";
+import { type Header, headers, json, type Operation } from "../../http/operation.ts";
 import { LIMITS } from "../../limits.ts";
-import { RESPONSE_ID } from "./retrieve.ts";
+import { KEY_PATTERN } from "../checks.ts";
+import { LLM_IDS } from "../models.ts";
+import { BODY } from "../request.ts";
+
+export const RESPONSE_ID = /^resp_[0-9A-Za-z]{24,64}$/;
 
 const CREATE = [
   "Asks a language model. `:superfast` models answer inline, `:async` models in the background: their answer is a response that " +
@@ -82,4 +86,61 @@ export const modelsOperation: Operation = {
   description:
     "Every id of the interface, whether its provider is configured or not. Robot models stand in `GET /readyz`.",
   responses: { "200": { description: "The ids.", headers: headers(), content: json("ModelList") } },
+};
+
+const words = (...values: readonly string[]): TSchema => Type.String({ enum: [...values] });
+
+const nullable = (schema: TSchema) => Type.Union([schema, Type.Null()]);
+
+const Usage = Type.Object({
+  input_tokens: Type.Integer({ minimum: 0, description: "Cached ones included." }),
+  input_tokens_details: Type.Object({ cached_tokens: Type.Integer({ minimum: 0 }) }),
+  output_tokens: Type.Integer({ minimum: 0, description: "Those of reasoning included." }),
+  output_tokens_details: Type.Object({ reasoning_tokens: Type.Integer({ minimum: 0 }) }),
+  total_tokens: Type.Integer({ minimum: 0 }),
+});
+
+const Response = Type.Object(
+  {
+    id: Type.String({ pattern: RESPONSE_ID.source }),
+    object: Type.Literal("response"),
+    created_at: Type.Integer({ description: "Unix seconds." }),
+    completed_at: nullable(Type.Integer({ description: "Unix seconds." })),
+    status: words("queued", "in_progress", "completed", "failed", "cancelled", "incomplete"),
+    model: Type.String({ enum: [...LLM_IDS] }),
+    output: Type.Array(Type.Object({ type: words("message", "reasoning", "function_call"), id: Type.String() }), {
+      description: "Items of the public Responses API.",
+    }),
+    output_text: Type.String({ description: "The text of all messages." }),
+    error: nullable(Type.Object({ code: Type.String(), message: Type.String() })),
+    incomplete_details: nullable(Type.Object({ reason: words("max_output_tokens", "content_filter") })),
+    usage: nullable(Usage),
+  },
+  {
+    title: "Response",
+    description: "The complete object of the public Responses API: every other key is there as well.",
+  },
+);
+
+const ModelList = Type.Object({
+  object: Type.Literal("list"),
+  data: Type.Array(
+    Type.Object({
+      id: Type.String({ enum: [...LLM_IDS], description: "A language model's id, exactly as requests name it." }),
+      object: Type.Literal("model"),
+      created: Type.Integer({ minimum: 0, description: "Unix seconds." }),
+      owned_by: Type.String({ description: "Who serves it." }),
+    }),
+  ),
+});
+
+export const LLM_SCHEMAS = { ResponseRequest: BODY.schema, Response, ModelList };
+
+export const LLM_HEADERS: Readonly<Record<string, Header>> = {
+  "Idempotency-Key": {
+    description: "The request's key, or the one that the service made: a repeat with it gets the same response.",
+    schema: Type.String({ pattern: KEY_PATTERN.source }),
+  },
+  "X-Service-Streaming": { description: "On a stream of an `:async` model.", schema: Type.Literal("buffered") },
+  Location: { description: "On a stream of an `:async` model: the response's path.", schema: Type.String() },
 };
