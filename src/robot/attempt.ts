@@ -230,14 +230,13 @@ class Attempt implements PendingAnswer {
   }
 
   private put(model: Model): Failure | undefined {
-    const { command, ticket, turn, deps, caller } = this;
+    const { command, turn, deps, caller } = this;
     // Demand again: other requests of the account may have been refused while this one waited.
     const refused = deps.unpaid.refusal(caller.accountId);
     if (refused) return refused;
-    const { first, later } = command.served.manifest.frames;
     this.early = command.frames.slotsMissing === 0;
     this.putMs = this.deps.clock.monotonicMs();
-    const frames = command.frames.put(model, ticket.step === 0 ? first : later, turn);
+    const frames = command.frames.put(model, turn);
     if (frames instanceof Failure) return frames;
     this.frames = frames;
     return undefined;

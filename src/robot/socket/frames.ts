@@ -98,7 +98,7 @@ export class FrameGroup implements ObservedFrames {
       this.free = this.early ? expected : 0;
     }
     const taken: GroupFrame = {};
-    const frame = this.free > 0 ? model.framePut(camera, jpeg, turn) : undefined;
+    const frame = this.free > 0 ? model.framePut(jpeg, turn) : undefined;
     if (digests) taken.digest = frameDigest(jpeg);
     if (frame !== undefined && !(frame instanceof Failure)) {
       this.free -= 1;
@@ -116,11 +116,11 @@ export class FrameGroup implements ObservedFrames {
     return undefined;
   }
 
-  put(model: Model, _perCamera: number, turn: number): readonly PutFrame[] | Failure {
+  put(model: Model, turn: number): readonly PutFrame[] | Failure {
     const put: PutFrame[] = [];
     for (const [camera, frames] of this.cameras.entries()) {
       for (const [index, taken] of frames.entries()) {
-        const frame = taken.frame ?? model.framePut(camera, present(taken.jpeg, "a frame that waits"), turn);
+        const frame = taken.frame ?? model.framePut(present(taken.jpeg, "a frame that waits"), turn);
         if (frame instanceof Failure) return frame;
         taken.frame = frame;
         taken.jpeg = undefined;
