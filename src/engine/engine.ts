@@ -299,8 +299,8 @@ export interface DeviceFigures {
   readonly reason: string | null;
   readonly replicas: number;
   readonly replicasOut: number;
-  /** Runs that are computed. */
-  readonly runs: number;
+  /** Those that are computed now. */
+  readonly inferences: number;
   readonly slots: number;
   readonly slotsHeld: number;
   /** Frames that wait for a decoder. */

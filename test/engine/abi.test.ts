@@ -296,7 +296,7 @@ describe("the rest", () => {
     expect(JSON.parse(buffer.toString())).toEqual([
       {
         ...{ device: "echo", health: "ready", reason: null, replicas: 1, replicas_out: 0, frames_waiting: 0 },
-        ...{ runs: 0, slots: 0, slots_held: 0 },
+        ...{ inferences: 0, slots: 0, slots_held: 0 },
       },
     ]);
   });

@@ -67,7 +67,7 @@ test("a list places a replica on each of its devices, each of which has computed
       reason: null,
       replicas: 1,
       replicasOut: 0,
-      runs: 0,
+      inferences: 0,
     })),
   );
 });
@@ -79,7 +79,7 @@ test("an observation without memory takes any replica that is there, and the row
   for (const { actions } of chunks) expect([...actions]).toEqual([...alone.actions]);
   const { framesFree, chunksFree } = engine.stats();
   expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
-  expect(engine.devices().every(({ framesWaiting, runs }) => framesWaiting + runs === 0)).toBe(true);
+  expect(engine.devices().every(({ framesWaiting, inferences }) => framesWaiting + inferences === 0)).toBe(true);
   // Which of them is first is chance; each is the only one in the end, or was one before.
   const served: number[] = [];
   for (let left = 3; left > 0; left -= 1) {
