@@ -1,5 +1,5 @@
 //! The C ABI: the only place that reads pointers of the caller. The calls of a frame are in `abi/frames.rs`,
-//! those of an inference in `abi/runs.rs`, those of requests' bodies in `abi/body.rs`, what the devices say in `abi/devices.rs`.
+//! those of an inference in `abi/inferences.rs`, those of requests' bodies in `abi/body.rs`, what the devices say in `abi/devices.rs`.
 //!
 //! Rules for all calls, unless a call says otherwise:
 //! - They return at once. Each accepted `tendon_load`, `tendon_unload` and `tendon_observe` ends in one completion
@@ -19,13 +19,14 @@ pub mod engine;
 pub mod frames;
 pub mod inferences;
 mod print;
+#[cfg(feature = "rehearsal")]
+pub mod rehearsals;
 
 pub use print::typescript;
 
 use crate::abi::engine::{Engine, InCall};
 use crate::core::completion::{Completion, count_panic};
-use crate::core::layout::{ABI_VERSION, ChunkResult, MemoryState, ObserveRequest, OpenOptions, Stats};
-use crate::core::rehearsal;
+use crate::core::layout::{ABI_VERSION, ChunkResult, ObserveRequest, OpenOptions, Stats};
 use crate::core::status::{ErrorText, Failure, Status};
 use crate::core::ticket::Ticket;
 use std::cell::RefCell;
@@ -117,22 +118,6 @@ pub extern "C" fn tendon_version() -> *const c_char {
 pub extern "C" fn tendon_layout() -> *const c_char {
     static LAYOUT: OnceLock<CString> = OnceLock::new();
     LAYOUT.get_or_init(|| CString::new(print::json()).unwrap_or_default()).as_ptr()
-}
-
-/// Makes devices be played by the CPU in the loads that follow (`core/rehearsal.rs`); no text ends it. For tests: the product never
-/// calls it.
-///
-/// # Safety
-/// Pointers as the module's rules say; `plan` is JSON, a list.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_rehearse(plan: *const u8, plan_len: u32) -> i32 {
-    answer(|| {
-        // SAFETY: the caller's pointers, by the rules above.
-        let plan = unsafe { text(plan, plan_len) }?;
-        let rehearsals = if plan.is_empty() { Ok(Vec::new()) } else { serde_json::from_str(plan) };
-        rehearsal::set(rehearsals.map_err(|error| Failure::new(Status::Misuse, error.to_string()))?);
-        Ok(Status::Ok as i32)
-    })
 }
 
 /// Opens an engine: `*out` becomes its handle, to be given to every other call until `tendon_close`.
@@ -265,22 +250,6 @@ pub unsafe extern "C" fn tendon_instruction_max(handle: *const Engine, model: f6
 pub unsafe extern "C" fn tendon_session_drop(handle: *const Engine, model: f64, slot: u32) -> i32 {
     // SAFETY: the caller's pointers.
     answer(|| unsafe { done(engine(handle)?.session_drop(Ticket::from_wire(model), slot)) })
-}
-
-/// Writes the content of a memory slot, as length and digest, to `to`: for tests. `Misuse` while an inference has the slot.
-///
-/// # Safety
-/// Pointers as the module's rules say; `to` is writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_memory(handle: *const Engine, model: f64, slot: u32, to: *mut MemoryState) -> i32 {
-    answer(|| {
-        // SAFETY: the caller's pointers.
-        unsafe {
-            let to = to.as_mut().ok_or_else(|| Failure::new(Status::Misuse, "the buffer is null"))?;
-            *to = engine(handle)?.memory(Ticket::from_wire(model), slot)?;
-        }
-        Ok(Status::Ok as i32)
-    })
 }
 
 /// Address of result slot `index`, fixed until `tendon_close`; null for an index out of range. Read it between the

@@ -24,6 +24,7 @@ use crate::core::completion::Completions;
 use crate::core::fault::Fault;
 use crate::core::layout::{NO_SLOT, OBSERVATION_FRAMES_MAX, ObserveRequest};
 use crate::core::queue::Queue;
+use crate::core::rehearsal;
 use crate::core::status::{Failure, Status};
 use crate::core::sync::lock;
 use crate::core::ticket::Ticket;
@@ -215,6 +216,7 @@ impl Model {
             return Err(lost());
         }
         let fault = Fault::from_wire(request.fault).ok_or_else(|| misuse("there is no such fault".into()))?;
+        let fault = rehearsal::next_fault().unwrap_or(fault);
         let pass = home.and_then(|(replica, slot)| self.episodes[replica].plan(slot)).unwrap_or(NO_MEMORY);
         let frames = &self.manifest.frames;
         let expected =

@@ -43,6 +43,11 @@ export function testRequirement(env: Environment = environment()): "all" | "none
   return env.TENDON_TEST_REQUIRE === "all" ? "all" : "none";
 }
 
+/** The native library that tests load instead of the one that ships. */
+export function testLibrary(env: Environment = environment()): string | undefined {
+  return env.TENDON_TEST_LIBRARY || undefined;
+}
+
 /** The folders of configuration, data and cache (contract sections 6 and 8), by the XDG rules: a relative path is ignored. */
 export function folders(env: Environment = environment()): { config: string; data: string; cache: string } {
   const home = env.HOME || homedir();

@@ -5,7 +5,7 @@ mod load;
 use crate::core::allocator;
 use crate::core::completion::{Completion, Completions, panics};
 use crate::core::layout::{
-    ERROR_TEXT_BYTES, FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX, MemoryState, ObserveRequest, OpenOptions, Stats,
+    ERROR_TEXT_BYTES, FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX, ObserveRequest, OpenOptions, Stats,
 };
 use crate::core::memory;
 use crate::core::status::{ErrorText, Failure, Status};
@@ -141,11 +141,8 @@ impl Engine {
     }
 
     /// Copies a JPEG and queues its decode.
-    pub fn frame_put(&self, model: Ticket, camera: u32, turn: u32, jpeg: &[u8]) -> Answer<Ticket> {
+    pub fn frame_put(&self, model: Ticket, turn: u32, jpeg: &[u8]) -> Answer<Ticket> {
         let model = self.model(model)?;
-        if camera as usize >= model.manifest.cameras.len() {
-            return misuse("no such camera");
-        }
         if jpeg.len() > JPEG_BYTES_MAX {
             return misuse("the JPEG is longer than its bound");
         }
@@ -217,11 +214,11 @@ impl Engine {
     }
 
     /// Latent frames that a slot's memory holds, and a digest of their values.
-    pub fn memory(&self, model: Ticket, slot: u32) -> Answer<MemoryState> {
+    #[cfg(feature = "rehearsal")]
+    pub fn memory(&self, model: Ticket, slot: u32) -> Answer<(usize, u64)> {
         let model = self.model(model)?;
         let Some((episodes, slot)) = model.episode(slot) else { return misuse("the model has no such slot") };
-        let Some((frames, digest)) = episodes.content(slot) else { return misuse("an inference has the slot") };
-        Ok(MemoryState { digest, frames: frames as u32, reserved: 0 })
+        episodes.content(slot).map_or_else(|| misuse("an inference has the slot"), Ok)
     }
 
     pub fn result(&self, index: u32) -> Option<*const crate::core::layout::ChunkResult> {

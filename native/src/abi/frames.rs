@@ -14,13 +14,12 @@ use crate::core::ticket::Ticket;
 pub unsafe extern "C" fn tendon_frame_put(
     handle: *const Engine,
     model: f64,
-    camera: u32,
     turn: u32,
     jpeg: *const u8,
     jpeg_len: u32,
 ) -> f64 {
     // SAFETY: the caller's pointers.
-    ticketed(|| unsafe { engine(handle)?.frame_put(Ticket::from_wire(model), camera, turn, bytes(jpeg, jpeg_len)?) })
+    ticketed(|| unsafe { engine(handle)?.frame_put(Ticket::from_wire(model), turn, bytes(jpeg, jpeg_len)?) })
 }
 
 /// Frees a frame that no run has taken. A frame that is still queued is not decoded. Returns 0 if the slot is free; 1 if it is when

@@ -8,7 +8,7 @@ use crate::core::ticket::Ticket;
 use std::mem::{offset_of, size_of};
 
 /// Increased when a struct, a constant or a call changes.
-pub const ABI_VERSION: u32 = 9;
+pub const ABI_VERSION: u32 = 10;
 
 /// Frames that one observation may carry.
 pub const OBSERVATION_FRAMES_MAX: usize = 16;
@@ -195,18 +195,6 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// Content of a session slot. Owned by the caller, written during `tendon_memory` only.
-    MemoryState {
-        /// Of the values, the same in every slot.
-        digest: u64,
-        /// Latent frames.
-        frames: u32,
-        /// Always 0.
-        reserved: u32,
-    }
-}
-
-abi_struct! {
     /// What is new of one connection. Owned by the caller, written during `tendon_watch_read` only.
     ConnectionNote {
         /// The kernel's name of the socket, never used again.
@@ -302,12 +290,11 @@ abi_struct! {
 }
 
 /// Every struct, in the order of `abi.ts`.
-pub const STRUCTS: [&Struct; 9] = [
+pub const STRUCTS: [&Struct; 8] = [
     &OpenOptions::LAYOUT,
     &ObserveRequest::LAYOUT,
     &ChunkResult::LAYOUT,
     &Stats::LAYOUT,
-    &MemoryState::LAYOUT,
     &ConnectionNote::LAYOUT,
     &BodyRules::LAYOUT,
     &BodyFound::LAYOUT,

@@ -1,11 +1,9 @@
 //! The rows of a replica's sessions in host memory: where a CPU computes with them, and where a device's provider does not take them. Every
 //! cache has one tensor `[places, …]` of committed rows and one of staged rows.
 
-use super::digest::Fnv;
 use super::finite::is_finite;
-use super::layout::{Cache, Kept, Layout, Write};
+use super::layout::{Kept, Layout, Write};
 use crate::core::memory::Block;
-use std::hash::Hasher;
 
 /// Committed and staged rows of one cache, of all places.
 pub(super) struct HostCache {
@@ -102,26 +100,6 @@ impl HostRows {
             // SAFETY: as in `park`.
             unsafe { std::ptr::copy_nonoverlapping(block.address().add(at), to, len) }
         });
-    }
-
-    /// Adds `frames` committed frames of a place to a digest. Called by its only user.
-    pub(super) fn digest(&self, layout: &Layout, place: usize, frames: usize, digest: &mut Fnv) {
-        self.pieces(layout, place, Kept { committed: frames, staged: 0 }, |from, _, len| {
-            // SAFETY: inside the place, which the caller has alone.
-            digest.write(unsafe { std::slice::from_raw_parts(from, len) });
-        });
-    }
-}
-
-/// Where each lead's committed and staged rows of a cache begin in a block that `HostRows::park` has written.
-pub(super) fn parked_leads(layout: &Layout, kept: Kept, mut each: impl FnMut(&Cache, usize, usize)) {
-    let (mut at, mut staged_at) = (0, layout.bytes(kept.committed));
-    for cache in &layout.caches {
-        for _ in 0..cache.leads {
-            each(cache, at, staged_at);
-            at += cache.lead_len(kept.committed * layout.facts.tokens);
-            staged_at += cache.lead_len(kept.staged * layout.facts.tokens);
-        }
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Slot {
     pub(super) pending: Option<Write>,
     pub(super) home: Home,
     /// The replica's thread copies its rows.
-    moving: bool,
+    pub(super) moving: bool,
     dropped: bool,
     used: u64,
 }
@@ -167,10 +167,6 @@ impl Seats {
         state.home = if gone { Home::Nowhere } else { home };
         (state.moving, state.dropped) = (false, false);
         gone
-    }
-
-    pub(super) fn is_moving(&self, slot: usize) -> bool {
-        self.slots[slot].moving
     }
 
     /// Empties a slot that no run has.

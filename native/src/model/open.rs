@@ -142,10 +142,10 @@ impl Model {
         }
         let (mut files, mut reach) = (wanted.files.clone(), Reach::of(device));
         let mut alone = false;
-        if let Some(Rehearsal { stale, hangs, graphs, driver, .. }) = rehearsal::of(&device.name()) {
+        if let Some(Rehearsal { playing, graphs, driver, .. }) = rehearsal::of(&device.name()) {
             // As on a GPU, where each replica has a stream.
             alone = driver.is_some();
-            reach = Reach::Rehearsed { stale, hangs };
+            reach = Reach::Played(playing);
             let names = &self.manifest.graphs;
             let replace = |file: &mut PathBuf, name: &str| graphs.get(name).map(|other| other.clone_into(file));
             replace(&mut files.prefill, &names.prefill.file);

@@ -6,6 +6,7 @@ mod binding;
 
 use self::binding::{PortMemory, VariantBinding};
 use crate::bundle::manifest::{Extent, Port, Role};
+use crate::core::rehearsal::Playing;
 use crate::gpu::stream::Laps;
 use crate::ort::environment::check;
 use crate::ort::home::Reach;
@@ -164,11 +165,11 @@ impl Graph {
     ) -> Result<(), String> {
         let _turn = self.reach.turns().wait();
         let binding = self.bindings[variant];
-        if !matches!(self.reach, Reach::InPlace | Reach::Rehearsed { stale: true, .. }) {
+        if !matches!(self.reach, Reach::InPlace | Reach::Played(Playing { stale: true, .. })) {
             // SAFETY: values and memory live as `bind` demands, and this is their only user.
             unsafe { self.feeds[variant].send(binding, changed, mirrors) }?;
         }
-        if matches!(self.reach, Reach::Rehearsed { hangs: true, .. }) {
+        if matches!(self.reach, Reach::Played(Playing { hangs: true, .. })) {
             loop {
                 std::thread::park();
             }

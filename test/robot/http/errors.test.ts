@@ -326,7 +326,7 @@ test("a missing key is 401 before the body is looked at; a wrong one too", async
     401,
     { error: { type: "authentication_error", code: "invalid_api_key" } },
   ]);
-  expect([none.headers.get("www-authenticate"), engine.cameras.length]).toEqual(["Bearer", 0]);
+  expect([none.headers.get("www-authenticate"), engine.framesPut]).toEqual(["Bearer", 0]);
 });
 
 test("key verification down: 503 auth_unavailable", async () => {
@@ -372,5 +372,5 @@ test("a served model that is still loading: 503 engine_unavailable with Retry-Af
     "1",
     { error: { code: "engine_unavailable" } },
   ]);
-  expect(engine.cameras.length).toBe(0);
+  expect(engine.framesPut).toBe(0);
 });

@@ -23,7 +23,7 @@ test("reusing it with an identical body replays the original result with no new 
   const same = Object.fromEntries(Object.entries({ seed: null, ...asked }).reverse());
   at.clock.advance(5_000);
   expect(await replayed(await at.chat(same))).toEqual([text, generation, step, "true"]);
-  expect([at.engine.observations.length, at.engine.cameras.length, step]).toEqual([1, 3, "0"]);
+  expect([at.engine.observations.length, at.engine.framesPut, step]).toEqual([1, 3, "0"]);
   await expectClean(at, 1);
 });
 
@@ -288,7 +288,7 @@ test("a record that does not answer: 503 observation_outcome_unknown with Retry-
     "1",
     { status: 503, code: "observation_outcome_unknown", param: "observation_id" },
   ]);
-  expect(at.engine.cameras.length).toBe(0);
+  expect(at.engine.framesPut).toBe(0);
 });
 
 test("the drill result_lost: the first answer is normal, a repeat gets 503, the next observation goes on", async () => {

@@ -178,7 +178,7 @@ test("the instruction, busy and step rules answer over HTTP and run nothing", as
     { status: 409, code: "session_step_conflict", param: "expected_step" },
     { status: 409, code: "session_step_conflict", param: "expected_step" },
   ]);
-  expect(at.engine.cameras.length).toBe(3);
+  expect(at.engine.framesPut).toBe(3);
   at.clock.advance(60_000);
   expect(await failure(await at.chat(session))).toMatchObject({ status: 410, code: "session_expired" });
 });
@@ -263,7 +263,7 @@ test("a body that arrives after the signal to end opens no session", async () =>
   expect(await failure(await pending)).toMatchObject({ status: 503, code: "engine_unavailable" });
   await drained;
   const { robot, http } = at.service;
-  expect([robot.sessions.size, http.ingress.bytes, at.engine.cameras.length]).toEqual([0, 0, 0]);
+  expect([robot.sessions.size, http.ingress.bytes, at.engine.framesPut]).toEqual([0, 0, 0]);
 });
 
 test("a failure's detail is for the log, never for the client", async () => {

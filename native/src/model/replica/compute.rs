@@ -4,7 +4,9 @@ use super::Replica;
 use super::fill::Inputs;
 use crate::core::allocator::thread_mallocs;
 use crate::core::completion::count_panic;
-use crate::core::fault::{DEVICE_FULL, DEVICE_LOST, Fault};
+#[cfg(feature = "rehearsal")]
+use crate::core::fault::DEVICE_FULL;
+use crate::core::fault::{DEVICE_LOST, Fault};
 use crate::core::layout::{NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::core::status::Status;
 use crate::core::ticket::Ticket;
@@ -181,6 +183,7 @@ impl Replica {
         self.prefixes[row].extend_from_slice(job.prefix());
         drop(job);
         match observed.fault {
+            #[cfg(feature = "rehearsal")]
             Fault::Feed => return Err("a frame of the inference is gone, as it was told".into()),
             Fault::Panic => panic!("an inference was told to panic"),
             _ => {}
@@ -213,6 +216,7 @@ impl Replica {
             Fault::Hang => loop {
                 std::thread::park();
             },
+            #[cfg(feature = "rehearsal")]
             Fault::Late => {
                 while inferences.job(ticket).is_some() {
                     std::thread::sleep(Duration::from_millis(1));
@@ -220,6 +224,7 @@ impl Replica {
                 Ok(())
             }
             Fault::Device => Err(DEVICE_LOST.into()),
+            #[cfg(feature = "rehearsal")]
             Fault::Memory => Err(DEVICE_FULL.into()),
             _ => Ok(()),
         }

@@ -76,7 +76,7 @@ impl<'a> VariantBinding<'a> {
         let mut start = address(self.variant);
         let shadow = match reach {
             // SAFETY: the caller's.
-            Reach::Rehearsed { .. } if is_input && !on_device => Some(unsafe { Shadow::new(start.cast(), bytes) }?),
+            Reach::Played(_) if is_input && !on_device => Some(unsafe { Shadow::new(start.cast(), bytes) }?),
             _ => None,
         };
         if let Some(shadow) = &shadow {
@@ -115,7 +115,7 @@ impl<'a> VariantBinding<'a> {
         match (is_input, pair, shadow) {
             (true, Some(pair), _) => self.feed.inputs.push(Input { steps, bytes, transfer: Transfer::Written(pair) }),
             (true, None, Some(shadow)) => {
-                self.feed.inputs.push(Input { steps, bytes, transfer: Transfer::Rehearsed(shadow) })
+                self.feed.inputs.push(Input { steps, bytes, transfer: Transfer::Played(shadow) })
             }
             (true, None, None) if elsewhere => {
                 self.feed.inputs.push(Input { steps, bytes, transfer: Transfer::Bound(name, value) });
