@@ -70,6 +70,13 @@ export function ortFolders(env: Environment = environment()): { named?: string; 
   return given === undefined ? { kept: keptOrtFolder(env) } : { named: resolve(given) };
 }
 
+/** What makes a child process open the ONNX Runtime that this one opens. */
+export function ortEnvironment(env: Environment = environment()): Record<string, string> {
+  const given = env.TENDON_ORT_DIR || undefined;
+  if (given === undefined) return {};
+  return { TENDON_ORT_DIR: given === "none" ? given : resolve(given) };
+}
+
 export function keptOrtFolder(env: Environment = environment()): string {
   return join(folders(env).cache, "gpu");
 }
