@@ -151,6 +151,7 @@ describe("imports", () => {
     "@bufbuild/protobuf": /^src\/bundle\/onnx-schema\.ts$/,
     "eventsource-parser": /^src\/(llm\/provider\/reader|client\/response-stream)\.ts$/,
     "openid-client": /^src\/account\/oidc\.ts$/,
+    "hyparquet-writer": /^src\/cli\/runs-export\/lerobot\/parquet\.ts$/,
     marked: /^src\/http\/document\/markdown\.ts$/,
     "@sinclair/typebox": new RegExp(`^src/(${[...PRODUCTS].join("|")}|account|bundle|client|config|http|service)/`),
     "onnxruntime-node": /^$/,
