@@ -1,7 +1,7 @@
 /** `tendon runs export DIR… --lerobot OUT`: recorded runs as a dataset that trainers read. */
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { resolve } from "node:path";
-import { randomBase62 } from "../../std/base62.ts";
+import { randomBase62 } from "../../std/ids.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
