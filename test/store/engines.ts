@@ -1,5 +1,6 @@
 /** Both engines of the store, for tests that hold for each: SQLite in a folder, and a real PostgreSQL server. */
 import { Database } from "bun:sqlite";
+import { test } from "bun:test";
 import { join } from "node:path";
 import postgres from "postgres";
 import { testRequirement } from "../../src/config/environment.ts";
@@ -32,6 +33,17 @@ export interface Place extends AsyncDisposable {
 }
 
 let server: PostgresServer | undefined;
+
+/** Tests of an open store on this engine. */
+export function storeTest(engine: EngineName) {
+  return (title: string, run: (store: Store, at: Place) => Promise<void>): void => {
+    const opened = async () => {
+      await using at = await place(engine);
+      await run(await at.open(), at);
+    };
+    test(title, opened, 60_000);
+  };
+}
 
 /** One server for all tests of a file; to be called in `beforeAll`. */
 export async function startServer(): Promise<void> {
