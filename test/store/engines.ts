@@ -1,6 +1,6 @@
 /** Both engines of the store, for tests that hold for each: SQLite in a folder, and a real PostgreSQL server. */
 import { Database } from "bun:sqlite";
-import { test } from "bun:test";
+import { describe, test } from "bun:test";
 import { join } from "node:path";
 import postgres from "postgres";
 import { testRequirement } from "../../src/config/environment.ts";
@@ -19,6 +19,19 @@ export const ENGINES = (["SQLite", "PostgreSQL"] as const).map((name) => {
   const absent = name === "PostgreSQL" && POSTGRES === undefined && testRequirement() === "none";
   return { name, absent, title: absent ? `${name}: skipped, ${REASON}` : name };
 });
+
+/** Tests that need a real PostgreSQL server. */
+export function onPostgres(tests: () => void): void {
+  for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQL")) {
+    describe.skipIf(absent)(title, tests);
+  }
+}
+
+/** What was opened; throws where it cannot be used. */
+export function usable<T>(opened: T | Problem): T {
+  if (opened instanceof Problem) throw new Error(opened.message);
+  return opened;
+}
 
 /** A store that can be closed and opened again on what it kept. */
 export interface Place extends AsyncDisposable {
@@ -63,8 +76,8 @@ export async function place(engine: EngineName): Promise<Place> {
     dir: dir.path,
     environment: url === undefined ? {} : { DATABASE_URL: url },
     open: async () => {
-      const store = await openStore({ dataDir: dir.path, databaseUrl: url }, url === undefined ? "serve" : "beside");
-      if (store instanceof Problem) throw new Error(store.message);
+      const use = url === undefined ? "serve" : "beside";
+      const store = usable(await openStore({ dataDir: dir.path, databaseUrl: url }, use));
       stores.push(store);
       return store;
     },
