@@ -142,7 +142,7 @@ describe("imports", () => {
 
   /** Outside package → where it may be imported. */
   const HOMES: Readonly<Record<string, RegExp>> = {
-    "@aws-sdk/client-s3": /^src\/runs\/blob\/(s3|s3\/(assembling|listing|store))\.ts$/,
+    "@aws-sdk/client-s3": /^src\/runs\/blob\/(s3|s3\/(assembling|store))\.ts$/,
     elysia: /^src\/http\/(app|listen)\.ts$/,
     "@elysiajs/openapi": /^src\/http\/document\//,
     "bun:sqlite": /^src\/store\//,
@@ -151,7 +151,6 @@ describe("imports", () => {
     "@bufbuild/protobuf": /^src\/bundle\/onnx-schema\.ts$/,
     "eventsource-parser": /^src\/(llm\/provider\/reader|client\/response-stream)\.ts$/,
     "openid-client": /^src\/account\/oidc\.ts$/,
-    "hyparquet-writer": /^src\/cli\/runs-export\/lerobot\/parquet\.ts$/,
     marked: /^src\/http\/document\/markdown\.ts$/,
     "@sinclair/typebox": new RegExp(`^src/(${[...PRODUCTS].join("|")}|account|bundle|client|config|http|service)/`),
     "onnxruntime-node": /^$/,
@@ -198,15 +197,15 @@ describe("ambient things have one home each", () => {
       "account/people",
       "account/oauth/oauth",
       "account/pages/account",
+      "account/pages/keys",
       "robot/http/chat",
       "llm/jobs",
       "llm/live",
       "robot/attempt",
-      "runs/complete",
       "runs/finish",
       "runs/put",
     ];
-    const months = ["charge/charges", "runs/meter", "runs/read", "runs/uploads"];
+    const months = ["charge/charges", "runs/meter", "runs/runs", "runs/uploads"];
     const dates = ["llm/provider/client", "std/ids", "std/log"];
     const files = ["bundle/file-digest", "engine/payload", "runs/sweep"];
     const anchors = ["service/upkeep", "std/clock", "std/seen-clock"];

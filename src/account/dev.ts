@@ -11,16 +11,15 @@ import { Problem } from "../std/problem.ts";
 import { StoreDown } from "../store/store.ts";
 import { authenticate } from "./authenticate.ts";
 import { readCredentials, writeCredentials } from "./credentials.ts";
-import { keyDigest, keyPublicId, makeKey } from "./key.ts";
+import { newKey } from "./key.ts";
 import { Keys } from "./keys.ts";
-import type { AccountStore } from "./store/accounts-accounts.ts";
+import type { AccountStore } from "./store/accounts.ts";
 
 export const DEV_EMAIL = "dev@localhost";
 const KEY_FILE = "dev-key";
 /** The account's first credit in nano-dollars: 100 USD. */
 const CREDIT = 100_000_000_000n;
 
-/** What is needed of the store. */
 interface DevStore {
   readonly accounts: AccountStore;
   readonly charges: Pick<ChargeStore, "credit">;
@@ -45,7 +44,7 @@ export async function devAccount(store: DevStore, dataDir: string, clock: Clock)
         `the credit of ${DEV_EMAIL} cannot be paid in: ${paid.reason}; start again once the store works`,
       );
     }
-    // The kept key may still be valid: only the store cannot say so now.
+    // The kept key may still be valid.
     if (principal instanceof Failure && principal.row === EVERY.auth_unavailable) {
       return new Problem(
         `the key of ${DEV_EMAIL} cannot be verified: ${principal.detail}; start again once the store works`,
@@ -81,14 +80,8 @@ async function makeDevKey(store: DevStore, clock: Clock): Promise<DevAccount | S
   if (!account) return new StoreDown("the account is not there after it was added");
   const paid = await payCredit(store, account.id, createdAt);
   if (paid instanceof StoreDown) return paid;
-  const key = makeKey();
-  const outcome = await store.accounts.keyAdd({
-    publicId: keyPublicId(key) ?? "",
-    sha256: keyDigest(key),
-    accountId: account.id,
-    name: "serve --dev",
-    createdAt,
-  });
+  const { key, record } = newKey(createdAt);
+  const outcome = await store.accounts.keyAdd({ ...record, accountId: account.id, name: "serve --dev" });
   if (outcome instanceof StoreDown) return outcome;
   if (outcome === "payment_required") {
     return new StoreDown(`its credit is spent; run: tendon admin credit --account ${DEV_EMAIL} --usd 100`);
@@ -96,7 +89,7 @@ async function makeDevKey(store: DevStore, clock: Clock): Promise<DevAccount | S
   return outcome === "added" ? { accountId: account.id, key } : new StoreDown(`the key was not added: ${outcome}`);
 }
 
-/** Also for an account from a version without money. Idempotent: the transfer has the account's id. */
+/** Pays once, also to an account from a version without money: the transfer has the account's id. */
 function payCredit(store: DevStore, accountId: string, at: number): ReturnType<ChargeStore["credit"]> {
   return store.charges.credit({ accountId, transferId: accountId, amount: CREDIT, at, month: monthOf(at) });
 }

@@ -34,11 +34,9 @@ import { SessionTable } from "../robot/session/table.ts";
 import { HalfMessages } from "../robot/socket/half-messages.ts";
 import { type RobotSocketDeps, Sockets } from "../robot/socket/sockets.ts";
 import { Blobs } from "../runs/blob/blobs.ts";
-import type { RunDeps } from "../runs/deps.ts";
-import { RunPermits } from "../runs/gate.ts";
-import { runsForPages } from "../runs/http/for-pages.ts";
+import { type RunDeps, RunPermits } from "../runs/gate.ts";
 import { Meter } from "../runs/meter.ts";
-import { runPages } from "../runs/pages/routes.ts";
+import { runPages } from "../runs/pages/runs.ts";
 import type { RunBounds } from "../runs/store/records.ts";
 import { takeOver } from "../runs/sweep.ts";
 import type { Clock } from "../std/clock.ts";
@@ -211,7 +209,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
       ...Object.values(products).map((surface) => surface(parts)),
       oauth({ clock, store, keys, deviceLogins, tries }),
       pages({ clock, store, keys, people, deviceLogins, isLanguage: isLlmId, ...(oidc && { oidc }) }),
-      runPages({ people, runs: runsForPages(runDeps) }),
+      runPages({ people, runs: runDeps }),
       health({ clock, log, lifecycle, catalog, store, blobs, ledger }),
     ],
   };

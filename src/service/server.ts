@@ -1,7 +1,7 @@
 /** A service that listens: started in order (store, listeners, engine, models), and taken down in order within a bound of time. */
 import { join } from "node:path";
 import { DEV_EMAIL, type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
-import { expireHolds } from "../charge/upkeep.ts";
+import { expireHolds } from "../charge/charges.ts";
 import type { Address } from "../config/fields.ts";
 import type { ServeConfig } from "../config/serve.ts";
 import { listenersOf, watchConnections } from "../engine/connections.ts";

@@ -1,5 +1,5 @@
 /** The recurring work of a service: sessions and holds that expire, keys that are revoked, records whose retention is over. */
-import { expireHolds, forgetUsage } from "../charge/upkeep.ts";
+import { expireHolds, forgetUsage } from "../charge/charges.ts";
 import { LIMITS } from "../limits.ts";
 import { forgetResponses } from "../llm/retention.ts";
 import { forgetChunks } from "../robot/replay.ts";

@@ -4,7 +4,7 @@
  * it does not count.
  */
 import { keyDigest, keyPublicId, makeKey } from "../account/key.ts";
-import type { NewAccount } from "../account/store/accounts-records.ts";
+import type { NewAccount } from "../account/store/accounts.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { Drills } from "../drill.ts";
 import type { Bodies } from "../engine/bodies.ts";

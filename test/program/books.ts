@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import postgres from "postgres";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import type { Account } from "../../src/account/store/accounts-records.ts";
+import type { Account } from "../../src/account/store/accounts.ts";
 import type { Store } from "../../src/service/domains.ts";
 import { openStore } from "../../src/service/store.ts";
 import { systemClock } from "../../src/std/clock.ts";

@@ -1,7 +1,7 @@
 /** A service on a real store whose clock a test moves: processes that end and begin, wall clocks that jump, time that passes. */
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import type { NewAccount } from "../../src/account/store/accounts-records.ts";
-import { expireHolds } from "../../src/charge/upkeep.ts";
+import type { NewAccount } from "../../src/account/store/accounts.ts";
+import { expireHolds } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/http/app.ts";
 import { Provider } from "../../src/llm/provider/provider.ts";

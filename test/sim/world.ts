@@ -1,7 +1,7 @@
 /** The service of one history: a real app, table, store and observations; engine outcomes, the steps of the store, look-ups and time as the seed decides. */
 import type { Elysia } from "elysia";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import { expireHolds } from "../../src/charge/upkeep.ts";
+import { expireHolds } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import type { Model } from "../../src/engine/engine.ts";
 import { publicApp } from "../../src/http/app.ts";

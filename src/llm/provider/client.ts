@@ -39,8 +39,15 @@ export interface Intake {
   bytes(piece: Uint8Array): Fault | undefined;
 }
 
-/** Error codes of `fetch` for bytes that are no HTTP. */
-const NOT_HTTP = /^(?:Invalid|Unrequested)/;
+/** Error codes of `fetch` for an answer that is no HTTP. One that ends within its head has the code of a closed connection. */
+const NOT_HTTP = new Set([
+  "Malformed_HTTP_Response",
+  "InvalidHTTPResponse",
+  "InvalidContentLength",
+  "UnsupportedTransferEncoding",
+  "UnexpectedData",
+  "UnrequestedUpgrade",
+]);
 
 export class Client {
   private readonly baseUrl: string;
@@ -150,7 +157,7 @@ export class Client {
     } catch (error) {
       over.throwIfAborted();
       const code = codeOf(error);
-      if (NOT_HTTP.test(code)) return new Fault("invalid", `no HTTP answer: ${code}`);
+      if (NOT_HTTP.has(code)) return new Fault("invalid", `no HTTP answer: ${code}`);
       return new Fault("unavailable", `no answer: ${code}`);
     }
   }

@@ -3,7 +3,7 @@
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
 import { LLM } from "../errors.ts";
-import { parsed } from "./json.ts";
+import { parsed } from "../json.ts";
 import { safeText } from "./safe-text.ts";
 
 /**

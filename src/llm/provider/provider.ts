@@ -1,16 +1,14 @@
 /** The provider of a model: the fields that it refuses, and a call to it from the request to the answer in a draft. */
 import type { LlmConfig, Refusable } from "../../config/llm.ts";
 import type { Clock } from "../../std/clock.ts";
+import { parsed } from "../json.ts";
 import type { Draft } from "../output/draft.ts";
 import type { LlmRequest } from "../request.ts";
-import { ChatDialect } from "./chat.ts";
-import { chatBody, chatRefuses } from "./chat-request.ts";
+import { ChatDialect, chatBody, chatRefuses } from "./chat.ts";
 import { Client } from "./client.ts";
 import { Fault } from "./fault.ts";
-import { parsed } from "./json.ts";
 import { type Ending, Reader } from "./reader.ts";
-import { ResponsesDialect } from "./responses.ts";
-import { responsesBody } from "./responses-request.ts";
+import { ResponsesDialect, responsesBody } from "./responses.ts";
 
 export interface Call {
   readonly request: LlmRequest;

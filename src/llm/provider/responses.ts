@@ -1,15 +1,67 @@
-/**
- * Answers of the Responses protocol. Providers differ in the events and fields that they send, so only the text counts. The text of the
- * deltas must be that of the `done` events and of the final response, where these have one.
- */
+/** The Responses protocol (`POST /responses`): its requests, which are nearly what came, and its answers. */
+import type { LlmConfig } from "../../config/llm.ts";
+import { type JsonObject, objectOf, present } from "../json.ts";
 import type { Draft } from "../output/draft.ts";
 import type { FunctionCall, Message, OutputItem, Reasoning } from "../output/items.ts";
 import type { IncompleteReason } from "../output/object.ts";
+import type { InputItem, LlmRequest, Part } from "../request.ts";
 import { type LlmUsage, reportedUsage } from "../usage.ts";
 import { Fault, providerError } from "./fault.ts";
-import { type JsonObject, objectOf } from "./json.ts";
 import type { Dialect, Ending } from "./reader.ts";
 
+export function responsesBody(request: LlmRequest, provider: Pick<LlmConfig, "model">, stream: boolean): JsonObject {
+  const { instructions, max_output_tokens, temperature, top_p, tools, tool_choice, parallel_tool_calls } = request;
+  const { text, reasoning, user, safety_identifier, prompt_cache_key } = request;
+  const plain = text.format.type === "text" && text.verbosity === null;
+  return present({
+    model: provider.model,
+    input: request.input.map(inputItem),
+    instructions,
+    max_output_tokens,
+    stream,
+    // This service stores the response.
+    store: false,
+    temperature,
+    top_p,
+    tools: tools.length === 0 ? null : tools,
+    tool_choice: tools.length === 0 ? null : tool_choice,
+    parallel_tool_calls,
+    text: plain ? null : present({ format: present(text.format as JsonObject), verbosity: text.verbosity }),
+    reasoning: reasoning.effort === null && reasoning.summary === null ? null : present({ ...reasoning }),
+    user,
+    safety_identifier,
+    prompt_cache_key,
+  });
+}
+
+/** Ids of items are made here, since the protocol wants one for an assistant's message. */
+function inputItem(item: InputItem, index: number): JsonObject {
+  if (item.type === "message") {
+    const { type, role, content, phase } = item;
+    const own = role === "assistant" ? { id: `msg_${index}`, status: "completed" } : {};
+    return { type, role, content: content.map(part), ...own, ...(phase === undefined ? {} : { phase }) };
+  }
+  if (item.type !== "reasoning") return { ...item };
+  const { type, summary, content, encrypted_content } = item;
+  return present({
+    type,
+    id: `rs_${index}`,
+    summary: summary.map((text) => ({ type: "summary_text", text })),
+    content: content.map((text) => ({ type: "reasoning_text", text })),
+    encrypted_content,
+  });
+}
+
+function part(given: Part): JsonObject {
+  if (given.type === "refusal") return { type: "refusal", refusal: given.text };
+  if (given.type === "output_text") return { ...given, annotations: [] };
+  return given.type === "input_image" ? present({ ...given }) : { ...given };
+}
+
+/**
+ * Reads an answer. Providers differ in the events and fields that they send, so only the text counts. The text of the deltas must be
+ * that of the `done` events and of the final response, where these have one.
+ */
 export class ResponsesDialect implements Dialect {
   /** Our items by the provider's place and id of each. */
   private readonly items = new Map<unknown, OutputItem>();

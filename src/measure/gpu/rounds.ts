@@ -14,14 +14,14 @@ import type { Observed } from "./observations.ts";
 export interface Round {
   /** Processor time on the host for the frames of one observation. */
   readonly decode: number;
-  /** From the batch's begin: tensors filled and copied, prefill or extend. */
+  /** Time since the batch's begin: tensors filled and copied, prefill or extend. */
   readonly prefill: number;
   readonly denoise: number;
-  /** Of one observation: rows into robot units. */
+  /** One observation's rows into robot units. */
   readonly encode: number;
-  /** From the batch's begin to the end of its last observation. */
+  /** Time between the batch's begin and the end of its last observation. */
   readonly model: number;
-  /** Of `prefill` and `denoise` what the device was at, by its own events, and of `model` all else; absent where it does not tell. */
+  /** The device's part of `prefill` and `denoise` by its events, and the rest of `model`; absent where it has no events. */
   readonly onDevice?: { readonly prefill: number; readonly denoise: number; readonly host: number } | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface Rounds {
   readonly rounds: readonly Round[];
   /** Observations that ran together; below what was asked for on a device that runs them one by one. */
   readonly batch: number;
-  /** Of the native library, for each observation, those that decoding makes included. */
+  /** Allocations of the native library for each observation, those of decoding included. */
   readonly allocationsPerChunk: number;
 }
 
@@ -39,7 +39,7 @@ interface Place {
   readonly slot?: number;
 }
 
-interface Framed {
+interface FrameSet {
   readonly observed: Observed;
   readonly frames: readonly Frame[];
 }
@@ -103,23 +103,23 @@ function allocated(engine: Engine, before: { readonly allocations: number; reado
   return (now.allocations - before.allocations) / Math.max(1, now.chunksRun - before.chunksRun);
 }
 
-interface Ended extends Omit<Round, "onDevice"> {
+interface InferenceTimes extends Omit<Round, "onDevice"> {
   readonly device: { readonly prefill: number; readonly denoise: number } | undefined;
   readonly batch: number;
   readonly reset: boolean;
 }
 
 /** One observation by itself. */
-async function inTurn(model: Model, observed: Observed, place: Place): Promise<Ended | Problem> {
+async function inTurn(model: Model, observed: Observed, place: Place): Promise<InferenceTimes | Problem> {
   const framed = await decoded(model, observed, place.turn);
   if (framed instanceof Problem) return framed;
   const run = begun(model, framed, place);
   return run instanceof Problem ? run : await ended(run);
 }
 
-async function together(model: Model, observed: Observed, size: number): Promise<Ended[] | Problem> {
+async function together(model: Model, observed: Observed, size: number): Promise<InferenceTimes[] | Problem> {
   const ahead = size > 1 ? 1 : 0;
-  const framed: Framed[] = [];
+  const framed: FrameSet[] = [];
   for (let turn = 0; turn < size + ahead; turn += 1) {
     const one = await decoded(model, observed, turn);
     if (one instanceof Problem) return one;
@@ -131,7 +131,7 @@ async function together(model: Model, observed: Observed, size: number): Promise
     if (run instanceof Problem) return run;
     runs.push(run);
   }
-  const ends: Ended[] = [];
+  const ends: InferenceTimes[] = [];
   for (const outcome of await Promise.all(runs.map(ended))) {
     if (outcome instanceof Problem) return outcome;
     ends.push(outcome);
@@ -139,7 +139,7 @@ async function together(model: Model, observed: Observed, size: number): Promise
   return ends.slice(ahead);
 }
 
-async function decoded(model: Model, observed: Observed, turn: number): Promise<Framed | Problem> {
+async function decoded(model: Model, observed: Observed, turn: number): Promise<FrameSet | Problem> {
   const perCamera = observed.jpegs.length / model.manifest.cameras.length;
   const frames: Frame[] = [];
   for (const [at, jpeg] of observed.jpegs.entries()) {
@@ -153,13 +153,13 @@ async function decoded(model: Model, observed: Observed, turn: number): Promise<
   return { observed, frames };
 }
 
-function begun(model: Model, { observed, frames }: Framed, place: Place): Run | Problem {
+function begun(model: Model, { observed, frames }: FrameSet, place: Place): Run | Problem {
   const { instruction, state, seed } = observed;
   const run = model.observe({ frames, instruction, state, seed, ...place });
   return run instanceof Failure ? new Problem(run.message) : run;
 }
 
-async function ended(run: Run): Promise<Ended | Problem> {
+async function ended(run: Run): Promise<InferenceTimes | Problem> {
   const result = await run.result;
   if (result instanceof Failure) {
     run.abort();
@@ -176,7 +176,7 @@ async function ended(run: Run): Promise<Ended | Problem> {
 }
 
 /** The graphs ran once for all. */
-function roundOf(batch: readonly Ended[]): Round {
+function roundOf(batch: readonly InferenceTimes[]): Round {
   const most = (name: "decode" | "encode" | "model") => Math.max(...batch.map((one) => one[name]));
   const { prefill, denoise, device } = present(batch[0], "an observation of the batch");
   const model = most("model");

@@ -1,5 +1,4 @@
-/** The page about robot runs: `robot-runs.md` with its limits and its table of errors put in. */
-
+/** The page about robot runs: `robot-runs.md` with its limits and its table of errors. */
 import { prose } from "../../http/document/markdown.ts";
 import { documentPage } from "../../http/document/shell.ts";
 import { LIMITS } from "../../limits.ts";
@@ -17,7 +16,7 @@ const whole = (value: number) => value.toLocaleString("en-US");
 const mebibytes = (bytes: number) => `${whole(bytes / 2 ** 20)} MiB`;
 const gibibytes = (bytes: number) => `${whole(bytes / 2 ** 30)} GiB`;
 
-/** The texts of the page refer to them as `{{name}}`. */
+/** The values that the text refers to as `{{name}}`. */
 const VALUES: Readonly<Record<string, string>> = {
   pathBytes: whole(LIMITS.runPathBytesMax),
   pathSegments: whole(LIMITS.runPathSegmentsMax),
@@ -28,8 +27,8 @@ const VALUES: Readonly<Record<string, string>> = {
   runFiles: whole(LIMITS.runFilesMax),
   uploads: whole(LIMITS.runUploadsMax),
   account: gibibytes(LIMITS.runsAccountBytesMax),
-  bodies: placesText(LIMITS.runBodies),
-  requests: placesText(LIMITS.runRequests),
+  bodies: permitsText(LIMITS.runBodies),
+  requests: permitsText(LIMITS.runRequests),
   trickle: `${LIMITS.runIdleBytesMin / 1024} KiB`,
   idle: `${LIMITS.runIdleMs / 1000} s`,
   body: `${LIMITS.runBodyMs / 3_600_000} hours`,
@@ -39,11 +38,11 @@ const VALUES: Readonly<Record<string, string>> = {
   left: `${LIMITS.runLeftSeconds / 3600} hours`,
 };
 
-function placesText({ runMax, accountMax, max }: typeof LIMITS.runBodies | typeof LIMITS.runRequests): string {
+function permitsText({ runMax, accountMax, max }: typeof LIMITS.runBodies | typeof LIMITS.runRequests): string {
   return `${runMax}, ${accountMax}, ${max}`;
 }
 
-/** Of run storage first, then those of every route. */
+/** The errors of run storage, then those of every route. */
 function errorsTable(): Html {
   return html`<table>
 <thead><tr><th>Code</th><th>Status</th><th>When, and what to do</th></tr></thead>

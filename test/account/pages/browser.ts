@@ -2,12 +2,18 @@
 import { present } from "../../../src/std/assert.ts";
 import type { Stage } from "../../robot/stage.ts";
 
+/** The part of a stage that a browser needs. */
+interface Site {
+  readonly send: Stage["send"];
+  readonly store: { readonly accounts: Pick<Stage["store"]["accounts"], "accountAdd"> };
+}
+
 export class Browser {
   /** By name. */
   private readonly cookies = new Map<string, string>();
 
   constructor(
-    private readonly at: Stage,
+    private readonly at: Pick<Site, "send">,
     private readonly headers: Readonly<Record<string, string>> = {},
   ) {}
 
@@ -56,7 +62,7 @@ export class Browser {
 export const PASSWORD = "correct horse battery";
 
 /** A browser that the operator's link has signed in; its account has credit unless `credit` says otherwise. */
-export async function signedIn(at: Stage, email = "me@example.org", credit = 10n ** 12n): Promise<Browser> {
+export async function signedIn(at: Site, email = "me@example.org", credit = 10n ** 12n): Promise<Browser> {
   const browser = new Browser(at);
   const password = await Bun.password.hash(PASSWORD, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
   const account = {

@@ -176,7 +176,7 @@ describe("is refused with a sentence, and signs nobody in", () => {
   const cases: readonly [name: string, known: Known, says: string][] = [
     ["an e-mail that is not verified", { email: "ann@example.org", email_verified: false }, "not verified your e-mail"],
     ["an e-mail of which nothing is said", { email: "ann@example.org" }, "not verified your e-mail"],
-    ["no e-mail", {}, "did not tell your e-mail"],
+    ["no e-mail", {}, "did not send your e-mail"],
   ];
   for (const [name, known, says] of cases) {
     test(name, async () => {
@@ -215,7 +215,7 @@ describe("is refused with a sentence, and signs nobody in", () => {
 
   test("answers that nobody asked for, without end: after the network's share the provider is left alone", async () => {
     const at = await stand(ANN);
-    const kept = { state: "a", nonce: "a", verifier: "a", again: false, next: "/account", purpose: "enter" };
+    const kept = { state: "a", nonce: "a", verifier: "a", next: "/account", purpose: "enter" };
     const cookie = `tendon-oidc=${Buffer.from(JSON.stringify(kept)).toString("base64url")}`;
     const statuses: number[] = [];
     for (let tries = 0; tries < LIMITS.networkTriesMax + 2; tries += 1) {

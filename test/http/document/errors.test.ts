@@ -1,7 +1,7 @@
 /** The tables of failures are those of the specification. */
 import { describe, expect, test } from "bun:test";
 import { resolve } from "node:path";
-import { OAUTH, OAUTH_ANSWERS } from "../../../src/account/oauth/errors.ts";
+import { OAUTH, OAUTH_ANSWERS } from "../../../src/account/oauth/protocol.ts";
 import { LLM, LLM_ANSWERS } from "../../../src/llm/errors.ts";
 import { ROBOT, ROBOT_ANSWERS } from "../../../src/robot/errors.ts";
 import { RUNS, RUNS_ANSWERS } from "../../../src/runs/errors.ts";

@@ -1,11 +1,8 @@
 /** Every row of the runs error table (specification, "Robot runs"), on every pair of stores. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { RUNS } from "../../../src/runs/errors.ts";
 import { type Answer, fileOf, Person, sha256 } from "../person.ts";
-import { MATRIX, RunsStage, startServers, stopServers } from "../stage.ts";
-
-beforeAll(() => startServers("PostgreSQL", "S3"));
-afterAll(stopServers);
+import { MATRIX, onStores, RunsStage } from "../stage.ts";
 
 const BOUNDS = { runBytesMax: 1_000, runFilesMax: 3, runUploadsMax: 2, accountBytesMax: 1_500 };
 
@@ -74,30 +71,25 @@ const ROWS: Readonly<Record<keyof typeof RUNS, (ann: Person) => Promise<Answer>>
   storage_unavailable: (ann) => ann.put("down", "a", "1"),
 };
 
-for (const combination of MATRIX) {
-  describe.skipIf(combination.absent)(combination.title, () => {
-    let at: RunsStage;
-    beforeAll(async () => {
-      at = await RunsStage.start({ ...combination, bounds: BOUNDS });
+onStores(MATRIX, { bounds: BOUNDS }, (test) => {
+  for (const [code, bringAbout] of Object.entries(ROWS)) {
+    const row = RUNS[code as keyof typeof RUNS];
+    test(`${row.status} ${code}, with the error object and a request id, and what was there stays`, async ({
+      at,
+      ann,
+    }) => {
+      if (code === "storage_busy" || code === "storage_unavailable") at.drills.names.add(code);
+      const answer = await bringAbout(ann);
+      at.drills.names.clear();
+      expect(answer.said).toBe(`${row.status} ${code}`);
+      const { error } = answer.json;
+      expect(error).toMatchObject({ code, type: row.type, message: expect.stringMatching(/.{10}/) });
+      expect(answer.headers.get("x-request-id")).toMatch(/^req_[0-9A-Za-z]{24}$/);
+      expect(answer.headers.get("retry-after")).toEqual(row.status === 503 ? expect.stringMatching(/^\d+$/) : null);
+      expect(await at.wrong()).toEqual([]);
     });
-    afterAll(() => at[Symbol.asyncDispose]());
-
-    for (const [code, bringAbout] of Object.entries(ROWS)) {
-      const row = RUNS[code as keyof typeof RUNS];
-      test(`${row.status} ${code}, with the error object and a request id, and what was there stays`, async () => {
-        if (code === "storage_busy" || code === "storage_unavailable") at.drills.names.add(code);
-        const answer = await bringAbout(await at.person());
-        at.drills.names.clear();
-        expect(answer.said).toBe(`${row.status} ${code}`);
-        const { error } = answer.json;
-        expect(error).toMatchObject({ code, type: row.type, message: expect.stringMatching(/.{10}/) });
-        expect(answer.headers.get("x-request-id")).toMatch(/^req_[0-9A-Za-z]{24}$/);
-        expect(answer.headers.get("retry-after")).toEqual(row.status === 503 ? expect.stringMatching(/^\d+$/) : null);
-        expect(await at.wrong()).toEqual([]);
-      });
-    }
-  });
-}
+  }
+});
 
 describe("on every route", () => {
   /** With bodies that are wrong, so that only what comes before them can answer. */

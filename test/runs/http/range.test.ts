@@ -4,8 +4,7 @@
  * facts are written down here, not their code. Contract section 7 wins: several ranges and malformed ones are answered whole.
  */
 import { describe, expect, test } from "bun:test";
-import { readHttpDate } from "../../../src/runs/http/http-date.ts";
-import { isFresh, mayBePart, readRange } from "../../../src/runs/http/range.ts";
+import { isFresh, mayBePart, readHttpDate, readRange } from "../../../src/runs/http/range.ts";
 
 const CONTRACT = "contract section 7";
 const SEVERAL = `${CONTRACT}: several ranges are answered whole`;

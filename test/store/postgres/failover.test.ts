@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { LedgerWatch } from "../../../src/charge/ledger-watch.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
 import { Problem } from "../../../src/std/problem.ts";
-import { markFile } from "../../../src/store/postgres/mark-file.ts";
+import { markFile } from "../../../src/store/postgres/high-water.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { funded } from "../../account/fake-store.ts";

@@ -6,8 +6,7 @@ import { SETTLE_DECLARE, SETTLE_SQL, settle, settlementOrder } from "../../../sr
 import { DOMAINS } from "../../../src/service/domains.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import type { DomainOf } from "../../../src/store/domain.ts";
-import { functionsOf } from "../../../src/store/postgres/functions.ts";
-import { schemaForPostgres } from "../../../src/store/postgres/migrate.ts";
+import { functionsOf, schemaForPostgres } from "../../../src/store/postgres/migrate.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { changes, type Steps } from "../../../src/store/steps.ts";
 import { funded } from "../../account/fake-store.ts";
@@ -55,7 +54,6 @@ const records = {
   reads: {},
   writes,
   notDurable: [],
-  migrations: [["CREATE TABLE records (id TEXT PRIMARY KEY) STRICT;"]],
   hot: {
     record: {
       sql: `
@@ -109,6 +107,7 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
       await using at = await place("PostgreSQL");
       const store = await openPostgresStore({ ...DOMAINS, records }, at.environment.DATABASE_URL ?? "");
       if (store instanceof Problem) throw new Error(store.message);
+      await at.corrupt("CREATE TABLE records (id TEXT PRIMARY KEY)");
       await store.accounts.accountAdd(funded("a1", "one@example.org"));
       await store.charges.hold(newCharge("r1"));
       const { session: _, observation: __, ...settlement } = settled("r1");

@@ -1,8 +1,7 @@
 /** Group commit for PostgreSQL while the server says nothing: everybody who waits is told in time what is known. */
 import { expect, test } from "bun:test";
 import { LIMITS } from "../../../src/limits.ts";
-import { Lane } from "../../../src/store/postgres/lane.ts";
-import { Lanes } from "../../../src/store/postgres/lanes.ts";
+import { Lane, Lanes } from "../../../src/store/postgres/lane.ts";
 import { Unanswered } from "../../../src/store/postgres/pool.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { settle } from "../../robot/http/outcome.ts";

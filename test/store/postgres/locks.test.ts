@@ -2,16 +2,15 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import postgres from "postgres";
-import { accountAdd } from "../../../src/account/store/accounts-accounts.ts";
+import { accountAdd } from "../../../src/account/store/accounts.ts";
 import { hold } from "../../../src/charge/store/charges.ts";
-import * as hot from "../../../src/charge/store/hot.ts";
 import { holdsExpire, usageForget } from "../../../src/charge/store/retention.ts";
 import { chunksForget } from "../../../src/robot/store/retention.ts";
 import { settleChunk } from "../../../src/robot/store/robot.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { Problem } from "../../../src/std/problem.ts";
-import { functionsOf } from "../../../src/store/postgres/functions.ts";
+import { functionsOf } from "../../../src/store/postgres/migrate.ts";
 import { Pool, Unanswered } from "../../../src/store/postgres/pool.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
@@ -26,7 +25,7 @@ import { AT, answered, newCharge, settled } from "../rows.ts";
 
 test("a part of expiring or forgetting is a few statements, however many rows it is: others wait for its end", () => {
   using db = new Database(":memory:", { strict: true, safeIntegers: true });
-  migrate(db, DOMAINS);
+  migrate(db);
   const execute = onSqlite(db);
   let statements = 0;
   const counted = <T>(steps: Steps<T>): T =>
@@ -98,7 +97,10 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
       await at.other.unsafe("BEGIN");
       await at.lock("B");
       const orders = ["a", "B"].map((accountId) => {
-        return { order: "charges.hold", ...hot.hold.order(newCharge(`charge of ${accountId}`, { accountId })) };
+        return {
+          order: "charges.hold",
+          ...DOMAINS.charges.hot.hold.order(newCharge(`charge of ${accountId}`, { accountId })),
+        };
       });
       // As a lane asks for both, but on a connection that waits for a lock as long as it takes.
       const group = at.group.unsafe(`SELECT ${functionsOf(DOMAINS).apply}($1::text::jsonb, false) AS outcomes`, [

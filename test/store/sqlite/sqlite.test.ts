@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { chmod, copyFile, mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { testRequirement } from "../../../src/config/environment.ts";
-import { DOMAINS, type Store } from "../../../src/service/domains.ts";
+import type { Store } from "../../../src/service/domains.ts";
 import { openStore } from "../../../src/service/store.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { lookAtDatabase } from "../../../src/store/sqlite/store.ts";
@@ -198,13 +198,13 @@ test("a folder written by a newer version is refused", async () => {
   db.run("UPDATE tendon_versions SET version = 999");
   db.close();
   expect(await opening(dir.path)).toMatchObject({ exit: 1, message: expect.stringContaining("newer") });
-  expect(lookAtDatabase(DOMAINS, dir.path)).toMatchObject({ message: expect.stringContaining("newer") });
+  expect(lookAtDatabase(dir.path)).toMatchObject({ message: expect.stringContaining("newer") });
 });
 
 test("a file that is no database is a problem, not a crash", async () => {
   await using dir = await temporaryFolder();
   await writeFile(join(dir.path, "tendon.sqlite"), "garbage, and rather a lot of it".repeat(100));
-  expect(lookAtDatabase(DOMAINS, dir.path)).toMatchObject({
+  expect(lookAtDatabase(dir.path)).toMatchObject({
     message: expect.stringContaining("tendon.sqlite cannot be read"),
   });
   expect(await opening(dir.path)).toMatchObject({ exit: 1 });
@@ -212,17 +212,17 @@ test("a file that is no database is a problem, not a crash", async () => {
 
 test("a look at the database sees whether it is whole, also while it is in use, and leaves nothing behind", async () => {
   await using dir = await temporaryFolder();
-  expect(lookAtDatabase(DOMAINS, dir.path)).toBe("absent");
+  expect(lookAtDatabase(dir.path)).toBe("absent");
   const store = await opened(dir.path);
   await store.accounts.accountAdd(account);
-  expect(lookAtDatabase(DOMAINS, dir.path)).toBe("whole");
+  expect(lookAtDatabase(dir.path)).toBe("whole");
   await store.close();
   const before = await readdir(dir.path);
-  expect(lookAtDatabase(DOMAINS, dir.path)).toBe("whole");
+  expect(lookAtDatabase(dir.path)).toBe("whole");
   expect(await readdir(dir.path)).toEqual(before);
   // A page in the middle is lost.
   const path = join(dir.path, "tendon.sqlite");
   const bytes = await Bun.file(path).bytes();
   await Bun.write(path, bytes.fill(0xa5, 4096, 8192));
-  expect(lookAtDatabase(DOMAINS, dir.path)).toBeInstanceOf(Problem);
+  expect(lookAtDatabase(dir.path)).toBeInstanceOf(Problem);
 });
