@@ -38,36 +38,31 @@ export function planModels(
   bundles: readonly Bundle[],
   config: Pick<ServeConfig, "robot" | "dev"> & Partial<Pick<ServeConfig, "chunkSeconds" | "gpu">>,
 ): PlannedModel[] | Problem {
+  const problem = (what: string) => new Problem(what, EXIT.usage);
   const ids = bundles.map((bundle) => bundle.manifest.id);
-  for (const id of config.robot.keys()) {
-    if (ids.includes(id)) continue;
+  const unknown = [...config.robot.keys()].find((id) => !ids.includes(id));
+  if (unknown !== undefined) {
     const advice =
       ids.length === 0
         ? "there are no bundles at all; name their folder with --models"
-        : `did you mean "${nearest(id, ids)}"?`;
-    return new Problem(
-      `the configuration has [robot."${id}"], but there is no bundle of that id; ${advice}`,
-      EXIT.usage,
-    );
+        : `did you mean "${nearest(unknown, ids)}"?`;
+    return problem(`the configuration has [robot."${unknown}"], but there is no bundle of that id; ${advice}`);
   }
   const plan: PlannedModel[] = [];
   for (const bundle of bundles.toSorted((one, other) => (one.manifest.id < other.manifest.id ? -1 : 1))) {
     const { id } = bundle.manifest;
     const robot = config.robot.get(id) ?? ROBOT_DEFAULT;
     const placed = placeReplicas(robot);
-    if (typeof placed === "string") return new Problem(`[robot."${id}"] ${placed}`, EXIT.usage);
+    if (typeof placed === "string") return problem(`[robot."${id}"] ${placed}`);
     const { device, replicas } = placed;
     const warning = armWarning(bundle.manifest, deviceText(device));
     if (warning !== undefined && !config.dev && !robot.allowReference) {
-      return new Problem(
-        `${id}: ${warning} Start with --dev, or set allow_reference = true in [robot."${id}"]`,
-        EXIT.usage,
-      );
+      return problem(`${id}: ${warning} Start with --dev, or set allow_reference = true in [robot."${id}"]`);
     }
     const { slots, threads, parkedMibMax } = robot;
     const parkedBytesMax = parkedMibMax === undefined ? "default" : parkedMibMax * 2 ** 20;
     const rates = robotRates(id, robot);
-    if (typeof rates === "string") return new Problem(`[robot."${id}"]: ${rates}`, EXIT.usage);
+    if (typeof rates === "string") return problem(`[robot."${id}"]: ${rates}`);
     const runMsMax = config.chunkSeconds === undefined ? undefined : runMsMaxOf(config.chunkSeconds);
     const gpu = gpuOptions(config.gpu, robot.gpu);
     plan.push({ bundle, device, gpu, replicas, slots, parkedBytesMax, threads, rates, runMsMax });
@@ -78,11 +73,11 @@ export function planModels(
 export interface Preparation {
   /** With its threads; closed by whoever takes it. */
   readonly engine: Promise<Engine | Problem>;
-  /** Begins the loads, once every file is verified. A load cannot be stopped: none begins before the store is this process's own. */
+  /** Begins the loads once every file is verified. A load cannot be stopped, so none may begin before the store is this process's own. */
   begin(): Promise<readonly BegunModel[] | Problem>;
 }
 
-/** In the cache folder: of the files that were verified, so that the next start need not read them unless they have changed. */
+/** In the cache folder: digests of verified files, so that the next start reads only those that have changed. */
 const DIGESTS_FILE = "digests.json";
 
 /**

@@ -4,7 +4,7 @@ import { LIMITS } from "../../../src/limits.ts";
 import { present } from "../../../src/std/assert.ts";
 import { runUntilCancelled } from "../../fake-engine.ts";
 import { CARTESIAN, cartesianState, MODEL, observation, type Stage, stage, textPart, withContent } from "../stage.ts";
-import { expectClean, failure, session, settle } from "./outcome.ts";
+import { expectClean, failure, holdModel, session, settle } from "./outcome.ts";
 
 /** Runs of three frames that one account may have. */
 const SHARE = Math.floor(LIMITS.accountFramesMax / 3);
@@ -51,11 +51,7 @@ test("a thousand requests of one account are all answered, while another account
 
 test("an account's runs are bounded over all models; the others wait", async () => {
   const at = await stage();
-  const model = Promise.withResolvers<void>();
-  at.engine.script.run = async (observed) => {
-    await model.promise;
-    return at.engine.chunk(observed);
-  };
+  const release = holdModel(at);
   const changes = [{}, { model: CARTESIAN, robot_state: cartesianState }];
   // A part of the share is kept for the third of the served models.
   const share = LIMITS.accountChunksMax - Math.floor(LIMITS.accountChunksMax / 4 / 3);
@@ -63,7 +59,7 @@ test("an account's runs are bounded over all models; the others wait", async () 
   const running = Array.from({ length }, (_, index) => at.chat(observation(changes[index % 2])));
   await settle();
   expect([at.engine.observations.length, at.service.robot.admission.waiting]).toEqual([share, 10]);
-  model.resolve();
+  release();
   expect((await Promise.all(running)).map(({ status }) => status)).toEqual(Array(length).fill(200));
   await expectClean(at, 0);
 });
