@@ -8,8 +8,8 @@ test("a bug while a response runs is 500 internal_error, gives the money back an
   await using stage = await LlmStage.start();
   const provider = stage.service.llm.deps.providers.get(LIVE);
   if (!provider) throw new Error("there is a provider");
-  const run = provider.run.bind(provider);
-  provider.run = async (call) => {
+  const run = provider.answer.bind(provider);
+  provider.answer = async (call) => {
     // The stream begins; then the bug.
     call.draft.text("Hal");
     call.moved();
@@ -20,7 +20,7 @@ test("a bug while a response runs is 500 internal_error, gives the money back an
   const streamed = await stage.post({ stream: true }, { "idempotency-key": "streamed" });
   const { events, done } = eventsOf(await streamed.text());
   expect([streamed.status, events.at(-1)?.type, done]).toEqual([200, "response.failed", true]);
-  provider.run = run;
+  provider.answer = run;
   for (const [key, stream] of [
     ["plain", false],
     ["streamed", true],

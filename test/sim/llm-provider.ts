@@ -46,7 +46,7 @@ export class GatedProvider extends Provider {
     super(CONFIG, undefined, time);
   }
 
-  override async run({ request, draft, signal, moved }: Call): Promise<Ending | Fault> {
+  override async answer({ request, draft, signal, moved }: Call): Promise<Ending | Fault> {
     const { gates, next, called } = this.script;
     const mark = markOf(request);
     const call = called(mark);

@@ -12,7 +12,7 @@ import {
   type OutputItem,
   type Reasoning,
   textPart,
-} from "./items.ts";
+} from "./object.ts";
 
 export interface DraftOptions {
   readonly makeId: (prefix: IdPrefix) => string;

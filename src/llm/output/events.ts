@@ -2,8 +2,7 @@
  * The events of a streamed response (public Responses API; `test/llm/types.test.ts` compares them with the types of the `openai`
  * package). An event gets its sequence number when it is printed, so that waiting deltas can be joined.
  */
-import type { MessagePart, OutputItem, ReasoningPart } from "./items.ts";
-import type { ResponseObject } from "./object.ts";
+import type { MessagePart, OutputItem, ReasoningPart, ResponseObject } from "./object.ts";
 
 interface InItem {
   readonly item_id: string;

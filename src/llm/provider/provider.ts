@@ -53,12 +53,12 @@ export class Provider {
     return undefined;
   }
 
-  /** Makes the body that `run` will send, while the caller waits for something else. */
+  /** Makes the body that `answer` will send, while the caller waits for something else. */
   prepare(request: LlmRequest): void {
     this.bodies.set(request, this.bodyOf(request));
   }
 
-  async run({ request, draft, once, signal, moved }: Call): Promise<Ending | Fault> {
+  async answer({ request, draft, once, signal, moved }: Call): Promise<Ending | Fault> {
     const { apiKey: secret, config } = this;
     const chat = config.protocol === "chat";
     const { stream } = config;

@@ -2,8 +2,7 @@
 import type { LlmConfig } from "../../config/llm.ts";
 import { type JsonObject, objectOf, present } from "../json.ts";
 import type { Draft } from "../output/draft.ts";
-import type { FunctionCall, Message, OutputItem, Reasoning } from "../output/items.ts";
-import type { IncompleteReason } from "../output/object.ts";
+import type { FunctionCall, IncompleteReason, Message, OutputItem, Reasoning } from "../output/object.ts";
 import type { InputItem, LlmRequest, Part } from "../request.ts";
 import { type LlmUsage, reportedUsage } from "../usage.ts";
 import { Fault, providerError } from "./fault.ts";
