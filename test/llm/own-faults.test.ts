@@ -11,7 +11,7 @@ test("a bug while a response runs is 500 internal_error, gives the money back an
   const run = provider.answer.bind(provider);
   provider.answer = async (call) => {
     // The stream begins; then the bug.
-    call.draft.text("Hal");
+    call.draft.add("output_text", "Hal");
     call.moved();
     throw new TypeError("a bug of ours");
   };

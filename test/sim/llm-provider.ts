@@ -57,8 +57,8 @@ export class GatedProvider extends Provider {
     for (;;) {
       const step = await Promise.race([gates.hold(`a call of ${mark}`, async () => next()), aborted]);
       if (step.kind === "hang") await Promise.race([sleep(this.time, 1_000 * CONFIG.totalSeconds), aborted]);
-      if (step.kind === "answer") draft.text(answerOf(call));
-      else if (step.kind === "piece") draft.text("... ");
+      if (step.kind === "answer") draft.add("output_text", answerOf(call));
+      else if (step.kind === "piece") draft.add("output_text", "... ");
       const fault = step.kind === "answer" || step.kind === "piece" ? moved() : undefined;
       if (fault) {
         call.outcome = "invalid";

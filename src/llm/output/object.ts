@@ -166,15 +166,18 @@ export interface FunctionCall {
 
 export type OutputItem = Message | Reasoning | FunctionCall;
 
-export type MessagePart = Message["content"][number];
-export type ReasoningPart = Reasoning["content"][number];
+export type OutputPart = Message["content"][number] | Reasoning["content"][number] | Reasoning["summary"][number];
+
+export function textOf(part: OutputPart): string {
+  return part.type === "refusal" ? part.refusal : part.text;
+}
 
 export function textPart(text: string): TextPart {
   return { type: "output_text", text, annotations: [], logprobs: [] };
 }
 
 /** The text of all messages. */
-export function outputText(output: readonly OutputItem[]): string {
+function outputText(output: readonly OutputItem[]): string {
   let text = "";
   for (const item of output) {
     if (item.type !== "message") continue;

@@ -30,16 +30,7 @@ export class Provider {
     private readonly apiKey: string | undefined,
     clock: Clock,
   ) {
-    const { baseUrl, connections, firstByteSeconds, idleSeconds, totalSeconds } = config;
-    this.client = new Client({
-      baseUrl,
-      apiKey,
-      connections,
-      firstByteMs: 1000 * firstByteSeconds,
-      idleMs: 1000 * idleSeconds,
-      totalMs: 1000 * totalSeconds,
-      clock,
-    });
+    this.client = new Client(config, apiKey, clock);
   }
 
   /** The field of the request that this provider cannot honour, or undefined. */
