@@ -13,26 +13,26 @@ use tendon::image::jpeg::{Decoder, Library, inspect};
 struct Bits {
     bytes: Vec<u8>,
     last: u8,
-    used: u32,
+    bits: u32,
 }
 
 impl Bits {
     fn put(&mut self, value: u32, count: u32) {
         for place in (0..count).rev() {
             self.last = self.last << 1 | (value >> place & 1) as u8;
-            self.used += 1;
-            if self.used == 8 {
+            self.bits += 1;
+            if self.bits == 8 {
                 self.bytes.push(self.last);
                 if self.last == 0xFF {
                     self.bytes.push(0);
                 }
-                (self.last, self.used) = (0, 0);
+                (self.last, self.bits) = (0, 0);
             }
         }
     }
 
     fn done(mut self) -> Vec<u8> {
-        while self.used != 0 {
+        while self.bits != 0 {
             self.put(1, 1);
         }
         self.bytes
