@@ -246,7 +246,7 @@ impl Network {
             _ => &self.at.prefill,
         };
         let (Pictures { tensor, first, bytes }, rows) = (pictures[camera], self.rows_max());
-        &mut part(self.tensors[tensor].pixels(), row, rows)[first + frame * bytes..][..bytes]
+        &mut part(self.tensors[tensor].bytes(), row, rows)[first + frame * bytes..][..bytes]
     }
 
     /// Row `row` of everything that a branch's graphs take of a prompt: `write` gives tokens and mask, as long as the longest prompt, and

@@ -8,6 +8,7 @@
 use std::path::Path;
 use tendon::bundle::manifest::Alignment;
 use tendon::bundle::manifest::{Image, Resize};
+use tendon::core::memory::Block;
 use tendon::image::frame::{FrameSpec, Worker};
 use tendon::image::jpeg::{Decoder, Library};
 use tendon::image::resize::{Mode, Resizer, SLACK};
@@ -125,10 +126,11 @@ fn the_bars_of_a_frame_are_black_whatever_stood_in_its_slot() {
     for (width, height) in [(56, 56), (31, 64), (90, 40)] {
         for place in [None, Some(Alignment::Centre), Some(Alignment::TopLeft), Some(Alignment::BottomRight)] {
             let image = Image { width, height, resize: Resize::Pad, place, mean: [0.5; 3], std: [0.25; 3], tokens: 1 };
-            let mut tensor = vec![9.0; 3 * width * height];
-            worker.tensor(&FrameSpec::new(&image), &jpeg, &mut tensor).expect("a good picture");
+            let mut tensor = Block::lazy(4 * 3 * width * height).expect("memory");
+            tensor.fill(9);
+            worker.frame(&FrameSpec::new(&image), &jpeg, &mut tensor).expect("a good picture");
             let expected = padded(&picture, (width, height), place.unwrap_or(Alignment::Centre));
-            for (at, &value) in tensor.iter().enumerate() {
+            for (at, &value) in tensor.floats_mut().iter().enumerate() {
                 let (channel, pixel) = (at / (width * height), at % (width * height));
                 let level = f64::from(expected.at(pixel % width, pixel / width, channel));
                 assert_eq!(value, ((level / 255.0 - 0.5) / 0.25) as f32, "{width}x{height}, {place:?}, value {at}");

@@ -332,7 +332,7 @@ impl DeviceFlow {
         self.settle()
     }
 
-    /// The rows of a chunk, clamped; and how many of its values were, or why it is refused: `Encoder::encode_behind` on the latent says it
+    /// The rows of a chunk, clamped; and how many of its values were, or why it is refused: `Encoder::encode` on the latent says it
     /// in words.
     pub(super) fn decoded(&self, row: usize) -> (&[f32], Result<u32, chunk::Refusal>) {
         let (verdicts, chunks) = self.decoded_here.split_at(self.batch * VERDICT);

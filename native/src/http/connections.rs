@@ -119,38 +119,23 @@ impl Shared {
             socket.noted = true;
             socket.received = info[RECEIVED_AT];
             let (address, port) = name(fd, libc::getpeername).unwrap_or(([0; 4], 0));
-            self.note(ConnectionNote {
-                cookie,
-                received: socket.received,
-                address,
-                port: u32::from(port),
-                fd: fd as u32,
-                gone: 0,
-                reserved: 0,
-            });
+            self.note(fd, socket, (address, port), 0);
         }
     }
 
     fn gone(&self, fd: i32, socket: &mut Socket) {
         if socket.ours {
-            let (cookie, received) = (socket.cookie, socket.received);
-            self.note(ConnectionNote {
-                cookie,
-                received,
-                address: [0; 4],
-                port: 0,
-                fd: fd as u32,
-                gone: 1,
-                reserved: 0,
-            });
+            self.note(fd, socket, ([0; 4], 0), 1);
         }
         *socket = NOTHING;
     }
 
-    fn note(&self, note: ConnectionNote) {
+    fn note(&self, fd: i32, socket: &Socket, (address, port): ([u32; 4], u16), gone: u32) {
+        let Socket { cookie, received, .. } = *socket;
         let mut notes = lock(&self.notes);
         if notes.len() < NOTES_MAX {
-            notes.push(note);
+            let (port, fd) = (u32::from(port), fd as u32);
+            notes.push(ConnectionNote { cookie, received, address, port, fd, gone, reserved: 0 });
         }
     }
 }

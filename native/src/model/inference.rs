@@ -295,12 +295,8 @@ impl InferenceSlots {
 
     /// Frees a closed slot. False for any other state.
     pub fn free(&self, ticket: Ticket) -> bool {
-        self.release(ticket, CLOSED)
-    }
-
-    fn release(&self, ticket: Ticket, from: u8) -> bool {
         let Some(index) = ticket.index(Kind::Chunk) else { return false };
-        let freed = self.slots.get(index).is_some_and(|slot| slot.word.turn(ticket, from, FREE));
+        let freed = self.slots.get(index).is_some_and(|slot| slot.word.turn(ticket, CLOSED, FREE));
         if freed {
             lock(&self.free).push(index as u16);
         }

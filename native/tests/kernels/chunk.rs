@@ -1,4 +1,4 @@
-//! Chunk decode against `Encoder::encode_behind`.
+//! Chunk decode against `Encoder::encode`.
 
 use super::random::Random;
 use super::stage::Stage;
@@ -101,7 +101,7 @@ impl Bundle {
     /// What the engine says of a latent: how many values were clamped, or the beginning of its sentence.
     fn engine(&self, Input { latent, state, prefix }: &Input) -> (Vec<f32>, Result<u32, String>) {
         let mut values = vec![0.0; self.rows * self.columns];
-        let clamped = self.encoder.encode_behind(prefix, latent, state, &mut values);
+        let clamped = self.encoder.encode(prefix, latent, state, &mut values);
         (values, clamped)
     }
 

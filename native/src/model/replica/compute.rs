@@ -72,7 +72,7 @@ pub(super) fn rows_of(
         return Ok(clamped);
     }
     let refused = network.decoded(row).is_some();
-    let clamped = encoder.encode_behind(prefix, network.latent(row), state, values);
+    let clamped = encoder.encode(prefix, network.latent(row), state, values);
     if refused && clamped.is_ok() {
         return Err("the device refuses its rows, which the host would take".into());
     }
