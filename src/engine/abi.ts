@@ -229,7 +229,7 @@ export const BodyRules = {
   texts: 20,
 } as const;
 
-export const BodyFound = {
+export const BodyResult = {
   size: 80,
   /** u64 */
   bytes: 0,
@@ -274,7 +274,7 @@ export const BodyText = {
   /** u32 */
   blank: 16,
   /** u32 */
-  told: 20,
+  jpeg_len: 20,
   /** u32 */
   image: 24,
   /** u32 */

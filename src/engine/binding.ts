@@ -52,7 +52,7 @@ const BODY_CALLS = {
   tendon_body_make: { args: [ptr, u32], returns: i32 },
   tendon_body_write: { args: [ptr, u32, ptr, u32], returns: i32 },
   tendon_body_scan: { args: [ptr, u32, u32, ptr], returns: i32 },
-  tendon_body_found: { args: [ptr, u32, ptr], returns: i32 },
+  tendon_body_result: { args: [ptr, u32, ptr], returns: i32 },
   tendon_body_free: { args: [ptr, u32], returns: i32 },
 } as const;
 

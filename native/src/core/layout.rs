@@ -233,9 +233,9 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// What the scan of a body found. Owned by the caller, written during `tendon_body_found`; the addresses are valid until
+    /// What the scan of a body found. Owned by the caller, written during `tendon_body_result`; the addresses are valid until
     /// `tendon_body_free`.
-    BodyFound {
+    BodyResult {
         /// The body.
         bytes: u64,
         /// The body's JSON with placeholders, UTF-8.
@@ -280,8 +280,8 @@ abi_struct! {
         units: u32,
         /// 1 if images are wanted and it is blank.
         blank: u32,
-        /// Of a JPEG: its bytes by the length of its base64.
-        told: u32,
+        /// Bytes of a JPEG by the length of its base64.
+        jpeg_len: u32,
         /// Of a decoded JPEG: where it is in the images.
         image: u32,
         /// Its bytes.
@@ -297,7 +297,7 @@ pub const STRUCTS: [&Struct; 8] = [
     &Stats::LAYOUT,
     &ConnectionNote::LAYOUT,
     &BodyRules::LAYOUT,
-    &BodyFound::LAYOUT,
+    &BodyResult::LAYOUT,
     &BodyText::LAYOUT,
 ];
 

@@ -2,7 +2,7 @@
 
 use super::Episodes;
 use super::device;
-use super::layout::{Cache, Kept, Layout, Write};
+use super::layout::{Cache, Layout, ParkedFrames, Write};
 use super::rows::Rows;
 use super::seats::Home;
 use crate::core::memory::Block;
@@ -26,7 +26,8 @@ impl Episodes {
                     self.append_block(place, write).ok()?;
                     state.pending = None;
                 }
-                let (kept, block) = (Kept { committed: frames, staged: 0 }, Block::lazy(self.slot_bytes()).ok()?);
+                let (kept, block) =
+                    (ParkedFrames { committed: frames, staged: 0 }, Block::lazy(self.slot_bytes()).ok()?);
                 self.rows.park(place, kept, &block).ok()?;
                 self.rows.digest(kept, frames, None, &block)
             }
@@ -38,7 +39,7 @@ impl Episodes {
 
 impl Rows {
     /// The digest of a parked block whose staged rows `pending` keeps.
-    fn digest(&self, kept: Kept, frames: usize, pending: Option<Write>, block: &[u8]) -> u64 {
+    fn digest(&self, kept: ParkedFrames, frames: usize, pending: Option<Write>, block: &[u8]) -> u64 {
         let mut digest = DefaultHasher::new();
         let Write { from, frames: written } = pending.unwrap_or(Write { from: frames, frames: 0 });
         let each = |cache: &Cache, at: usize, staged_at: usize| {
@@ -55,7 +56,7 @@ impl Rows {
 }
 
 /// Where the committed and the staged rows of each lead begin in a block that `HostRows::park` has written.
-fn host_leads(layout: &Layout, kept: Kept, mut each: impl FnMut(&Cache, usize, usize)) {
+fn host_leads(layout: &Layout, kept: ParkedFrames, mut each: impl FnMut(&Cache, usize, usize)) {
     let (mut at, mut staged_at) = (0, layout.bytes(kept.committed));
     for cache in &layout.caches {
         for _ in 0..cache.leads {

@@ -2,7 +2,7 @@
 //! cache has one tensor `[places, …]` of committed rows and one of staged rows.
 
 use super::finite::is_finite;
-use super::layout::{Kept, Layout, Write};
+use super::layout::{Layout, ParkedFrames, Write};
 use crate::core::memory::Block;
 
 /// Committed and staged rows of one cache, of all places.
@@ -70,7 +70,7 @@ impl HostRows {
 
     /// Each piece of what a place keeps, with its start in a parked block. Committed pieces come first; inside both parts the order is
     /// that of caches and leads.
-    fn pieces(&self, layout: &Layout, place: usize, kept: Kept, mut each: impl FnMut(*mut u8, usize, usize)) {
+    fn pieces(&self, layout: &Layout, place: usize, kept: ParkedFrames, mut each: impl FnMut(*mut u8, usize, usize)) {
         let mut at = 0;
         for (frames, is_staged) in [(kept.committed, false), (kept.staged, true)] {
             for (index, cache) in layout.caches.iter().enumerate() {
@@ -85,7 +85,7 @@ impl HostRows {
     }
 
     /// Copies what a place keeps into a parked block. Called by the only user of both.
-    pub(super) fn park(&self, layout: &Layout, place: usize, kept: Kept, block: &Block<u8>) {
+    pub(super) fn park(&self, layout: &Layout, place: usize, kept: ParkedFrames, block: &Block<u8>) {
         check(layout, kept, block);
         self.pieces(layout, place, kept, |from, at, len| {
             // SAFETY: inside the place and, by `check`, inside the block, which are different mappings; nobody else uses either.
@@ -94,7 +94,7 @@ impl HostRows {
     }
 
     /// Copies a parked block into a place. Called by the only user of both.
-    pub(super) fn bring_back(&self, layout: &Layout, place: usize, kept: Kept, block: &Block<u8>) {
+    pub(super) fn bring_back(&self, layout: &Layout, place: usize, kept: ParkedFrames, block: &Block<u8>) {
         check(layout, kept, block);
         self.pieces(layout, place, kept, |to, at, len| {
             // SAFETY: as in `park`.
@@ -103,6 +103,6 @@ impl HostRows {
     }
 }
 
-fn check(layout: &Layout, Kept { committed, staged }: Kept, block: &Block<u8>) {
+fn check(layout: &Layout, ParkedFrames { committed, staged }: ParkedFrames, block: &Block<u8>) {
     assert!(layout.bytes(committed + staged) <= block.len(), "a parked block has room for a whole memory");
 }

@@ -200,7 +200,7 @@ fn sessions_that_come_and_go_beside_the_moves_find_their_own_rows() {
     use std::sync::mpsc;
     let episodes = with_capacity(2, 4);
     let (submit, queue) = mpsc::channel::<(usize, f32)>();
-    let (told, done) = mpsc::channel::<usize>();
+    let (sender, done) = mpsc::channel::<usize>();
     std::thread::scope(|scope| {
         let shared = &episodes;
         scope.spawn(move || {
@@ -213,7 +213,7 @@ fn sessions_that_come_and_go_beside_the_moves_find_their_own_rows() {
                     unsafe { cache.staged.address().cast::<f32>().add(place * 24 + index).write(value) };
                 }
                 stage(shared, slot, pass).unwrap();
-                told.send(slot).unwrap();
+                sender.send(slot).unwrap();
             }
         });
         let mut alone: Vec<Episodes> = (0..6).map(|_| with_capacity(1, 0)).collect();

@@ -3,7 +3,7 @@
 
 use super::device::DeviceRows;
 use super::host::HostRows;
-use super::layout::{Kept, Layout, Write};
+use super::layout::{Layout, ParkedFrames, Write};
 use crate::bundle::manifest::Role;
 use crate::core::dtype::Dtype;
 use crate::core::memory::Block;
@@ -96,7 +96,7 @@ impl Rows {
     }
 
     /// Copies what a place keeps into a parked block. Called by the only user of both.
-    pub(super) fn park(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+    pub(super) fn park(&self, place: usize, kept: ParkedFrames, block: &Block<u8>) -> Result<(), String> {
         match self.device() {
             Some(rows) => rows.park(place, kept, block),
             None => {
@@ -107,7 +107,7 @@ impl Rows {
     }
 
     /// Copies a parked block into a place. Called by the only user of both.
-    pub(super) fn bring_back(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+    pub(super) fn bring_back(&self, place: usize, kept: ParkedFrames, block: &Block<u8>) -> Result<(), String> {
         match self.device() {
             Some(rows) => rows.bring_back(place, kept, block),
             None => {
@@ -118,7 +118,7 @@ impl Rows {
     }
 
     /// Bytes that a parked block takes.
-    pub(super) fn parked_bytes(&self, kept: Kept) -> usize {
+    pub(super) fn parked_bytes(&self, kept: ParkedFrames) -> usize {
         self.device().map_or_else(|| self.layout.bytes(kept.committed + kept.staged), |rows| rows.parked_bytes(kept))
     }
 }

@@ -1,7 +1,7 @@
-//! Loads a model: reads the bundle and its parity vectors, then places it (`place.rs`).
+//! Loads a model: reads the bundle and its parity vectors, then places it (`placement.rs`).
 
 use super::Model;
-use super::place::Target;
+use super::placement::Target;
 use crate::bundle::manifest::{Graph, Manifest, NormStats, Role};
 use crate::bundle::prompt::Prompt;
 use crate::bundle::weights::Weights;

@@ -72,11 +72,11 @@ pub(super) fn rows_of(
         return Ok(clamped);
     }
     let refused = network.decoded(row).is_some();
-    let told = encoder.encode_behind(prefix, network.latent(row), state, values);
-    if refused && told.is_ok() {
+    let clamped = encoder.encode(prefix, network.latent(row), state, values);
+    if refused && clamped.is_ok() {
         return Err("the device refuses its rows, which the host would take".into());
     }
-    told
+    clamped
 }
 
 impl Replica {
@@ -113,11 +113,11 @@ impl Replica {
         }
         let inferences = &model.inferences;
         let fails_at = |ticket: Ticket| inferences.job(ticket).map_or(NO_STEP, |job| job.fail_step);
-        let told = || Some((Status::Model, "the inference was told to fail at this flow step".to_string()));
+        let failure = || Some((Status::Model, "the inference was told to fail at this flow step".to_string()));
         let Some(network) = &mut self.network else {
             for (failed, &ticket) in self.failed.iter_mut().zip(batch) {
                 if failed.is_none() && fails_at(ticket) < model.manifest.flow.steps {
-                    *failed = told();
+                    *failed = failure();
                 }
             }
             return Ok(Some(BatchTimes {
@@ -138,7 +138,7 @@ impl Replica {
         let whole = network.denoise(variant, |step| {
             for (failed, &ticket) in failed.iter_mut().zip(batch) {
                 if failed.is_none() && fails_at(ticket) == step {
-                    *failed = told();
+                    *failed = failure();
                 }
             }
             !stop()
