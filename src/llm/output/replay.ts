@@ -2,7 +2,7 @@
 import { present } from "../../std/assert.ts";
 import { Draft } from "./draft.ts";
 import type { ResponsesEvent } from "./events.ts";
-import type { OutputItem, ResponseObject } from "./object.ts";
+import { type OutputItem, type ResponseObject, textOf } from "./object.ts";
 
 /** A response's object before it had output. */
 export function begunOf(object: ResponseObject): ResponseObject {
