@@ -5,6 +5,7 @@
 import type { Charge } from "../charge/charges.ts";
 import { engineFault } from "../drill.ts";
 import type { ChunkResult, Model, Run } from "../engine/engine.ts";
+import { Fault } from "../engine/fault.ts";
 import { LIMITS } from "../limits.ts";
 import { assert, present } from "../std/assert.ts";
 import { sleep } from "../std/clock.ts";
@@ -29,8 +30,9 @@ import {
 import { stateFault, stateVector } from "./checks.ts";
 import type { Caller, ObserveCommand, RobotDeps } from "./command.ts";
 import { ROBOT } from "./errors.ts";
+import { failureOf } from "./faults.ts";
 import type { Demand } from "./forecast.ts";
-import { at, firstBad, type PutFrame } from "./frames.ts";
+import { firstBad, type PutFrame } from "./frames.ts";
 import { Holdings } from "./holdings.ts";
 import { Deadline, Interruptions } from "./interruptions.ts";
 import { observationDigest, type Replay } from "./replay.ts";
@@ -218,7 +220,7 @@ class Attempt implements PendingAnswer {
       state: stateVector(manifest, command.state),
       ...(ticket.slot === undefined ? {} : { slot: ticket.slot }),
     });
-    if (promptTokens instanceof Failure) return promptTokens;
+    if (promptTokens instanceof Fault) return failureOf(promptTokens);
     return await deps.charges.hold({
       chargeId: this.generationId,
       accountId: this.caller.accountId,
@@ -275,7 +277,7 @@ class Attempt implements PendingAnswer {
       ...(failStep === undefined ? {} : { failStep }),
       ...(fault === undefined ? {} : { fault }),
     });
-    if (run instanceof Failure) return run;
+    if (run instanceof Fault) return failureOf(run);
     this.held.run = run;
     return undefined;
   }
@@ -284,8 +286,8 @@ class Attempt implements PendingAnswer {
   private async computed(): Promise<{ readonly result: ChunkResult; readonly answer: Answer } | Failure> {
     const run = present(this.held.run, "a run that the engine has taken on");
     this.interruptions.onLeave = () => run.withdraw();
-    const computed = await this.interruptions.race(this.timed(run.result));
-    if (computed instanceof Failure) return at(computed, this.frames[run.badFrame ?? -1]?.param);
+    const computed = await this.interruptions.race(this.timed(run));
+    if (computed instanceof Failure) return computed;
     const { result, timing } = computed;
     this.held.inFlight?.computed(startMs(this.observedMs, result.micros));
     const generation = { id: this.generationId, created: this.created };
@@ -295,11 +297,9 @@ class Attempt implements PendingAnswer {
   }
 
   /** The result, after the delay of a drill if there is one; `timing` is to be called when the answer is made. */
-  private async timed(
-    run: Run["result"],
-  ): Promise<{ readonly result: ChunkResult; readonly timing: () => Timing } | Failure> {
-    const result = await run;
-    if (result instanceof Failure) return result;
+  private async timed(run: Run): Promise<{ readonly result: ChunkResult; readonly timing: () => Timing } | Failure> {
+    const result = await run.result;
+    if (result instanceof Fault) return failureOf(result, this.frames[run.badFrame ?? -1]?.param);
     const { clock } = this.deps;
     const resultMs = clock.monotonicMs();
     if (this.strikes("slow_model")) await sleep(clock, LIMITS.slowModelMs);

@@ -1,12 +1,13 @@
 /** The fields that both transports have. Each check puts the value of its field into a draft, or returns the failure. */
 
 import type { Manifest } from "../bundle/manifest.ts";
-import { tooLong } from "../engine/busy.ts";
+import { Fault, tooLong } from "../engine/fault.ts";
 import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";
 import { Failure, type Row } from "../std/failure.ts";
 import type { Catalog, Served } from "./catalog.ts";
 import { ROBOT } from "./errors.ts";
+import { failureOf } from "./faults.ts";
 
 /** A JSON object of a client. */
 type Fields = Readonly<Record<string, unknown>>;
@@ -78,7 +79,7 @@ export function instruction({ model, instruction }: FieldDraft, param: string): 
   if (instruction.trim() === "") return noInstruction(param);
   // The engine bounds its own work: a text that cannot fit is refused before it is tokenised.
   const tokens = model.model?.measure({ instruction });
-  return tokens instanceof Failure ? new Failure(tokens.row, tokens.message, { param }) : undefined;
+  return tokens instanceof Fault ? failureOf(tokens, param) : undefined;
 }
 
 export function noInstruction(param: string): Failure {
@@ -88,8 +89,7 @@ export function noInstruction(param: string): Failure {
 
 /** Of a text that no model's prompt has room for. */
 export function longInstruction(param: string): Failure {
-  const { row, message } = tooLong();
-  return new Failure(row, message, { param });
+  return failureOf(tooLong(), param);
 }
 
 export function flag(draft: FieldDraft, param: "stream" | "handoff"): Failure | undefined {

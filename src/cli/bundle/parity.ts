@@ -4,7 +4,6 @@ import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
 import { type Bundle, LOAD_MS_MAX, type Model } from "../../engine/engine.ts";
 import { openEngine } from "../../engine/native.ts";
 import { systemClock } from "../../std/clock.ts";
-import { Failure } from "../../std/failure.ts";
 import { Problem } from "../../std/problem.ts";
 
 /** Where they came out right, and how far they were off. */
@@ -31,7 +30,7 @@ export async function computeParity(
   const release = systemClock.after(LOAD_MS_MAX, () => undefined);
   try {
     const model = await engine.load({ bundle, device, gpu: gpuOptions(gpu), replicas, threads: 1, slots: replicas });
-    if (model instanceof Failure) return new Problem(model.message);
+    if (model instanceof Problem) return model;
     const { device: chosen, refused, parity, flow, flowReason, deviceWeights, sessionMemory, card } = model;
     const { hostMemoryBecause } = sessionMemory;
     return {

@@ -1,6 +1,7 @@
 /** Camera frames that arrive as messages of their own, before the observation that takes them. */
 import type { Unpaid } from "../../charge/unpaid.ts";
 import type { Frame, Model } from "../../engine/engine.ts";
+import { Fault } from "../../engine/fault.ts";
 import type { Ingress } from "../../http/ingress.ts";
 import { present } from "../../std/assert.ts";
 import { Failure } from "../../std/failure.ts";
@@ -9,6 +10,7 @@ import type { Admission, EarlySlots } from "../admission.ts";
 import type { Served } from "../catalog.ts";
 import { jpegSizeFault, startsAsJpeg } from "../checks.ts";
 import { ROBOT } from "../errors.ts";
+import { failureOf } from "../faults.ts";
 import { frameDigest, type ObservedFrames, type PutFrame } from "../frames.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
 
@@ -100,7 +102,7 @@ export class FrameGroup implements ObservedFrames {
     const taken: GroupFrame = {};
     const frame = this.free > 0 ? model.framePut(camera, jpeg, turn) : undefined;
     if (digests) taken.digest = frameDigest(jpeg);
-    if (frame !== undefined && !(frame instanceof Failure)) {
+    if (frame !== undefined && !(frame instanceof Fault)) {
       this.free -= 1;
       taken.frame = frame;
     }
@@ -121,7 +123,7 @@ export class FrameGroup implements ObservedFrames {
     for (const [camera, frames] of this.cameras.entries()) {
       for (const [index, taken] of frames.entries()) {
         const frame = taken.frame ?? model.framePut(camera, present(taken.jpeg, "a frame that waits"), turn);
-        if (frame instanceof Failure) return frame;
+        if (frame instanceof Fault) return failureOf(frame);
         taken.frame = frame;
         taken.jpeg = undefined;
         put.push({ frame, param: `camera ${camera}, frame ${index}` });

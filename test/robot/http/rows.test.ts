@@ -3,9 +3,8 @@
  * shape of the body, nothing ran, and the session's step is where it was.
  */
 import { expect, test } from "bun:test";
+import { Fault } from "../../../src/engine/fault.ts";
 import { LIMITS } from "../../../src/limits.ts";
-import { ROBOT } from "../../../src/robot/errors.ts";
-import { Failure } from "../../../src/std/failure.ts";
 import { imagePart, imageUrl, jointState, jpeg, observation, STATEFUL, type Stage, stage, textPart } from "../stage.ts";
 import { settle } from "./outcome.ts";
 
@@ -39,7 +38,7 @@ async function whileRunning(stand: Stage, second: object): Promise<Response> {
   stand.engine.script.run = async () => {
     await gate.promise;
     stand.engine.script.run = run;
-    return new Failure(ROBOT.model_failure, "ends the first request without a step");
+    return new Fault("model_failed", "ends the first request without a step");
   };
   const first = stand.chat(observation({ ...live, observation_id: "running" }));
   await settle();
@@ -139,7 +138,7 @@ const ROWS: readonly Row[] = [
     code: "model_failure",
     async provoke(stand) {
       const { run } = stand.engine.script;
-      stand.engine.script.run = async () => new Failure(ROBOT.model_failure, "the model failed");
+      stand.engine.script.run = async () => new Fault("model_failed", "the model failed");
       const response = await stand.chat(observation(live));
       stand.engine.script.run = run;
       return response;
@@ -149,7 +148,7 @@ const ROWS: readonly Row[] = [
     status: 503,
     code: "engine_unavailable",
     async provoke(stand) {
-      stand.engine.script.observe = () => new Failure(ROBOT.engine_unavailable, "the engine is gone");
+      stand.engine.script.observe = () => new Fault("busy", "the engine is gone");
       const response = await stand.chat(observation(live));
       stand.engine.script.observe = () => undefined;
       return response;
