@@ -89,10 +89,6 @@ const KNOWN_UPWARD = [
   "src/bundle/read.ts → src/engine/engine.ts",
   "src/bundle/read.ts → src/engine/library.ts",
   "src/bundle/tolerance.ts → src/engine/engine.ts",
-  "src/engine/busy.ts → src/robot/errors.ts",
-  "src/engine/frame.ts → src/robot/errors.ts",
-  "src/engine/native.ts → src/robot/errors.ts",
-  "src/engine/run.ts → src/robot/errors.ts",
 ];
 
 describe("imports", () => {

@@ -10,7 +10,6 @@ import { withEngine } from "../measure/engine.ts";
 import { type Machine, readMachine } from "../measure/machine.ts";
 import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
-import { Failure } from "../std/failure.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { lookAtPostgres } from "../store/postgres/store.ts";
 import { lookAtDatabase } from "../store/sqlite/store.ts";
@@ -129,7 +128,7 @@ async function bundleChecks(
     const { manifest } = options.bundle;
     const { id } = manifest;
     const model = await engine.load(options);
-    if (model instanceof Failure) checks.push(red(id, model.message));
+    if (model instanceof Problem) checks.push(red(id, model.message));
     else checks.push(bundleCheck(manifest, model, told));
   }
   return checks;

@@ -2,15 +2,14 @@
  * The engine as the service sees it: models, frames, runs. No tensors.
  *
  * Implemented once, over the native library (native.ts); the device `echo` runs no model and answers zeros.
- * All methods return at once; work happens on native threads. Possible `Failure` codes:
- * `invalid_image`, `instruction_too_long`, `engine_unavailable`, `model_failure`.
+ * All methods return at once; work happens on native threads.
  */
 import type { Manifest } from "../bundle/manifest.ts";
 import type { DeviceWish } from "../config/devices.ts";
 import type { GpuOptions } from "../config/gpu.ts";
 import { LIMITS } from "../limits.ts";
-import type { Failure } from "../std/failure.ts";
 import type { Problem } from "../std/problem.ts";
+import type { Fault } from "./fault.ts";
 
 /** A verified bundle: its manifest and an absolute path for each file that the manifest lists. */
 export interface Bundle {
@@ -59,10 +58,10 @@ export function runMsMaxOf(chunkSeconds: number): number {
 /** One JPEG that becomes a normalised tensor in page-locked memory. */
 export interface Frame {
   /**
-   * Undefined once decoded; `invalid_image` with the decoder's reason otherwise. A failed frame needs no drop. To be asked only where the
+   * Undefined once decoded. A frame that could not be decoded needs no drop. To be asked only where the
    * answer is needed: `observe` waits for its frames by itself, without waking this thread. Once asked it must be awaited before `observe`.
    */
-  decoded(): Promise<Failure | undefined>;
+  decoded(): Promise<Fault | undefined>;
   /** Processor time that its decode took, milliseconds; 0 until that is known, and of a frame that a run has taken. */
   readonly decodeMs: number;
   /** Frees the slot of a frame that no run has taken. Allowed at any time; a second call does nothing. */
@@ -72,7 +71,7 @@ export interface Frame {
 }
 
 /** What a drill makes go wrong. `hang`: until the process ends. `device`: the replica's device fails. `panic`: native code panics. */
-export type Fault = "hang" | "device" | "panic";
+export type DrillFault = "hang" | "device" | "panic";
 
 /** A replica that takes no more work, by its number. */
 export interface LostReplica {
@@ -106,7 +105,7 @@ export interface Observation {
   /** Drill: the run fails before this flow step. */
   readonly failStep?: number;
   /** Drill: what goes wrong in the engine while it runs. */
-  readonly fault?: Fault;
+  readonly fault?: DrillFault;
 }
 
 /**
@@ -147,8 +146,7 @@ export interface ChunkResult {
 
 /** One run. Exactly one of `commit` and `abort` must be called after `result` has settled. */
 export interface Run {
-  /** `invalid_image`, with the decoder's reason, if one of its frames cannot be decoded. */
-  readonly result: Promise<ChunkResult | Failure>;
+  readonly result: Promise<ChunkResult | Fault>;
   /** The place of the first frame that cannot be decoded, once `result` says so. */
   readonly badFrame: number | undefined;
   /** Processor time that the decodes of its frames took, milliseconds; final once `released` has resolved. */
@@ -159,7 +157,7 @@ export interface Run {
   readonly released: Promise<void>;
   /** Cancels the run if the model has not started on it, and returns whether it did. */
   withdraw(): boolean;
-  /** `result` settles with `engine_unavailable` at once; a running run ends before its next flow step. Does nothing once it has settled. */
+  /** `result` settles as `cancelled` at once; a running run ends before its next flow step. Does nothing once it has settled. */
   cancel(): void;
   /** Keeps the new episode memory and frees the result slot. */
   commit(): void;
@@ -247,11 +245,11 @@ export interface Model {
     readonly instruction: string;
     readonly state?: Float32Array;
     readonly slot?: number;
-  }): number | Failure;
-  /** `jpeg` is copied before this returns. `engine_unavailable` when all frame slots are taken. */
-  framePut(jpeg: Uint8Array, turn: number): Frame | Failure;
+  }): number | Fault;
+  /** `jpeg` is copied before this returns. `busy` when all frame slots are taken. */
+  framePut(jpeg: Uint8Array, turn: number): Frame | Fault;
   /** One run at a time per slot: the next one only after the last one's `released`. */
-  observe(observation: Observation): Run | Failure;
+  observe(observation: Observation): Run | Fault;
   /** Empties a slot's memory. Its last run must have been released. */
   sessionDrop(slot: number): void;
   unload(): Promise<void>;
@@ -312,8 +310,8 @@ export interface Engine {
   /** Version text of the ONNX Runtime and of libjpeg-turbo in use. */
   readonly runtimeVersion: string;
   readonly jpegVersion: string;
-  /** Resolves when every replica has computed the bundle's parity vectors. `engine_unavailable` says why it cannot be served. */
-  load(options: LoadOptions): Promise<Model | Failure>;
+  /** Resolves when every replica has computed the bundle's parity vectors. A problem says why it cannot be served. */
+  load(options: LoadOptions): Promise<Model | Problem>;
   stats(): EngineStats;
   devices(): readonly DeviceFigures[];
   /**

@@ -1,7 +1,6 @@
 /** A loaded model over the native library. */
 import type { Manifest } from "../bundle/manifest.ts";
 import { assert } from "../std/assert.ts";
-import type { Failure } from "../std/failure.ts";
 import {
   CHUNK_VALUES_MAX,
   FAULT,
@@ -13,9 +12,9 @@ import {
   STATUS,
 } from "./abi.ts";
 import { lastError } from "./binding.ts";
-import { busy, replicaOut, tooLong, unloading } from "./busy.ts";
 import type { Channel } from "./channel.ts";
 import type { Frame, LostReplica, Model, Observation, Run } from "./engine.ts";
+import { busy, type Fault, replicaOut, tooLong, unloading } from "./fault.ts";
 import { NativeFrame } from "./frame.ts";
 import type { ResultSlots } from "./result.ts";
 import { NativeRun } from "./run.ts";
@@ -128,7 +127,7 @@ export class NativeModel implements Model {
     this.listeners.push(listener);
   }
 
-  measure({ instruction, state, slot }: Parameters<Model["measure"]>[0]): number | Failure {
+  measure({ instruction, state, slot }: Parameters<Model["measure"]>[0]): number | Fault {
     if (!this.isLoaded) return unloading();
     request.setFloat64(ObserveRequest.model, this.ticket, true);
     request.setUint32(ObserveRequest.slot, slot ?? NO_SLOT, true);
@@ -140,7 +139,7 @@ export class NativeModel implements Model {
     return tokens === STATUS.tooLong ? tooLong() : this.channel.expect(tokens, "measure");
   }
 
-  framePut(jpeg: Uint8Array, turn: number): Frame | Failure {
+  framePut(jpeg: Uint8Array, turn: number): Frame | Fault {
     assert(jpeg.length > 0, "an empty frame is refused at the edge");
     if (!this.isLoaded) return unloading();
     const { calls, engine } = this.channel;
@@ -150,7 +149,7 @@ export class NativeModel implements Model {
     return new NativeFrame(this.channel, this, this.ticket, ticket);
   }
 
-  observe(observation: Observation): Run | Failure {
+  observe(observation: Observation): Run | Fault {
     if (!this.isLoaded) return unloading();
     const { frames, instruction, state, step, seed, turn, slot, failStep, fault } = observation;
     assert(frames.length <= OBSERVATION_FRAMES_MAX, "an observation's frames fit its slots");

@@ -7,8 +7,6 @@
 import { folders } from "../config/environment.ts";
 import { gpuOptions } from "../config/gpu.ts";
 import { LIMITS } from "../limits.ts";
-import { ROBOT } from "../robot/errors.ts";
-import { Failure } from "../std/failure.ts";
 import { Problem } from "../std/problem.ts";
 import { STATUS, Stats } from "./abi.ts";
 import { bindLibrary, lastError, staticText } from "./binding.ts";
@@ -69,7 +67,7 @@ class NativeEngine implements Engine {
     this.results = new ResultSlots(channel);
   }
 
-  async load(options: LoadOptions): Promise<Model | Failure> {
+  async load(options: LoadOptions): Promise<Model | Problem> {
     if (this.closing) return cannotLoad(options.bundle.manifest.id, "the engine is closing");
     const load = this.loadNow(options);
     this.loading.add(load);
@@ -91,7 +89,7 @@ class NativeEngine implements Engine {
     runMsMax = runMsMaxOf(LIMITS.chunkSecondsDefault),
     counted = true,
     unproved = false,
-  }: LoadOptions): Promise<Model | Failure> {
+  }: LoadOptions): Promise<Model | Problem> {
     if (bundle.manifest.parity.unproved && !unproved) {
       return cannotLoad(
         bundle.manifest.id,
@@ -117,12 +115,12 @@ class NativeEngine implements Engine {
     if (ticket < 0) return cannotLoad(bundle.manifest.id, lastError(calls));
     const status = await new Promise<number>((done) => this.channel.wait(ticket, done));
     if (status !== STATUS.ok) {
-      const failure = cannotLoad(bundle.manifest.id, this.channel.errorText(ticket), KINDS.get(status));
+      const problem = cannotLoad(bundle.manifest.id, this.channel.errorText(ticket), KINDS.get(status));
       // A model that could not be loaded keeps its ticket until it is unloaded.
       const gone = new Promise<number>((done) => this.channel.wait(ticket, done));
       this.channel.expect(calls.tendon_unload(engine, ticket), "unload");
       await gone;
-      return failure;
+      return problem;
     }
     const model = new NativeModel(this.channel, this.results, ticket, bundle.manifest, (gone) =>
       this.models.delete(gone),
@@ -187,6 +185,6 @@ const KINDS: ReadonlyMap<number, string> = new Map([
   [STATUS.badBundle, "bad bundle"],
 ]);
 
-function cannotLoad(id: string, reason: string, kind?: string): Failure {
-  return new Failure(ROBOT.engine_unavailable, [`${id} cannot be loaded`, kind, reason].filter(Boolean).join(": "));
+function cannotLoad(id: string, reason: string, kind?: string): Problem {
+  return new Problem([`${id} cannot be loaded`, kind, reason].filter(Boolean).join(": "));
 }

@@ -1,17 +1,14 @@
 /** A run over its slot in the native library. */
-
-import { ROBOT } from "../robot/errors.ts";
 import { assert } from "../std/assert.ts";
-import { Failure } from "../std/failure.ts";
 import { STATUS } from "./abi.ts";
-import { cancelled, noMemory, replicaOut } from "./busy.ts";
 import type { Channel } from "./channel.ts";
 import type { ChunkResult, Run } from "./engine.ts";
+import { Fault, replicaOut } from "./fault.ts";
 import { undecodable } from "./frame.ts";
 import type { ResultSlots } from "./result.ts";
 
 export class NativeRun implements Run {
-  private readonly outcome = Promise.withResolvers<ChunkResult | Failure>();
+  private readonly outcome = Promise.withResolvers<ChunkResult | Fault>();
   readonly result = this.outcome.promise;
   private readonly over = Promise.withResolvers<void>();
   readonly released = this.over.promise;
@@ -78,25 +75,27 @@ export class NativeRun implements Run {
     this.finish(status === STATUS.ok ? this.results.read(this.ticket) : this.failed(status));
   }
 
-  private finish(result: ChunkResult | Failure): void {
+  private finish(result: ChunkResult | Fault): void {
     this.settled = true;
-    this.gave = !(result instanceof Failure);
+    this.gave = !(result instanceof Fault);
     this.outcome.resolve(result);
   }
 
-  private failed(status: number): Failure {
+  private failed(status: number): Fault {
     if (status === STATUS.cancelled) return cancelled();
     if (status === STATUS.lost) return replicaOut();
-    if (status === STATUS.outOfMemory) return noMemory(this.channel.errorText(this.ticket));
+    const detail = this.channel.errorText(this.ticket);
+    if (status === STATUS.outOfMemory) {
+      return new Fault("out_of_memory", "the device of the model has no memory left for this run", detail);
+    }
     if (status === STATUS.image || status === STATUS.decoder) {
       this.badFrame = this.results.badFrame(this.ticket);
-      return undecodable(status, () => this.channel.errorText(this.ticket));
+      return undecodable(status, detail);
     }
     const known = status === STATUS.model || status === STATUS.panic;
     assert(known, `a run ends as done, cancelled, lost or failed, not ${status}`);
     // The native text names tensors and graph nodes: it is for the log, not for a client.
-    const text = "the model failed on this observation; retry, and tell the operator if it goes on";
-    return new Failure(ROBOT.model_failure, text, { detail: this.channel.errorText(this.ticket) });
+    return new Fault("model_failed", "the model failed on this observation", detail);
   }
 
   private release(verdict: "commit" | "abort"): void {
@@ -108,4 +107,8 @@ export class NativeRun implements Run {
     }
     this.over.resolve();
   }
+}
+
+function cancelled(): Fault {
+  return new Fault("cancelled", "the run was cancelled");
 }

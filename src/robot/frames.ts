@@ -1,8 +1,10 @@
 /** The camera frames of one observation, from their transport into the engine. */
 import type { Frame, Model } from "../engine/engine.ts";
+import { Fault } from "../engine/fault.ts";
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";
+import { failureOf } from "./faults.ts";
 
 /** One camera frame as bytes of a JPEG file. */
 export interface FrameImage {
@@ -68,7 +70,7 @@ export class BodyFrames implements ObservedFrames {
   put(model: Model, turn: number): readonly PutFrame[] | Failure {
     for (const { jpeg, param } of this.images.splice(0)) {
       const frame = model.framePut(jpeg, turn);
-      if (frame instanceof Failure) return at(frame, param);
+      if (frame instanceof Fault) return failureOf(frame, param);
       this.taken.push({ frame, param });
     }
     return this.taken;
@@ -87,17 +89,10 @@ export class BodyFrames implements ObservedFrames {
 
 /** Waits for the decoders of frames that no run has taken; the first bad one in the order of the model. */
 export async function firstBad(frames: readonly PutFrame[]): Promise<Failure | undefined> {
-  const failures = await Promise.all(frames.map(({ frame }) => frame.decoded()));
-  const index = failures.findIndex((failure) => failure !== undefined);
-  const failure = failures[index];
-  return failure ? at(failure, frames[index]?.param) : undefined;
-}
-
-/** A frame's failure, which names the frame. */
-export function at(failure: Failure, param: string | undefined): Failure {
-  return failure.row === ROBOT.invalid_image && param !== undefined
-    ? new Failure(failure.row, failure.message, { param })
-    : failure;
+  const faults = await Promise.all(frames.map(({ frame }) => frame.decoded()));
+  const index = faults.findIndex((fault) => fault !== undefined);
+  const fault = faults[index];
+  return fault && failureOf(fault, frames[index]?.param);
 }
 
 /** SHA-256 of one frame's JPEG file. */

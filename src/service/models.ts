@@ -15,7 +15,6 @@ import { type Bundle, type Engine, type LoadOptions, type Model, runMsMaxOf } fr
 import { openEngine } from "../engine/native.ts";
 import { LIMITS } from "../limits.ts";
 import type { Catalog } from "../robot/catalog.ts";
-import { Failure } from "../std/failure.ts";
 import { rowsText } from "../std/float32.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
@@ -30,7 +29,7 @@ export interface PlannedModel extends LoadOptions {
 
 /** A model whose load has begun. */
 export interface BegunModel extends PlannedModel {
-  readonly loaded: Promise<Model | Failure>;
+  readonly loaded: Promise<Model | Problem>;
 }
 
 /** What to load, in the order of the ids, or the first thing that is wrong. */
@@ -130,7 +129,7 @@ export async function loadModels(
   if (lifecycle.draining) return undefined;
   const loads = models.map(async ({ bundle: { manifest }, rates, loaded }) => {
     const model = await loaded;
-    if (model instanceof Failure) return new Problem(model.message);
+    if (model instanceof Problem) return model;
     catalog.add(manifest, rates, model);
     replicas?.watch(model);
     const { parity, refused, flowReason, sessionMemory } = model;

@@ -13,7 +13,7 @@ import { appOf } from "../http/app.ts";
 import { EXAMPLE, EXAMPLE_FRAMES, EXAMPLE_INSTRUCTION } from "../robot/docs/example.ts";
 import { robotHttp } from "../robot/http/routes.ts";
 import { systemClock } from "../std/clock.ts";
-import { Failure } from "../std/failure.ts";
+import { Problem } from "../std/problem.ts";
 import { type Run, slicesOf } from "../store/domain.ts";
 import { StoreDown, type WriteCall } from "../store/store.ts";
 import { build, type Ports } from "./build.ts";
@@ -73,7 +73,7 @@ async function observed(
 ): Promise<string | undefined> {
   const alone = { device: "echo", replicas: 1, slots: 1, parkedBytesMax: 0, counted: false } as const;
   const model = await engine.load({ ...planned, ...alone });
-  if (model instanceof Failure) return model.message;
+  if (model instanceof Problem) return model.message;
   try {
     const key = makeKey();
     const written: WriteCall[] = [{ key: "accounts.accountAdd", argument: ACCOUNT }];

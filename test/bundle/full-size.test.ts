@@ -11,7 +11,6 @@ import { DEFAULT_BUILD } from "../../src/bundle/weights.ts";
 import type { Bundle, Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { emptyDir, MODEL_DIR } from "./built.ts";
 
@@ -141,10 +140,10 @@ describe("a model of full size whose rows nobody has computed", () => {
       expect(bundle.manifest.parity).toMatchObject({ unproved: true });
       expect(show(bundle.manifest)).toContain("nobody has computed its rows");
       const refused = await engine.load({ bundle, ...options });
-      expect(refused).toBeInstanceOf(Failure);
+      expect(refused).toBeInstanceOf(Problem);
       expect(refused).toMatchObject({ message: expect.stringContaining("nobody has computed its rows") });
       const model = await engine.load({ bundle, ...options, unproved: true });
-      if (model instanceof Failure) throw new Error(model.message);
+      if (model instanceof Problem) throw new Error(model.message);
       // The episode ran through once: its rows are finite, and no zeros.
       expect(model.parity.every((difference) => Number.isFinite(difference) && difference > 0.01)).toBe(true);
       expect(model.parity).toHaveLength(bundle.manifest.memory ? 3 : 1);
@@ -157,7 +156,7 @@ describe("a model of full size whose rows nobody has computed", () => {
       const half = await small(name, "f16");
       expect(half.manifest).toMatchObject({ compute: "f16", parity: { unproved: true } });
       const model = await engine.load({ bundle: half, ...options, unproved: true });
-      if (model instanceof Failure) throw new Error(model.message);
+      if (model instanceof Problem) throw new Error(model.message);
       expect(model.parity.every((difference) => Number.isFinite(difference) && difference > 0.01)).toBe(true);
       await model.unload();
     });

@@ -5,9 +5,9 @@
  */
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { Bundle, ChunkResult, Engine } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { bundleOf, episodeOf } from "../bundle/built.ts";
 import { Opened, ok } from "./opened.ts";
 import { PLAYED, PlayedDriver } from "./played-driver.ts";
@@ -155,7 +155,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     timesOf(await opened.give(begin, { slot: 0 }));
     timesOf(await opened.give(present(later, "a later observation"), { slot: 0 }));
     const failed = await opened.run(begin, { slot: 1, failStep: 0 });
-    expect(await failed.result).toBeInstanceOf(Failure);
+    expect(await failed.result).toBeInstanceOf(Fault);
     failed.abort();
     await failed.released;
     timesOf(await opened.give(begin, { slot: 1 }));

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import sharp from "sharp";
 import type { Run } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { RandomStream } from "../../src/std/random.ts";
 import { parityOf } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
@@ -50,7 +50,7 @@ test("frames take turns too: one account's many do not hold up another's", async
   const order: string[] = [];
   const put = (turn: number, name: string) => {
     const frame = cpu.model.framePut(jpeg, turn);
-    if (frame instanceof Failure) throw new Error(frame.message);
+    if (frame instanceof Fault) throw new Error(frame.message);
     return frame.decoded().then(() => {
       order.push(name);
       frame.drop();
@@ -76,7 +76,7 @@ test("a run that waits is taken back at once: the model never sees it, and its s
     return true;
   });
   for (const run of rest) {
-    expect(await run.result).toMatchObject({ code: "engine_unavailable" });
+    expect(await run.result).toMatchObject({ kind: "cancelled" });
     run.abort();
   }
   await Promise.all(rest.map(({ released }) => released));
@@ -106,7 +106,7 @@ test("a run that is stopped ends before its next flow step and frees its slot; w
   const before = cpu.engine.stats();
   expect(run.withdraw()).toBe(false);
   run.cancel();
-  expect(await run.result).toMatchObject({ code: "engine_unavailable" });
+  expect(await run.result).toMatchObject({ kind: "cancelled" });
   run.abort();
   await run.released;
   // Somebody may have to account for it.
@@ -122,6 +122,6 @@ test("of a batch, the run that is told to fail fails alone", async () => {
   );
   const runs = observations.map((one) => cpu.model.observe(one) as Run);
   const outcomes = await Promise.all(runs.map(({ result }) => result));
-  expect(outcomes.map((one) => one instanceof Failure && one.code)).toEqual([false, false, "model_failure"]);
+  expect(outcomes.map((one) => one instanceof Fault && one.kind)).toEqual([false, false, "model_failed"]);
   for (const run of runs) run.abort();
 });

@@ -11,15 +11,15 @@ import type {
   Observation,
   Run,
 } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { bundleOf, parityOf } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 
 /** Ends the test on a failure or problem. */
-export function ok<T>(value: T | Failure | Problem): T {
-  if (value instanceof Failure) throw new Error(`${value.code}: ${value.message} ${value.detail ?? ""}`);
+export function ok<T>(value: T | Fault | Problem): T {
+  if (value instanceof Fault) throw new Error(`${value.kind}: ${value.message} ${value.detail ?? ""}`);
   if (value instanceof Problem) throw new Error(value.message);
   return value;
 }

@@ -8,9 +8,9 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { gpuOptions } from "../../src/config/gpu.ts";
 import type { Bundle, ChunkResult, Engine } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { bundleOf, episodeOf, largestDifference, MODEL_DIR, parityOf } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { variant } from "../bundle/variants.ts";
@@ -155,7 +155,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
       const result = await run.result;
       run.abort();
       await run.released;
-      return result instanceof Failure ? result.detail : "none";
+      return result instanceof Fault ? result.detail : "none";
     };
     const host = await load(bundle, { own: false });
     const words = await refusal(host);
@@ -174,7 +174,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const rows = (await own.give(given)).actions;
     for (const failStep of [0, 3]) {
       const run = await own.run(given, { failStep });
-      expect(await run.result).toBeInstanceOf(Failure);
+      expect(await run.result).toBeInstanceOf(Fault);
       run.abort();
       await run.released;
       expect((await own.give(given)).actions).toEqual(rows);

@@ -4,9 +4,9 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { ChunkResult, Engine, Run } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { bundleOf, episodeOf, type Golden } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { memoryOf } from "./memory.ts";
@@ -124,7 +124,7 @@ describe.each(MODELS)("%s", (name) => {
       const run = await opened.run(given(2), { slot: 0, ...(end === "fail" && { failStep: steps - 1 }) });
       if (end === "cancel") run.cancel();
       const withdrawn = end === "withdraw" && run.withdraw();
-      expect((await run.result) instanceof Failure).toBe(end === "cancel" || end === "fail" || withdrawn);
+      expect((await run.result) instanceof Fault).toBe(end === "cancel" || end === "fail" || withdrawn);
       ok(await blocker.result);
       blocker.abort();
       run.abort();

@@ -1,5 +1,6 @@
 /** The promises of the robot route, looked at from outside: what a history must keep, whatever happened in it. */
 import type { Model } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { rowsText } from "../../src/std/float32.ts";
@@ -204,15 +205,15 @@ async function replay(model: Model, committed: readonly Committed[]) {
   for (const { observation, jpegs, actions } of committed) {
     const frames = jpegs.map((jpeg) => {
       const frame = model.framePut(jpeg, 0);
-      assert(!(frame instanceof Failure), "a frame slot is free");
+      assert(!(frame instanceof Fault), "a frame slot is free");
       return frame;
     });
     await Promise.all(frames.map(({ decoded }) => decoded));
     const { failStep: _, ...clean } = observation;
     const run = model.observe({ ...clean, frames, slot });
-    assert(!(run instanceof Failure), "a run slot is free");
+    assert(!(run instanceof Fault), "a run slot is free");
     const result = await run.result;
-    assert(!(result instanceof Failure), "a clean run gives a chunk");
+    assert(!(result instanceof Fault), "a clean run gives a chunk");
     const same =
       rowsText(result.actions, result.rows, result.columns) === rowsText(actions, result.rows, result.columns);
     assert(same, `the chunk of step ${observation.step} is that of a clean run`);

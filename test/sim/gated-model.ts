@@ -1,8 +1,7 @@
 /** A model, fake or native, whose every outcome waits for the history; it also keeps what its slots have committed. */
 import type { ChunkResult, Frame, Model, Observation, Run } from "../../src/engine/engine.ts";
-import { ROBOT } from "../../src/robot/errors.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { assert, present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { type Memory, memoryOf } from "../engine/memory.ts";
 import { type Gates, inBackground } from "./gates.ts";
 
@@ -78,7 +77,7 @@ export class GatedModel implements Model {
     this.inner.whenLost(listener);
   }
 
-  measure(what: Parameters<Model["measure"]>[0]): number | Failure {
+  measure(what: Parameters<Model["measure"]>[0]): number | Fault {
     return this.inner.measure(what);
   }
 
@@ -96,9 +95,9 @@ export class GatedModel implements Model {
   }
 
   /** Frames that are put together are decoded together. */
-  framePut(jpeg: Uint8Array, turn: number): GatedFrame | Failure {
+  framePut(jpeg: Uint8Array, turn: number): GatedFrame | Fault {
     const inner = this.inner.framePut(jpeg, turn);
-    if (inner instanceof Failure) return inner;
+    if (inner instanceof Fault) return inner;
     if (this.decoding === undefined) {
       const frames: Frame[] = [];
       this.decoding = frames;
@@ -144,15 +143,15 @@ export class GatedModel implements Model {
 }
 
 class GatedRun implements Run {
-  readonly result: Promise<ChunkResult | Failure>;
+  readonly result: Promise<ChunkResult | Fault>;
   readonly released: Promise<void>;
   readonly decodeMs = 0;
   readonly modelMs = 0;
   badFrame: number | undefined;
-  private readonly settled = Promise.withResolvers<ChunkResult | Failure>();
+  private readonly settled = Promise.withResolvers<ChunkResult | Fault>();
   private readonly over = Promise.withResolvers<void>();
   private readonly frames: readonly GatedFrame[];
-  private outcome: ChunkResult | Failure | undefined;
+  private outcome: ChunkResult | Fault | undefined;
   private inner: Run | undefined;
   private verdict: "commit" | "abort" | undefined;
 
@@ -187,7 +186,7 @@ class GatedRun implements Run {
     if (this.outcome !== undefined) return;
     if (this.inner) this.inner.cancel();
     else for (const frame of this.frames) frame.drop();
-    this.settle(new Failure(ROBOT.engine_unavailable, "the run was cancelled"));
+    this.settle(new Fault("cancelled", "the run was cancelled"));
   }
 
   withdraw(): boolean {
@@ -210,7 +209,7 @@ class GatedRun implements Run {
     if (this.outcome !== undefined) return;
     const frames = this.frames.map(({ inner }) => inner);
     const inner = this.model.inner.observe({ ...this.observation, frames });
-    if (inner instanceof Failure) {
+    if (inner instanceof Fault) {
       this.settle(inner);
       return;
     }
@@ -218,7 +217,7 @@ class GatedRun implements Run {
     inBackground(this.gates.hold("result", () => inner.result).then((outcome) => this.settle(outcome)));
   }
 
-  private settle(outcome: ChunkResult | Failure): void {
+  private settle(outcome: ChunkResult | Fault): void {
     if (this.outcome !== undefined) return;
     this.outcome = outcome;
     this.settled.resolve(outcome);
@@ -233,7 +232,7 @@ class GatedRun implements Run {
     const { inner } = this;
     if (verdict === "commit") {
       const result = present(this.outcome, "an outcome");
-      assert(!(result instanceof Failure), "a failed run is not committed");
+      assert(!(result instanceof Fault), "a failed run is not committed");
       this.model.ended({
         observation: this.observation,
         jpegs: this.frames.map(({ jpeg }) => jpeg),

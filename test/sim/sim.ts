@@ -2,9 +2,8 @@
 
 import sharp from "sharp";
 import type { Engine, Model } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { ROBOT } from "../../src/robot/errors.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { type SEVENTH, seventhBundle } from "../bundle/seventh.ts";
 import { ok } from "../engine/opened.ts";
 import { FakeEngine } from "../fake-engine.ts";
@@ -71,9 +70,9 @@ function fakeEngine(): FakeEngine {
   const engine = new FakeEngine();
   engine.slotsPerModel = 2;
   engine.script.decode = async (file) =>
-    file.length < 50 ? new Failure(ROBOT.invalid_image, "the frame is cut off") : undefined;
+    file.length < 50 ? new Fault("bad_image", "the frame is cut off") : undefined;
   engine.script.run = async (observed) =>
-    observed.failStep === undefined ? engine.chunk(observed) : engine.failure("a drill");
+    observed.failStep === undefined ? engine.chunk(observed) : engine.fault("a drill");
   return engine;
 }
 

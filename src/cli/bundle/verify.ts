@@ -7,7 +7,6 @@ import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
 import { deviceWeightWords } from "../../engine/device-weights.ts";
 import type { Bundle, Model } from "../../engine/engine.ts";
 import { withEngine } from "../../measure/engine.ts";
-import { Failure } from "../../std/failure.ts";
 import { Problem } from "../../std/problem.ts";
 import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
@@ -81,7 +80,7 @@ async function computeParity(
   const bundle = withTolerance(given, within);
   return await withEngine(1, async (engine) => {
     const model = await engine.load({ bundle, device, gpu: gpuOptions(gpu), replicas, threads: 1, slots: replicas });
-    if (model instanceof Failure) return new Problem(model.message);
+    if (model instanceof Problem) return model;
     const { device: chosen, refused, parity, flow, flowReason, deviceWeights, sessionMemory, card } = model;
     const { hostMemoryBecause } = sessionMemory;
     return {

@@ -5,9 +5,9 @@
  * others are handed over; it is not counted. Only rounds whose observations did run together are.
  */
 import type { Engine, Frame, Model, Run } from "../../engine/engine.ts";
+import { Fault } from "../../engine/fault.ts";
 import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
-import { Failure } from "../../std/failure.ts";
 import { Problem } from "../../std/problem.ts";
 import type { Observed } from "./observations.ts";
 
@@ -191,11 +191,11 @@ async function decoded(model: Model, observed: Observed, turn: number): Promise<
   const frames: Frame[] = [];
   for (const jpeg of observed.jpegs) {
     const frame = model.framePut(jpeg, turn);
-    if (frame instanceof Failure) return new Problem(frame.message);
+    if (frame instanceof Fault) return new Problem(frame.message);
     frames.push(frame);
   }
-  for (const failure of await Promise.all(frames.map((frame) => frame.decoded()))) {
-    if (failure !== undefined) return new Problem(failure.message);
+  for (const fault of await Promise.all(frames.map((frame) => frame.decoded()))) {
+    if (fault !== undefined) return new Problem(fault.message);
   }
   return { observed, frames };
 }
@@ -203,12 +203,12 @@ async function decoded(model: Model, observed: Observed, turn: number): Promise<
 function begun(model: Model, { observed, frames }: FrameSet, place: Place): Run | Problem {
   const { instruction, state, seed } = observed;
   const run = model.observe({ frames, instruction, state, seed, ...place });
-  return run instanceof Failure ? new Problem(run.message) : run;
+  return run instanceof Fault ? new Problem(run.message) : run;
 }
 
 async function ended(run: Run): Promise<InferenceTimes | Problem> {
   const result = await run.result;
-  if (result instanceof Failure) {
+  if (result instanceof Fault) {
     run.abort();
     return new Problem(result.message);
   }

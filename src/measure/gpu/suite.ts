@@ -14,9 +14,9 @@ import { withTolerance } from "../../bundle/tolerance.ts";
 import { graphWork } from "../../bundle/workload/count.ts";
 import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
 import type { Bundle, Engine, LoadOptions, Model } from "../../engine/engine.ts";
+import { Fault } from "../../engine/fault.ts";
 import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
-import { Failure } from "../../std/failure.ts";
 import { Problem } from "../../std/problem.ts";
 import { withEngine } from "../engine.ts";
 import { readMachine } from "../machine.ts";
@@ -129,7 +129,7 @@ async function withoutService(
     const options = optionsOf(bundle, device, plan.gpu);
     const before = systemClock.monotonicMs();
     const model = await engine.load(options);
-    if (model instanceof Failure) return new Problem(model.message);
+    if (model instanceof Problem) return model;
     const loadMs = systemClock.monotonicMs() - before;
     const roofCard = await cardOfDevice(model.device);
     const work = await worksOf(bundle, textTokens(model, present(episode[0], "an observation of the bundle")));
@@ -172,7 +172,7 @@ function textTokens(model: Model, { instruction, state }: Observed): number {
   const { prompt, frames, cameras, image } = model.manifest;
   if (model.device !== "cpu" || prompt.buckets === undefined) return prompt.tokens_max;
   const tokens = model.measure({ instruction, state });
-  const text = tokens instanceof Failure ? prompt.tokens_max : tokens - frames.first * cameras.length * image.tokens;
+  const text = tokens instanceof Fault ? prompt.tokens_max : tokens - frames.first * cameras.length * image.tokens;
   return prompt.buckets.find((bucket) => bucket >= text) ?? prompt.tokens_max;
 }
 
