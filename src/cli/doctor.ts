@@ -1,12 +1,12 @@
 /** `tendon doctor`: is this machine able to serve, what would the service run on, and what to do about each red line. */
 import { availableParallelism } from "node:os";
-import { installedBundles } from "../bundle/read.ts";
 import { type ServeConfig, serveConfig } from "../config/serve.ts";
 import { type Devices, readDevices } from "../engine/devices.ts";
 import { type Engine, LOAD_MS_MAX } from "../engine/engine.ts";
 import { locateLibraries } from "../engine/library.ts";
 import { openEngine } from "../engine/native.ts";
 import { type Machine, readMachine } from "../measure/machine.ts";
+import { installedBundles } from "../service/bundles.ts";
 import { DOMAINS } from "../service/domains.ts";
 import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";

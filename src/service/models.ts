@@ -1,12 +1,13 @@
 /** From verified bundles and the configuration to loaded models. */
 import { armWarning } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
+import type { Bundle } from "../bundle/read.ts";
 import type { Rates } from "../charge/store/records.ts";
 import { deviceText, placeReplicas } from "../config/devices.ts";
 import { gpuOptions } from "../config/gpu.ts";
 import { ROBOT_DEFAULT, robotRates } from "../config/robot.ts";
 import type { ServeConfig } from "../config/serve.ts";
-import { type Bundle, type LoadOptions, type Model, runMsMaxOf } from "../engine/engine.ts";
+import { type LoadOptions, type Model, runMsMaxOf } from "../engine/engine.ts";
 import type { Catalog } from "../robot/catalog.ts";
 import { rowsText } from "../std/float32.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
@@ -17,6 +18,7 @@ import type { Replicas } from "./replicas.ts";
 
 /** A model to load, and its price. */
 export interface PlannedModel extends LoadOptions {
+  readonly bundle: Bundle;
   readonly rates: Rates;
 }
 

@@ -4,14 +4,14 @@
  */
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { keepDigests, recallDigests } from "../bundle/file-digest.ts";
-import { readBundles, readShipped } from "../bundle/read.ts";
 import { folders } from "../config/environment.ts";
 import type { ServeConfig } from "../config/serve.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
 import { LIMITS } from "../limits.ts";
+import { keepDigests, recallDigests } from "../std/file-digest.ts";
 import { Problem } from "../std/problem.ts";
+import { installedBundles } from "./bundles.ts";
 import { type BegunModel, planModels } from "./models.ts";
 
 export interface Preparation {
@@ -34,7 +34,7 @@ export function prepare(
   const engine = recalled.then(() =>
     openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) }),
   );
-  const bundles = recalled.then(() => (modelsDir === undefined ? readShipped() : readBundles(modelsDir)));
+  const bundles = recalled.then(() => installedBundles(modelsDir));
   for (const awaitedLater of [engine, bundles]) awaitedLater.catch(() => {});
   bundles.then(() => keepDigests(digests)).catch(() => {});
   const begin = async (): Promise<readonly BegunModel[] | Problem> => {

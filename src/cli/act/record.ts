@@ -1,9 +1,10 @@
 /** `tendon act --record DIR`: the observation and its chunk as a run of one line. */
-import { installedManifest } from "../../bundle/read.ts";
+
 import type { ActionChunk } from "../../client/chunk.ts";
 import { CAMERA_NAME } from "../../client/episode-log/format.ts";
 import { EpisodeWriter } from "../../client/episode-log/write.ts";
 import { Tape } from "../../measure/recording/tape.ts";
+import { installedManifest } from "../../service/bundles.ts";
 import { systemClock } from "../../std/clock.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";

@@ -1,7 +1,9 @@
 /** Computes a bundle's parity vectors on a device of this machine. */
-import { withTolerance } from "../../bundle/tolerance.ts";
+
+import type { Bundle } from "../../bundle/read.ts";
+import { withTolerance } from "../../bundle/read.ts";
 import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
-import { type Bundle, LOAD_MS_MAX, type Model } from "../../engine/engine.ts";
+import { LOAD_MS_MAX, type Model } from "../../engine/engine.ts";
 import { openEngine } from "../../engine/native.ts";
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";

@@ -1,9 +1,10 @@
 /** Robots on sockets of their own: each is one session and sends observation after observation. */
-import { installedManifest } from "../../bundle/read.ts";
+
 import type { CameraFrames, EpisodeWriter } from "../../client/episode-log/write.ts";
 import { frameMessage, type Opened } from "../../client/episode-messages.ts";
 import { EpisodeSocket } from "../../client/episode-socket.ts";
 import type { Service } from "../../client/http.ts";
+import { installedManifest } from "../../service/bundles.ts";
 import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";

@@ -140,10 +140,9 @@ async function together(model: Model, observed: Observed, size: number): Promise
 }
 
 async function decoded(model: Model, observed: Observed, turn: number): Promise<Framed | Problem> {
-  const perCamera = observed.jpegs.length / model.manifest.cameras.length;
   const frames: Frame[] = [];
   for (const [at, jpeg] of observed.jpegs.entries()) {
-    const frame = model.framePut(Math.floor(at / perCamera), jpeg, turn);
+    const frame = model.framePut(Math.floor(at / observed.perCamera), jpeg, turn);
     if (frame instanceof Fault) return new Problem(frame.message);
     frames.push(frame);
   }

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
-import { installedManifest } from "../../../src/bundle/read.ts";
 import type { ActionChunk } from "../../../src/client/chunk.ts";
 import { openEpisode } from "../../../src/client/episode-log/read.ts";
 import { EpisodeWriter } from "../../../src/client/episode-log/write.ts";
 import { recordedAction, recordedState } from "../../../src/measure/recording/columns.ts";
 import { Tape } from "../../../src/measure/recording/tape.ts";
 import { SAMPLE_MODEL, SAMPLE_STATE } from "../../../src/measure/sample/observation.ts";
+import { installedManifest } from "../../../src/service/bundles.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { Folder, JPEG } from "../../client/episode-log/sample-run.ts";
 import { CHUNK } from "../../client/sample-chunk.ts";
