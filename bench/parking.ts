@@ -8,8 +8,10 @@
  */
 import { join } from "node:path";
 import sharp from "sharp";
+import type { Manifest } from "../src/bundle/manifest.ts";
+import type { Bundle } from "../src/bundle/read.ts";
 import { readBundle } from "../src/bundle/read.ts";
-import { type Bundle, type Engine, LOAD_MS_MAX, type Model } from "../src/engine/engine.ts";
+import { type Engine, LOAD_MS_MAX, type Model } from "../src/engine/engine.ts";
 import { Fault } from "../src/engine/fault.ts";
 import { openEngine } from "../src/engine/native.ts";
 import { median } from "../src/measure/stats.ts";
@@ -91,7 +93,7 @@ async function measure(engine: Engine, bundle: Bundle, jpeg: Uint8Array, steps: 
     if (step === FILLING) before = engine.stats();
     for (const slot of [0, 1]) {
       const brought = engine.stats().parkedBytesHeld;
-      const waitedMs = await observe(model, jpeg, step, slot);
+      const waitedMs = await observe(model, bundle.manifest, jpeg, step, slot);
       if (waitedMs instanceof Problem) return waitedMs;
       if (step < FILLING) continue;
       waits.push(waitedMs);
@@ -113,8 +115,13 @@ async function measure(engine: Engine, bundle: Bundle, jpeg: Uint8Array, steps: 
 }
 
 /** One observation, kept; milliseconds from the last frame's tensor, or from `observe`, to the model's start. */
-async function observe(model: Model, jpeg: Uint8Array, step: number, slot: number): Promise<number | Problem> {
-  const { manifest } = model;
+async function observe(
+  model: Model,
+  manifest: Manifest,
+  jpeg: Uint8Array,
+  step: number,
+  slot: number,
+): Promise<number | Problem> {
   const each = step === 0 ? manifest.frames.first : manifest.frames.later;
   const frames = [];
   for (let index = 0; index < each * manifest.cameras.length; index += 1) {

@@ -3,10 +3,10 @@
  * the digests that an earlier one kept in the file DIGESTS, loads it on the CPU, and prints one JSON object.
  */
 import { readFile } from "node:fs/promises";
-import { keepDigests, recallDigests } from "../src/bundle/file-digest.ts";
 import { readBundle } from "../src/bundle/read.ts";
 import { LOAD_MS_MAX } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
+import { keepDigests, recallDigests } from "../src/std/file-digest.ts";
 import { Problem } from "../src/std/problem.ts";
 import { report } from "./child.ts";
 

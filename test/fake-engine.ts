@@ -35,6 +35,11 @@ export interface Script {
   measure: (instruction: string) => number | Fault;
 }
 
+/** A model beside what its bundle says. */
+export interface KnownModel extends Model {
+  readonly manifest: Manifest;
+}
+
 const PROMPT_TOKENS = 100;
 
 /** A session slot: what it has committed, and what its last run would add. */
@@ -93,7 +98,7 @@ export class FakeEngine implements Engine {
   private readonly losses = new Map<string, (lost: Omit<LostReplica, "device">) => void>();
 
   async load({ bundle, device }: LoadOptions): Promise<Model> {
-    return this.model(bundle.manifest, deviceText(device));
+    return this.model(bundle.manifest as Manifest, deviceText(device));
   }
 
   /** What devices say of themselves. */
@@ -112,7 +117,7 @@ export class FakeEngine implements Engine {
   /** Where the replicas of a model run: those beyond the list on its last device. */
   devicesPerModel: readonly string[] = [];
 
-  model(manifest: Manifest, device = "fake"): Model & FakeMemory {
+  model(manifest: Manifest, device = "fake"): KnownModel & FakeMemory {
     const devices = Array.from(
       { length: this.replicasPerModel },
       (_, replica) => this.devicesPerModel[replica] ?? this.devicesPerModel.at(-1) ?? device,
@@ -127,6 +132,7 @@ export class FakeEngine implements Engine {
     });
     const longest = () => this.instructionBytesMax;
     return {
+      id: manifest.id,
       manifest,
       device,
       devices,

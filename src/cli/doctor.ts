@@ -1,6 +1,5 @@
 /** `tendon doctor`: is this machine able to serve, what would the service run on, and what to do about each red line. */
 import { availableParallelism } from "node:os";
-import { installedBundles } from "../bundle/read.ts";
 import { type ServeConfig, serveConfig } from "../config/serve.ts";
 import { type Devices, readDevices } from "../engine/devices.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -8,6 +7,7 @@ import { locateLibraries } from "../engine/library.ts";
 import { type CertificateFiles, readCertificate } from "../http/certificate.ts";
 import { withEngine } from "../measure/engine.ts";
 import { type Machine, readMachine } from "../measure/machine.ts";
+import { installedBundles } from "../service/bundles.ts";
 import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
 import { EXIT, Problem } from "../std/problem.ts";

@@ -4,16 +4,20 @@
  * Implemented once, over the native library (native.ts); the device `echo` runs no model and answers zeros.
  * All methods return at once; work happens on native threads.
  */
-import type { Manifest } from "../bundle/manifest.ts";
 import type { DeviceWish } from "../config/devices.ts";
 import type { GpuOptions } from "../config/gpu.ts";
 import { LIMITS } from "../limits.ts";
 import type { Problem } from "../std/problem.ts";
 import type { Fault } from "./fault.ts";
 
-/** A verified bundle: its manifest and an absolute path for each file that the manifest lists. */
-export interface Bundle {
-  readonly manifest: Manifest;
+/** What the engine takes of a verified bundle. The native library reads the whole manifest; only this is read here. */
+interface VerifiedBundle {
+  readonly manifest: {
+    readonly id: string;
+    readonly action: { readonly columns: readonly unknown[]; readonly prefix?: number };
+    readonly parity: { readonly unproved?: true };
+  };
+  /** An absolute path for each file that the manifest lists. */
   readonly paths: ReadonlyMap<string, string>;
 }
 
@@ -21,7 +25,7 @@ export interface Bundle {
 export const LOAD_MS_MAX = 600_000;
 
 export interface LoadOptions {
-  readonly bundle: Bundle;
+  readonly bundle: VerifiedBundle;
   /** `auto`, `cpu`, `cuda:0`, `tensorrt:0`, `webgpu:0` or `echo`; or one for each replica, neither `auto` nor `echo`. */
   readonly device: DeviceWish;
   /** How it runs on a GPU; undefined: as the CPU computes. */
@@ -199,7 +203,8 @@ interface SessionMemory {
 }
 
 export interface Model {
-  readonly manifest: Manifest;
+  /** The id of its bundle. */
+  readonly id: string;
   /** The device that the model runs on, for example `cpu` or `echo`; of several their names, with commas. */
   readonly device: string;
   /** The device of each replica. */

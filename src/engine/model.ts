@@ -1,5 +1,4 @@
 /** A loaded model over the native library. */
-import type { Manifest } from "../bundle/manifest.ts";
 import { assert } from "../std/assert.ts";
 import {
   CHUNK_VALUES_MAX,
@@ -13,7 +12,7 @@ import {
 } from "./abi.ts";
 import { lastError } from "./binding.ts";
 import type { Channel } from "./channel.ts";
-import type { Frame, LostReplica, Model, Observation, Run } from "./engine.ts";
+import type { Frame, LoadOptions, LostReplica, Model, Observation, Run } from "./engine.ts";
 import { busy, type Fault, replicaOut, tooLong, unloading } from "./fault.ts";
 import { NativeFrame } from "./frame.ts";
 import type { ResultSlots } from "./result.ts";
@@ -61,6 +60,7 @@ interface Placement
 }
 
 export class NativeModel implements Model {
+  readonly id: string;
   readonly device: string;
   readonly devices: readonly string[];
   readonly refused: readonly { device: string; reason: string }[];
@@ -83,9 +83,10 @@ export class NativeModel implements Model {
     readonly channel: Channel,
     private readonly results: ResultSlots,
     readonly ticket: number,
-    readonly manifest: Manifest,
+    private readonly facts: LoadOptions["bundle"]["manifest"],
     private readonly onGone: (model: NativeModel) => void,
   ) {
+    this.id = facts.id;
     const placement = this.placement();
     this.device = placement.device;
     this.devices = placement.devices;
@@ -184,7 +185,7 @@ export class NativeModel implements Model {
 
   /** The rows that the chunk continues. Whoever takes them from a robot has checked them: here wrong ones are a bug. */
   private prefix({ prefix: values = NONE }: Observation): { rows: number; values: Float32Array } {
-    const { columns, prefix: most = 0 } = this.manifest.action;
+    const { columns, prefix: most = 0 } = this.facts.action;
     const rows = values.length / columns.length;
     assert(Number.isInteger(rows) && rows <= most, `a chunk continues whole rows, ${most} at most`);
     return { rows, values };

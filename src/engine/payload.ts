@@ -10,9 +10,9 @@ import { randomBytes } from "node:crypto";
 import { writeSync } from "node:fs";
 import { chmod, lstat, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { bytesDigest, fileDigest, noteDigest } from "../bundle/file-digest.ts";
 import { present } from "../std/assert.ts";
 import { systemClock } from "../std/clock.ts";
+import { bytesDigest, fileDigest, noteDigest } from "../std/file-digest.ts";
 import type { EmbeddedFile } from "./embedded.ts";
 
 /** After this time a half-made folder is left over from a killed process: no unpacking takes this long. */

@@ -2,28 +2,30 @@
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { armWarning } from "../bundle/describe.ts";
-import { keepDigests, recallDigests } from "../bundle/file-digest.ts";
 import type { Manifest } from "../bundle/manifest.ts";
-import { readBundles, readShipped } from "../bundle/read.ts";
+import type { Bundle } from "../bundle/read.ts";
 import type { Rates } from "../charge/store/records.ts";
 import { deviceText, placeReplicas } from "../config/devices.ts";
 import { folders } from "../config/environment.ts";
 import { gpuOptions } from "../config/gpu.ts";
 import { ROBOT_DEFAULT, robotRates } from "../config/robot.ts";
 import type { ServeConfig } from "../config/serve.ts";
-import { type Bundle, type Engine, type LoadOptions, type Model, runMsMaxOf } from "../engine/engine.ts";
+import { type Engine, type LoadOptions, type Model, runMsMaxOf } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
 import { LIMITS } from "../limits.ts";
 import type { Catalog } from "../robot/catalog.ts";
+import { keepDigests, recallDigests } from "../std/file-digest.ts";
 import { rowsText } from "../std/float32.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import { nearest } from "../std/nearest.ts";
 import { EXIT, Problem } from "../std/problem.ts";
+import { installedBundles } from "./bundles.ts";
 import type { Replicas } from "./replicas.ts";
 
 /** A model to load, and its price. */
 export interface PlannedModel extends LoadOptions {
+  readonly bundle: Bundle;
   readonly rates: Rates;
 }
 
@@ -93,7 +95,7 @@ export function prepare(
   const engine = recalled.then(() =>
     openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) }),
   );
-  const bundles = recalled.then(() => (modelsDir === undefined ? readShipped() : readBundles(modelsDir)));
+  const bundles = recalled.then(() => installedBundles(modelsDir));
   for (const awaitedLater of [engine, bundles]) awaitedLater.catch(() => {});
   bundles.then(() => keepDigests(digests)).catch(() => {});
   const begin = async (): Promise<readonly BegunModel[] | Problem> => {

@@ -79,11 +79,11 @@ async function observed(
     const written: WriteCall[] = [{ key: "accounts.accountAdd", argument: ACCOUNT }];
     const ports: Ports = { clock: systemClock, log: SILENT, store: storeOf(key, real, written) };
     const { robot, http, core } = build({ chunkMs: 10_000, signUpOpen: false, drills: new Drills() }, ports);
-    robot.catalog.add(model.manifest, planned.rates, model);
+    robot.catalog.add(planned.bundle.manifest, planned.rates, model);
     const app = appOf({ ...http, bodies }, [robotHttp({ robot, starts: core.starts })]);
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     for (let step = 0; step < OBSERVATIONS && !isOver(); step += 1) {
-      const body = observation(model.manifest, step);
+      const body = observation(planned.bundle.manifest, step);
       const request = new Request("http://localhost/v1/chat/completions", { method: "POST", headers, body });
       const response = await app.handle(request);
       const text = await response.text();

@@ -6,9 +6,10 @@ import type { Architecture, ModelFile, WorldArchitecture } from "../../src/bundl
 import { buildBundle, type Half } from "../../src/bundle/build.ts";
 import { show } from "../../src/bundle/describe.ts";
 import { buildGraphs } from "../../src/bundle/families.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import { DEFAULT_BUILD } from "../../src/bundle/weights.ts";
-import type { Bundle, Engine } from "../../src/engine/engine.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { Problem } from "../../src/std/problem.ts";

@@ -4,7 +4,8 @@
  * no GPU has run this.
  */
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
-import type { Bundle, ChunkResult, Engine } from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
+import type { ChunkResult, Engine } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";

@@ -3,8 +3,9 @@
  * to the next device. The CPU plays the GPU (native/src/core/rehearsal.rs).
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { type GpuOptions, gpuOptions } from "../../src/config/gpu.ts";
-import type { Bundle, Engine, Model } from "../../src/engine/engine.ts";
+import type { Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { bundleOf } from "../bundle/built.ts";

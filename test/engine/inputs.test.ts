@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import type { Manifest } from "../../src/bundle/manifest.ts";
-import type { Bundle } from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { episodeOf, largestDifference } from "../bundle/built.ts";
 import { variant, variantNames } from "../bundle/variants.ts";

@@ -1,16 +1,8 @@
 /** The native engine with a loaded model, for tests; closed by `await using`. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type {
-  Bundle,
-  ChunkResult,
-  Engine,
-  Frame,
-  LoadOptions,
-  Model,
-  Observation,
-  Run,
-} from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
+import type { ChunkResult, Engine, Frame, LoadOptions, Model, Observation, Run } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { Problem } from "../../src/std/problem.ts";

@@ -6,8 +6,9 @@
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { gpuOptions } from "../../src/config/gpu.ts";
-import type { Bundle, ChunkResult, Engine } from "../../src/engine/engine.ts";
+import type { ChunkResult, Engine } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";

@@ -3,7 +3,8 @@
  * The CPU plays the GPUs (native/src/core/rehearsal.rs).
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import type { Bundle, Engine, LostReplica, Model, Run } from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
+import type { Engine, LostReplica, Model, Run } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { LIMITS } from "../../src/limits.ts";

@@ -4,10 +4,10 @@
  */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { readBundle } from "../../src/bundle/read.ts";
-import { withTolerance } from "../../src/bundle/tolerance.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
+import { readBundle, withTolerance } from "../../src/bundle/read.ts";
 import { gpuOptions } from "../../src/config/gpu.ts";
-import type { Bundle, ChunkResult, Engine, Model } from "../../src/engine/engine.ts";
+import type { ChunkResult, Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { Problem } from "../../src/std/problem.ts";

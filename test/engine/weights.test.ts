@@ -4,9 +4,10 @@ import { cp, readFile, rename, rm, truncate, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import { buildBundle } from "../../src/bundle/build.ts";
 import { decodeModel, encodeModel } from "../../src/bundle/onnx-schema.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import { WEIGHT_FILE } from "../../src/bundle/weight-file.ts";
-import type { Bundle, Engine, Model } from "../../src/engine/engine.ts";
+import type { Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { Problem } from "../../src/std/problem.ts";

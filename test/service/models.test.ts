@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { ECHO_WARNING } from "../../src/bundle/describe.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { ROBOT_DEFAULT, type RobotConfig } from "../../src/config/robot.ts";
-import type { Bundle } from "../../src/engine/engine.ts";
 import { Catalog } from "../../src/robot/catalog.ts";
 import { type BegunModel, loadModels, type PlannedModel, planModels } from "../../src/service/models.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";

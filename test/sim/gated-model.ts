@@ -3,6 +3,7 @@ import type { ChunkResult, Frame, Model, Observation, Run } from "../../src/engi
 import { Fault } from "../../src/engine/fault.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { type Memory, memoryOf } from "../engine/memory.ts";
+import type { KnownModel } from "../fake-engine.ts";
 import { type Gates, inBackground } from "./gates.ts";
 
 /** A run that was committed, with the frames that it was given. */
@@ -20,8 +21,9 @@ interface GatedFrame extends Frame {
   taken(): void;
 }
 
-export class GatedModel implements Model {
-  readonly manifest: Model["manifest"];
+export class GatedModel implements KnownModel {
+  readonly id: string;
+  readonly manifest: KnownModel["manifest"];
   readonly device: string;
   readonly devices: Model["devices"];
   readonly refused: Model["refused"];
@@ -47,11 +49,12 @@ export class GatedModel implements Model {
   private decoded: Promise<unknown> = Promise.resolve();
 
   constructor(
-    readonly inner: Model,
+    readonly inner: KnownModel,
     private readonly gates: Gates,
     /** Where the next run fails: before this flow step, or nowhere. */
     private readonly failStep: () => number | undefined,
   ) {
+    this.id = inner.id;
     this.manifest = inner.manifest;
     this.device = inner.device;
     this.devices = inner.devices;

@@ -1,7 +1,7 @@
 /** The rows of parity observations, computed by the engine on the CPU of this machine. */
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Parity } from "../../bundle/manifest.ts";
+import type { Manifest, Parity } from "../../bundle/manifest.ts";
 import type { ComputeRows } from "../../bundle/vectors.ts";
 import type { Model, Observation } from "../../engine/engine.ts";
 import { Fault } from "../../engine/fault.ts";
@@ -19,7 +19,7 @@ export const computeRows: ComputeRows = (bundle, vectors) =>
     for (const given of vectors.observations) {
       const continued = given.prefix && { prefix: done.at(-1)?.actions.slice(1, 1 + given.prefix.length) ?? [] };
       const frames = await Promise.all(given.frames.map((name) => readFile(join(dirname(file), name))));
-      const actions = await chunk(model, { ...vectors, ...given, ...continued, frames });
+      const actions = await chunk(model, bundle.manifest, { ...vectors, ...given, ...continued, frames });
       if (actions instanceof Fault) return new Problem(actions.message);
       done.push({ ...given, ...continued, actions });
     }
@@ -35,7 +35,11 @@ interface Given {
   readonly prefix?: readonly (readonly number[])[];
 }
 
-async function chunk(model: Model, { frames: jpegs, state, prefix, ...given }: Given): Promise<number[][] | Fault> {
+async function chunk(
+  model: Model,
+  { memory }: Manifest,
+  { frames: jpegs, state, prefix, ...given }: Given,
+): Promise<number[][] | Fault> {
   const frames: Observation["frames"][number][] = [];
   for (const jpeg of jpegs) {
     const frame = model.framePut(jpeg, 0);
@@ -46,7 +50,7 @@ async function chunk(model: Model, { frames: jpegs, state, prefix, ...given }: G
     ...{ frames, turn: 0, instruction: given.instruction, seed: given.seed, step: given.step },
     state: Float32Array.from(state),
     ...(prefix && { prefix: Float32Array.from(prefix.flat()) }),
-    ...(model.manifest.memory && { slot: 0 }),
+    ...(memory && { slot: 0 }),
   });
   if (run instanceof Fault) return run;
   const result = await run.result;

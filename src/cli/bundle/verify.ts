@@ -1,11 +1,10 @@
 /** `tendon bundle verify DIR`: whether a bundle is whole and correct; with `--device` its parity vectors are computed there, as a start does. */
 import { resolve } from "node:path";
 import { hostMemoryNote } from "../../bundle/describe.ts";
-import { readBundle } from "../../bundle/read.ts";
-import { withTolerance } from "../../bundle/tolerance.ts";
+import { type Bundle, readBundle, withTolerance } from "../../bundle/read.ts";
 import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
 import { deviceWeightWords } from "../../engine/device-weights.ts";
-import type { Bundle, Model } from "../../engine/engine.ts";
+import type { Model } from "../../engine/engine.ts";
 import { withEngine } from "../../measure/engine.ts";
 import { Problem } from "../../std/problem.ts";
 import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";

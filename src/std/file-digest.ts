@@ -5,8 +5,8 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
-import { systemClock } from "../std/clock.ts";
-import { readText, writePrivate } from "../std/file.ts";
+import { systemClock } from "./clock.ts";
+import { readText, writePrivate } from "./file.ts";
 
 /** A larger file is hashed in pieces on the event loop: graphs of a full-size model may not fit into memory. */
 const WHOLE_BYTES_MAX = 64 << 20;
