@@ -1,12 +1,12 @@
 /** What the transport works with: the parts of the running service that every route needs, and no product's. */
 
 import type { Unpaid } from "../charge/unpaid.ts";
-import type { Bodies } from "../engine/bodies.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
 import type { Networks } from "../std/networks.ts";
+import type { Bodies } from "./bodies.ts";
 import type { Ingress } from "./ingress.ts";
 import type { Authenticate } from "./principal.ts";
 

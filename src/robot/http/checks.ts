@@ -3,8 +3,8 @@
  * The first list is for every request, the second for requests with image parts.
  */
 
-import { LongText } from "../../engine/found-body.ts";
 import { bodySchema, type Check, firstFailure } from "../../http/check.ts";
+import { LongText } from "../../http/found-body.ts";
 import { isObject, type JsonObject } from "../../http/json.ts";
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
