@@ -143,7 +143,7 @@ describe("imports", () => {
     elysia: /^src\/http\/(app|listen)\.ts$/,
     "@elysiajs/openapi": /^src\/http\/document\//,
     "bun:sqlite": /^src\/store\//,
-    "bun:ffi": /^src\/engine\//,
+    "bun:ffi": /^src\/engine\/binding\.ts$/,
     sharp: /^src\/measure\/sample\/drawing\.ts$/,
     "@bufbuild/protobuf": /^src\/bundle\/onnx-schema\.ts$/,
     "eventsource-parser": /^src\/(llm\/provider\/reader|client\/response-stream)\.ts$/,

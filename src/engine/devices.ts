@@ -2,10 +2,10 @@
 
 import { assert } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
-import { bindLibrary, lastError } from "./binding.ts";
+import { lastError } from "./binding.ts";
 import type { Channel } from "./channel.ts";
 import type { DeviceFigures } from "./engine.ts";
-import { locateLibraries } from "./library.ts";
+import { locateLibraries, openLibrary } from "./library.ts";
 
 /** The NVIDIA driver. `version` is the CUDA that it serves, for example `13.0`. */
 export type Driver =
@@ -35,7 +35,7 @@ const TEXT_BYTES = 65_536;
 export async function readDevices(): Promise<Devices | Problem> {
   const installed = await locateLibraries();
   if (installed instanceof Problem) return installed;
-  const calls = bindLibrary(installed.library);
+  const calls = await openLibrary();
   if (calls instanceof Problem) return calls;
   const [runtime, text] = [Buffer.from(installed.runtime), Buffer.alloc(TEXT_BYTES)];
   const length = calls.tendon_devices(runtime, runtime.length, text, text.length);

@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { folders, ortFolders, testLibrary } from "../config/environment.ts";
 import { present } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
+import { bindLibrary, type Calls } from "./binding.ts";
 import { EMBEDDED, EMBEDDED_ID } from "./embedded.ts";
 import { type OrtFolder, ortFolder } from "./ort-folder.ts";
 import { unpack } from "./payload.ts";
@@ -48,6 +49,14 @@ let located: Promise<Installed | Problem> | undefined;
 export function locateLibraries(): Promise<Installed | Problem> {
   located ??= locate();
   return located;
+}
+
+let opened: Promise<Calls | Problem> | undefined;
+
+/** Its calls; opened once per process. */
+export function openLibrary(): Promise<Calls | Problem> {
+  opened ??= locateLibraries().then((found) => (found instanceof Problem ? found : bindLibrary(found.library)));
+  return opened;
 }
 
 async function locate(): Promise<Installed | Problem> {

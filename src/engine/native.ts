@@ -9,7 +9,7 @@ import { gpuOptions } from "../config/gpu.ts";
 import { LIMITS } from "../limits.ts";
 import { Problem } from "../std/problem.ts";
 import { STATUS, Stats } from "./abi.ts";
-import { bindLibrary, lastError, staticText } from "./binding.ts";
+import { lastError, staticText } from "./binding.ts";
 import { Channel } from "./channel.ts";
 import { deviceFigures, drainDevice } from "./devices.ts";
 import {
@@ -21,7 +21,7 @@ import {
   runMsMaxOf,
 } from "./engine.ts";
 import { gpuPlan } from "./gpu-plan.ts";
-import { locateLibraries, PREBUILT } from "./library.ts";
+import { locateLibraries, openLibrary, PREBUILT } from "./library.ts";
 import { NativeModel } from "./model.ts";
 import { ResultSlots } from "./result.ts";
 
@@ -31,7 +31,7 @@ export async function openEngine(options: { decodeThreads: number }): Promise<En
   if (unfit !== undefined) return unfit;
   const installed = await locateLibraries();
   if (installed instanceof Problem) return installed;
-  const calls = bindLibrary(installed.library);
+  const calls = await openLibrary();
   if (calls instanceof Problem) return calls;
   const channel = new Channel(calls);
   const opened = channel.open(options.decodeThreads, installed.runtime, installed.jpeg);

@@ -1,8 +1,8 @@
 /** Reads the native result slots: fixed memory, valid from a run's completion until its slot is freed. No view of it leaves this file. */
-import { toArrayBuffer } from "bun:ffi";
 import { LIMITS } from "../limits.ts";
 import { assert, present } from "../std/assert.ts";
 import { ChunkResult, TICKET_INDEX_COUNT } from "./abi.ts";
+import { memoryAt } from "./binding.ts";
 import type { Channel } from "./channel.ts";
 import type { ChunkResult as Chunk } from "./engine.ts";
 
@@ -13,7 +13,7 @@ export class ResultSlots {
     const { calls, engine } = channel;
     this.slots = Array.from({ length: LIMITS.chunksMax }, (_, index) => {
       const address = present(calls.tendon_result(engine, index), `result slot ${index}`);
-      return new DataView(toArrayBuffer(address, 0, ChunkResult.size));
+      return new DataView(memoryAt(address, ChunkResult.size));
     });
   }
 

@@ -14,7 +14,7 @@ import { LedgerWatch } from "../charge/ledger-watch.ts";
 import { Unpaid } from "../charge/unpaid.ts";
 import type { OidcConfig } from "../config/oidc.ts";
 import type { Drills } from "../drill.ts";
-import { Bodies } from "../engine/bodies.ts";
+import { Bodies } from "../http/bodies.ts";
 import type { HttpDeps } from "../http/deps.ts";
 import { Ingress } from "../http/deps.ts";
 import type { Surface } from "../http/surface.ts";

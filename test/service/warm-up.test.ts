@@ -1,7 +1,7 @@
 /** What the service does before it is ready leaves nothing behind: no record, no money, no counter, no held slot. */
 import { expect, test } from "bun:test";
-import { Bodies } from "../../src/engine/bodies.ts";
 import { openEngine } from "../../src/engine/native.ts";
+import { Bodies } from "../../src/http/bodies.ts";
 import type { PlannedModel } from "../../src/service/models.ts";
 import { warmUp } from "../../src/service/warm-up.ts";
 import { Problem } from "../../src/std/problem.ts";

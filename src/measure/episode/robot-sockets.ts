@@ -2,7 +2,6 @@
 import { frameMessage, type SessionOpened } from "../../client/episode-messages.ts";
 import { EpisodeSocket } from "../../client/episode-socket.ts";
 import type { Service } from "../../client/http.ts";
-import { installedManifest } from "../../service/bundles.ts";
 import { present } from "../../std/assert.ts";
 import { Problem } from "../../std/problem.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../sample/observation.ts";
