@@ -7,7 +7,7 @@ import type { OidcConfig } from "../config/oidc.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { readEmail } from "./email.ts";
-import { PageRefusal } from "./people.ts";
+import { type Identity, PageRefusal } from "./people.ts";
 
 /** What the browser keeps until the person comes back. */
 export interface Transaction {
@@ -17,15 +17,6 @@ export interface Transaction {
   readonly verifier: string;
   /** The person must prove at the provider who they are, however recently they did. */
   readonly again: boolean;
-}
-
-/** Who the provider says this is. */
-export interface Identity {
-  readonly issuer: string;
-  /** The provider's id of the person, which it never gives to another one. */
-  readonly subject: string;
-  /** Verified by the provider. */
-  readonly email: string;
 }
 
 /** How long ago the proof may be that is asked for again. */

@@ -5,11 +5,19 @@ import { makeId } from "../std/ids.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import { readEmail } from "./email.ts";
-import type { Identity } from "./oidc.ts";
 import { Passwords, passwordProblem } from "./password.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
 import type { AccountStore } from "./store/accounts-accounts.ts";
 import type { PeopleStore } from "./store/people-people.ts";
+
+/** Who the provider of a sign-in says that this is. */
+export interface Identity {
+  readonly issuer: string;
+  /** The provider's id of the person, which it never gives to another one. */
+  readonly subject: string;
+  /** Verified by the provider. */
+  readonly email: string;
+}
 
 /** A signed-in person. */
 export interface Person {

@@ -1,7 +1,6 @@
 /** Who sends a request: the account of its key, on routes that need one. */
 import type { Failure } from "../std/failure.ts";
-import type { HttpDeps } from "./deps.ts";
-import type { Arrival } from "./route.ts";
+import type { Origin } from "./origin.ts";
 
 /** The account of a valid key. */
 export interface Principal {
@@ -18,7 +17,10 @@ export type Authenticate = (authorization: string | null, network?: () => string
 /** What a route's declaration says about its key. */
 export interface KeyRule<Who extends Principal | undefined> {
   readonly needed: boolean;
-  find(deps: HttpDeps, arrival: Arrival): Promise<Who | Failure>;
+  find(
+    deps: { readonly authenticate: Authenticate },
+    arrival: { readonly request: Request; readonly origin: Origin },
+  ): Promise<Who | Failure>;
 }
 
 export const KEY: KeyRule<Principal> = {

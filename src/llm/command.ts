@@ -2,6 +2,7 @@
 import type { Failure } from "../std/failure.ts";
 import type { EventFlow } from "./output/flow.ts";
 import type { LlmRequest } from "./request.ts";
+import type { StoredResponse } from "./store/records.ts";
 
 export interface RespondCommand {
   readonly request: LlmRequest;
@@ -25,6 +26,11 @@ export interface ResponseStream {
   readonly flow: EventFlow;
   readonly id: string;
   readonly replayed: boolean;
+}
+
+/** The key's earlier response, which the store knows. */
+export interface Known {
+  readonly known: StoredResponse;
 }
 
 export type ResponseOutcome = ResponseText | ResponseStream | Failure;

@@ -10,8 +10,8 @@ import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
-import type { RespondCommand, ResponseOutcome, ResponseText } from "./command.ts";
-import type { Caller, LlmDeps } from "./deps.ts";
+import type { Known, RespondCommand, ResponseOutcome, ResponseText } from "./command.ts";
+import type { Caller, LlmDeps, RunningResponse } from "./deps.ts";
 import { LLM } from "./errors.ts";
 import { notBegun, notRecorded, terminal, tooMany } from "./failures.ts";
 import { EventFlow } from "./output/flow.ts";
@@ -20,15 +20,9 @@ import { persist, type UnknownOutcome, unconfirmed } from "./persist.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
 import { type Answer, type RunFailure, run, stopped } from "./run.ts";
-import type { StoredResponse } from "./store/records.ts";
 import { inputTokensMax } from "./usage.ts";
 
-/** The key's earlier response, which the store knows. */
-export interface Known {
-  readonly known: StoredResponse;
-}
-
-export class Live {
+export class Live implements RunningResponse {
   readonly id: string;
   readonly digest: Uint8Array;
   private readonly begun: ResponseObject;

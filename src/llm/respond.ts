@@ -4,7 +4,7 @@ import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
 import type { RespondCommand, ResponseOutcome } from "./command.ts";
-import type { LlmDeps } from "./deps.ts";
+import type { LlmDeps, RunningResponse } from "./deps.ts";
 import { conflict, drilledMoney, outcomeUnknown, storeDown, terminal, tooMany, unconfigured } from "./failures.ts";
 import { submitJob } from "./jobs.ts";
 import { Live } from "./live.ts";
@@ -73,7 +73,7 @@ async function answer(
 }
 
 /** The answer of the response that runs with this key, the same for all requests with it. */
-async function behind(deps: LlmDeps, command: RespondCommand, running: Live): Promise<ResponseOutcome> {
+async function behind(deps: LlmDeps, command: RespondCommand, running: RunningResponse): Promise<ResponseOutcome> {
   if (!sameBytes(running.digest, command.digest)) {
     // Before it is recorded it is not known whether the key is its own.
     const hasKey = await inTime(deps, running.hasKey);

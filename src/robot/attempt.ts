@@ -28,14 +28,14 @@ import {
   usageOf,
 } from "./answer.ts";
 import { stateFault, stateVector } from "./checks.ts";
-import type { Caller, ObserveCommand, RobotDeps } from "./command.ts";
+import { type Caller, type ObserveCommand, observationDigest, type RobotDeps } from "./command.ts";
 import { ROBOT } from "./errors.ts";
 import { failureOf } from "./faults.ts";
 import type { Demand } from "./forecast.ts";
 import { firstBad, type PutFrame } from "./frames.ts";
 import { Holdings } from "./holdings.ts";
 import { Deadline, Interruptions } from "./interruptions.ts";
-import { observationDigest, type Replay } from "./replay.ts";
+import type { Replay } from "./replay.ts";
 import type { Ticket } from "./session/ticket.ts";
 
 /** An observation whose answer is on its way, or is there already. */

@@ -1,7 +1,7 @@
 /** The bound of requests that run at once: each holds memory and uses the disk. */
+import type { Drills } from "../drill.ts";
 import { Failure } from "../std/failure.ts";
 import { Permits } from "../std/quota.ts";
-import type { RunDeps } from "./deps.ts";
 import { RUNS } from "./errors.ts";
 import type { RunKey } from "./store/records.ts";
 
@@ -41,6 +41,12 @@ export class RunPermits {
   }
 }
 
+interface Gate {
+  readonly requests: RunPermits;
+  readonly bodies: RunPermits;
+  readonly drills: Drills;
+}
+
 /** Keeps the permit of a request beyond the end of its work; the result returns it. */
 export type Keep = () => () => void;
 
@@ -49,7 +55,7 @@ export type Keep = () => () => void;
  * and deletions.
  */
 export async function gated<T>(
-  { requests, bodies, drills }: Pick<RunDeps, "requests" | "bodies" | "drills">,
+  { requests, bodies, drills }: Gate,
   key: RunKey,
   work: (keep: Keep) => Promise<T>,
   kind: "request" | "body" = "request",

@@ -6,7 +6,7 @@ import { llm } from "../llm/store/llm.ts";
 import { robot } from "../robot/store/robot.ts";
 import { runs } from "../runs/store/runs.ts";
 import { base } from "../store/base.ts";
-import type { StoreOf } from "../store/store.ts";
+import type { StoreOf } from "../store/domain.ts";
 
 /** In the order of their migrations: a table that another one refers to comes first. */
 export const DOMAINS = { base, accounts, people, charges, robot, llm, runs };

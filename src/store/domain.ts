@@ -6,7 +6,7 @@
  */
 import type { Migration } from "./migrate.ts";
 import type { Steps } from "./steps.ts";
-import type { StoreDown } from "./store.ts";
+import type { StoreBase, StoreDown, Transfer } from "./store.ts";
 
 type Operation = (argument: never) => Steps<unknown>;
 
@@ -50,15 +50,6 @@ export interface Hot<Argument> {
   readonly sql: string;
   /** Numbers that may pass 2^53 become texts. */
   order(argument: Argument): Order;
-}
-
-/** A transfer of the ledger, by the id of its entries. */
-export interface Transfer {
-  readonly id: string;
-  readonly accountId: string;
-  /** Nano-dollars that the account paid; below zero: that it got. */
-  readonly amount: bigint;
-  readonly at: number;
 }
 
 interface Booking<Argument> {
@@ -127,3 +118,6 @@ export function slicesOf<D extends Domains>(domains: D, read: Run, write: Run): 
   // The methods are those of the domains, made by `Run`, whose type is what `Asynchronous` says; `fromEntries` loses the names.
   return Object.fromEntries(slices) as Slices<D>;
 }
+
+/** A store with the operations of these domains: `store.robot.observation(...)`. */
+export type StoreOf<D extends Domains> = Slices<D> & StoreBase;

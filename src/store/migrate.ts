@@ -6,7 +6,6 @@
  * knows, or of a domain that it does not know: a newer tendon wrote it. One without that table that has accounts is of another
  * program, or of a version before the first release.
  */
-import type { Domains } from "./domain.ts";
 import { changes, rows, type Steps } from "./steps.ts";
 
 /** A change of the schema: its parts in order, in one transaction. A statement ends with a semicolon at the end of a line. */
@@ -14,6 +13,9 @@ export type Migration = readonly Part[];
 
 /** Statements for both engines, for one of them, or steps that need a program. */
 type Part = string | { readonly sqlite?: string; readonly postgres?: string } | (() => Steps<void>);
+
+/** Domains by name. */
+type Domains = Readonly<Record<string, { readonly migrations?: readonly Migration[] }>>;
 
 /** What migrating needs of an engine. */
 export interface SchemaEngine {

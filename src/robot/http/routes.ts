@@ -5,19 +5,12 @@ import type { Reply } from "../../http/reply.ts";
 import { type Call, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
-import type { Durations } from "../../std/metrics.ts";
 import type { RobotDeps } from "../command.ts";
 import { EXAMPLE } from "../docs/example.ts";
 import { ROBOT, ROBOT_ANSWERS } from "../errors.ts";
-import { chat } from "./chat.ts";
+import { chat, type RobotHttpDeps } from "./chat.ts";
 import { robotModelList, robotModelsOperation } from "./models.ts";
 import { chatOperation, endSessionOperation, ROBOT_HEADERS, ROBOT_SCHEMAS } from "./openapi.ts";
-
-export interface RobotHttpDeps {
-  readonly robot: RobotDeps;
-  /** From an observation's arrival to the model's start, milliseconds. */
-  readonly starts: Durations;
-}
 
 export function robotHttp(deps: RobotHttpDeps): Surface {
   return {

@@ -8,9 +8,8 @@
  */
 import { LIMITS } from "../../limits.ts";
 import { type Clock, sleep } from "../../std/clock.ts";
-import type { Transfer } from "../domain.ts";
 import { first, listed, type Steps } from "../steps.ts";
-import type { LedgerChange, ServerIdentity } from "../store.ts";
+import type { LedgerChange, ServerIdentity, Transfer } from "../store.ts";
 import { type Pool, Unanswered } from "./pool.ts";
 
 /** The mark as a process leaves it to the next one. */

@@ -1,7 +1,6 @@
 /** The ledger's high-water mark in a file of the data folder (high-water.ts). */
 import { readText, writePrivate } from "../../std/file.ts";
-import type { Transfer } from "../domain.ts";
-import type { ServerIdentity } from "../store.ts";
+import type { ServerIdentity, Transfer } from "../store.ts";
 import type { Mark, MarkFile } from "./high-water.ts";
 
 interface MarkJson {
