@@ -89,6 +89,18 @@ function upward(path: string, source: string): string[] {
     .map((target) => `${path} → ${target}`);
 }
 
+/** Files that import themselves through others, imports of types included. */
+function inCircles(files: readonly (readonly [path: string, source: string])[]): string[] {
+  const graph = new Map(files.map(([path, source]) => [path, targetsOf(path, source)]));
+  const reached = (start: string) => {
+    const seen = new Set(graph.get(start));
+    // A set that is iterated gives what is added meanwhile too.
+    for (const path of seen) for (const target of graph.get(path) ?? []) seen.add(target);
+    return seen;
+  };
+  return [...graph.keys()].filter((path) => reached(path).has(path));
+}
+
 describe("imports", () => {
   test("every folder of src/ has a level", () => {
     expect([...folderNames(1)].filter((folder) => folder !== "" && levelOf(folder) < 0)).toEqual([]);
@@ -96,6 +108,10 @@ describe("imports", () => {
 
   test("point down", () => {
     expect(sources.flatMap(([path, source]) => upward(path, source))).toEqual([]);
+  });
+
+  test("run in no circle", () => {
+    expect(inCircles(sources)).toEqual([]);
   });
 
   test("inside a product only its transport imports the HTTP kit", () => {
@@ -129,7 +145,11 @@ describe("imports", () => {
     expect([upwards, strangers]).toEqual([[], []]);
   });
 
-  test("the rule of directions can fail", () => {
+  test("the rules of directions and of circles can fail", () => {
+    const files = ["b", "c", "b"].map(
+      (to, at) => [`src/${"abc"[at]}.ts`, `import type { x } from "./${to}.ts";`] as const,
+    );
+    expect(inCircles(files)).toEqual(["src/b.ts", "src/c.ts"]);
     expect(upward("src/std/x.ts", 'import { y } from "../http/y.ts";')).toEqual(["src/std/x.ts → src/http/y.ts"]);
     expect(upward("src/runs/x.ts", 'await import("../robot/y.ts");')).toEqual(["src/runs/x.ts → src/robot/y.ts"]);
     expect(upward("src/engine/x.ts", 'import { y } from "../bundle/y.ts";')).toEqual([

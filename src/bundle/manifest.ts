@@ -5,7 +5,6 @@
  * `norm.json` and `parity/`. The native engine reads the same file (native/src/bundle/manifest.rs).
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import type { InputRole } from "./input-roles.ts";
 import { FactFields } from "./manifest-facts.ts";
 import { closed, oneOf } from "./shape.ts";
 
@@ -17,6 +16,24 @@ const Dim = Type.Union([
   Type.Integer({ minimum: 1 }),
 ]);
 const Dtype = oneOf("f32", "f16", "bf16", "i32", "i64", "u8", "bool");
+
+/** Where an input's values come from (input-roles.ts), in the order in which the manifests of reference bundles list the inputs. */
+export const INPUT_ROLES = [
+  "images",
+  "tokens",
+  "token_mask",
+  "image_mask",
+  "latent",
+  "video_latent",
+  "time",
+  "state",
+  "cache",
+  "memory_length",
+  "memory",
+  "block_length",
+  "block",
+] as const;
+export type InputRole = (typeof INPUT_ROLES)[number];
 
 const GraphInput = closed({
   name: Type.String(),

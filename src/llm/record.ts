@@ -7,20 +7,16 @@ import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import type { Answer } from "./call.ts";
+import type { Known, RespondCommand } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
 import { tooMany } from "./errors.ts";
 import { isBackground } from "./models.ts";
 import { endedObject, newObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
-import type { RespondCommand } from "./respond.ts";
-import type { Ending, NewResponse, ResponseKey, StoredResponse, Submitted } from "./store/records.ts";
-import { inputTokensMax } from "./usage.ts";
 
-/** The key's earlier response, which the store knows. */
-export interface Known {
-  readonly known: StoredResponse;
-}
+import type { Ending, NewResponse, ResponseKey, Submitted } from "./store/records.ts";
+import { inputTokensMax } from "./usage.ts";
 
 /** It is not known whether the store has done the write. */
 export interface UnknownOutcome {

@@ -27,14 +27,14 @@ import {
   uncorrelated,
   usageOf,
 } from "./answer.ts";
-import type { Caller, ObserveCommand, RobotDeps } from "./command.ts";
+import { type Caller, type ObserveCommand, observationDigest, type RobotDeps } from "./command.ts";
 import { ROBOT } from "./errors.ts";
 import { failureOf } from "./faults.ts";
 import type { Demand } from "./forecast.ts";
 import { firstBad, type PutFrame } from "./frames.ts";
 import { Holdings } from "./holdings.ts";
 import { Interruptions } from "./interruptions.ts";
-import { observationDigest, type Replay } from "./replay.ts";
+import type { Replay } from "./replay.ts";
 import type { Ticket } from "./session/ticket.ts";
 import { stateFault, stateVector } from "./state.ts";
 
