@@ -31,7 +31,7 @@ export interface AnswerHead {
   readonly next_frames_per_camera: number;
   /** Milliseconds at microsecond resolution. */
   readonly timing_ms: Timing;
-  /** The episode's memory window was started anew within the run. */
+  /** The episode's memory window was started anew within the inference. */
   readonly cache_reset?: true;
   /** Values, over all rows that the model computed, that were outside their column's range and were clamped; absent for none. */
   readonly clamped?: number;
@@ -49,7 +49,7 @@ export interface Answer {
   readonly rows: Float32Array;
 }
 
-/** The answer that a run's result becomes. Copies the rows, which the engine takes back; `timing` is asked for after that. */
+/** The answer that an inference's result becomes. Copies the rows, which the engine takes back; `timing` is asked for after that. */
 export function answerOf(
   { served: { manifest }, rows: rowCount }: ObserveCommand,
   { sessionId, named, step }: Ticket,
@@ -78,7 +78,7 @@ export function answerOf(
   return { head, rows };
 }
 
-/** What the run is charged for. */
+/** What the inference is charged for. */
 export function usageOf({ promptTokens, cachedTokens, rows }: ChunkResult): Usage {
   return { promptTokens, cachedTokens, completionTokens: rows };
 }
@@ -108,9 +108,9 @@ export interface Instants {
   readonly begunMs: number;
   /** It had its slots, and the decoders were given the frames that they did not have. */
   readonly putMs: number;
-  /** Right before the engine took the run on. */
+  /** Right before the engine took the inference on. */
   readonly observedMs: number;
-  /** The run's result was here. */
+  /** The inference's result was here. */
   readonly resultMs: number;
   /** The answer was made of it. */
   readonly answerMs: number;

@@ -4,7 +4,7 @@
  */
 import type { Charge } from "../charge/charges.ts";
 import { engineFault } from "../drill.ts";
-import type { ChunkResult, Model, Run } from "../engine/engine.ts";
+import type { ChunkResult, Inference, Model } from "../engine/engine.ts";
 import { Fault } from "../engine/fault.ts";
 import { LIMITS } from "../limits.ts";
 import { assert, present } from "../std/assert.ts";
@@ -21,7 +21,6 @@ import {
   outcomeUnknown,
   REASONS,
   startMs,
-  type Timing,
   timingOf,
   toStored,
   uncorrelated,
@@ -108,7 +107,7 @@ class Attempt implements PendingAnswer {
     }
   }
 
-  /** Replay, session, state; then slots, decode and money side by side; capacity; run. */
+  /** Replay, session, state; then slots, decode and money side by side; capacity; inference. */
   async start(): Promise<PendingAnswer | Failure> {
     const { command, deps, held } = this;
     const replay = await this.claim();
@@ -135,9 +134,9 @@ class Attempt implements PendingAnswer {
     // `paid` awaits it, after the decode. Without this, an earlier error would be an unhandled rejection.
     held.charge.catch(() => {});
     const refused = this.put(model) ?? (await this.before()) ?? ticket.admit();
-    // A bad image is told before a lack of money or of a slot. A run tells it by itself.
+    // A bad image is told before a lack of money or of a slot. An inference tells it by itself.
     if (refused) return (await this.badImage()) ?? refused;
-    return this.run(model) ?? this;
+    return this.infer(model) ?? this;
   }
 
   async answered<T>(print: (answer: Answer) => T): Promise<PrintedAnswer<T> | Failure> {
@@ -192,7 +191,7 @@ class Attempt implements PendingAnswer {
     return new Deadline(deps.clock, caller.arrivedMs, command.deadlineMs);
   }
 
-  /** Waits until there are slots for the run and its frames. Refused at once where it could not be answered in time. */
+  /** Waits until there are slots for the inference and its frames. Refused at once where it could not be answered in time. */
   private async admitted(): Promise<Failure | undefined> {
     const { interruptions } = this;
     if (interruptions.leftMs <= 0) return interruptions.stopped();
@@ -206,7 +205,7 @@ class Attempt implements PendingAnswer {
     return await interruptions.race(permit.granted);
   }
 
-  /** Holds the most that the run can cost. */
+  /** Holds the most that the inference can cost. */
   private async hold(model: Model): Promise<Charge | Failure> {
     const { command, ticket, deps } = this;
     const { manifest } = command.served;
@@ -249,7 +248,7 @@ class Attempt implements PendingAnswer {
     return await this.interruptions.race(firstBad(this.frames));
   }
 
-  /** What the run waits for, apart from its images. */
+  /** What the inference waits for, apart from its images. */
   private async before(): Promise<Failure | undefined> {
     const bad = this.caller.streams ? await this.badImage() : undefined;
     if (bad) return bad;
@@ -257,7 +256,7 @@ class Attempt implements PendingAnswer {
     return charge instanceof Failure ? charge : undefined;
   }
 
-  private run(model: Model): Failure | undefined {
+  private infer(model: Model): Failure | undefined {
     const { command, ticket, deps } = this;
     const { manifest } = command.served;
     if (this.strikes("engine_unavailable")) {
@@ -266,7 +265,7 @@ class Attempt implements PendingAnswer {
     const failStep = this.failStep();
     const fault = engineFault((name) => this.strikes(name));
     this.observedMs = deps.clock.monotonicMs();
-    const run = model.observe({
+    const inference = model.observe({
       frames: this.frames.map(({ frame }) => frame),
       instruction: command.instruction,
       state: stateVector(manifest, command.state),
@@ -277,16 +276,16 @@ class Attempt implements PendingAnswer {
       ...(failStep === undefined ? {} : { failStep }),
       ...(fault === undefined ? {} : { fault }),
     });
-    if (run instanceof Fault) return failureOf(run);
-    this.held.run = run;
+    if (inference instanceof Fault) return failureOf(inference);
+    this.held.inference = inference;
     return undefined;
   }
 
   /** A disconnect cancels the inference until the model starts; later the chunk is stored for a repeat. A deadline always does. */
   private async computed(): Promise<{ readonly result: ChunkResult; readonly answer: Answer } | Failure> {
-    const run = present(this.held.run, "a run that the engine has taken on");
-    this.interruptions.onLeave = () => run.withdraw();
-    const computed = await this.interruptions.race(this.timed(run));
+    const inference = present(this.held.inference, "an inference that the engine has taken on");
+    this.interruptions.onLeave = () => inference.withdraw();
+    const computed = await this.interruptions.race(this.timed(inference));
     if (computed instanceof Failure) return computed;
     const { result, timing } = computed;
     this.held.inFlight?.computed(startMs(this.observedMs, result.micros));
@@ -297,9 +296,9 @@ class Attempt implements PendingAnswer {
   }
 
   /** The result, after the delay of a drill if there is one; `timing` is to be called when the answer is made. */
-  private async timed(run: Run): Promise<{ readonly result: ChunkResult; readonly timing: () => Timing } | Failure> {
-    const result = await run.result;
-    if (result instanceof Fault) return failureOf(result, this.frames[run.badFrame ?? -1]?.param);
+  private async timed(inference: Inference) {
+    const result = await inference.result;
+    if (result instanceof Fault) return failureOf(result, this.frames[inference.badFrame ?? -1]?.param);
     const { clock } = this.deps;
     const resultMs = clock.monotonicMs();
     if (this.strikes("slow_model")) await sleep(clock, LIMITS.slowModelMs);

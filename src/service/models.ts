@@ -7,7 +7,7 @@ import { deviceText, placeReplicas } from "../config/devices.ts";
 import { gpuOptions } from "../config/gpu.ts";
 import { ROBOT_DEFAULT, robotRates } from "../config/robot.ts";
 import type { ServeConfig } from "../config/serve.ts";
-import { type LoadOptions, type Model, runMsMaxOf } from "../engine/engine.ts";
+import { inferenceMsMaxOf, type LoadOptions, type Model } from "../engine/engine.ts";
 import type { Catalog } from "../robot/catalog.ts";
 import { rowsText } from "../std/float32.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
@@ -62,9 +62,9 @@ export function planModels(
     const parkedBytesMax = parkedMibMax === undefined ? "default" : parkedMibMax * 2 ** 20;
     const rates = robotRates(id, robot);
     if (typeof rates === "string") return new Problem(`[robot."${id}"]: ${rates}`, EXIT.usage);
-    const runMsMax = config.chunkSeconds === undefined ? undefined : runMsMaxOf(config.chunkSeconds);
+    const inferenceMsMax = config.chunkSeconds === undefined ? undefined : inferenceMsMaxOf(config.chunkSeconds);
     const gpu = gpuOptions(config.gpu, robot.gpu);
-    plan.push({ bundle, device, gpu, replicas, slots, parkedBytesMax, threads, rates, runMsMax });
+    plan.push({ bundle, device, gpu, replicas, slots, parkedBytesMax, threads, rates, inferenceMsMax });
   }
   return plan;
 }

@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Bundle } from "../../src/bundle/read.ts";
-import type { Engine, LostReplica, Model, Run } from "../../src/engine/engine.ts";
+import type { Engine, Inference, LostReplica, Model } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { LIMITS } from "../../src/limits.ts";
@@ -37,7 +37,7 @@ async function on(device: readonly string[], name?: string): Promise<Opened> {
   return await Opened.with(engine, await bundle(name), { device, replicas: device.length, slots: 2 });
 }
 
-async function failed(run: Run): Promise<Fault> {
+async function failed(run: Inference): Promise<Fault> {
   const result = await run.result;
   run.abort();
   await run.released;
@@ -69,7 +69,7 @@ test("a list places a replica on each of its devices, each of which has computed
       reason: null,
       replicas: 1,
       replicasOut: 0,
-      runs: 0,
+      inferences: 0,
     })),
   );
 });
@@ -81,7 +81,7 @@ test("an observation without memory takes any replica that is there, and the row
   for (const { actions } of chunks) expect([...actions]).toEqual([...alone.actions]);
   const { framesFree, chunksFree } = engine.stats();
   expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
-  expect(engine.devices().every(({ framesWaiting, runs }) => framesWaiting + runs === 0)).toBe(true);
+  expect(engine.devices().every(({ framesWaiting, inferences }) => framesWaiting + inferences === 0)).toBe(true);
   // Which of them is first is chance; each is the only one in the end, or was one before.
   const served: number[] = [];
   for (let left = 3; left > 0; left -= 1) {

@@ -41,11 +41,14 @@ pub fn typescript() -> String {
     for (name, value) in crate::http::body::scan::Form::NAMES {
         text += &format!("  {name}: {},\n", *value as u32);
     }
-    text += "} as const;\n\n/** Sizes and offsets in bytes. */\n";
+    text += "} as const;\n\n/** Sizes and offsets in bytes; a field is a u32 where nothing else is said. */\n";
     for layout in STRUCTS {
         text += &format!("export const {} = {{\n  size: {},\n", layout.name, layout.size);
         for field in layout.fields {
-            text += &format!("  /** {} */\n  {}: {},\n", field.kind, field.name, field.offset);
+            if field.kind != "u32" {
+                text += &format!("  /** {} */\n", field.kind);
+            }
+            text += &format!("  {}: {},\n", field.name, field.offset);
         }
         text += "} as const;\n\n";
     }

@@ -79,7 +79,7 @@ impl HostedModel for Model {
     fn load(&self, replica: usize) -> Load {
         let episodes = self.episodes.get(replica);
         Load {
-            runs: self.running[replica].owed(),
+            inferences: self.running[replica].owed(),
             slots: episodes.map_or(0, |episodes| episodes.len()),
             slots_held: episodes.map_or(0, |episodes| episodes.usage().slots),
         }

@@ -21,8 +21,9 @@ pub trait HostedModel: Send + Sync {
 }
 
 #[derive(Serialize, Clone, Copy, Default, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
 pub struct Load {
-    pub runs: usize,
+    pub inferences: usize,
     pub slots: usize,
     /// Of these, those whose memory is not empty.
     pub slots_held: usize,
@@ -36,7 +37,9 @@ enum Health {
     Lost(Arc<str>),
 }
 
+/// What `src/engine/engine.ts` calls `DeviceFigures`, in its words.
 #[derive(Serialize, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
 pub struct Figures {
     device: String,
     /// `ready`, `draining`, `drained` or `lost`.
@@ -191,10 +194,10 @@ impl Hardware {
         let (mut replicas, mut replicas_out, mut load) = (0, 0, Load::default());
         for (model, replica) in crew {
             let Some(model) = model.upgrade().filter(|model| model.counted()) else { continue };
-            let Load { runs, slots, slots_held } = model.load(replica);
+            let Load { inferences, slots, slots_held } = model.load(replica);
             replicas += 1;
             replicas_out += usize::from(model.is_out(replica));
-            load.runs += runs;
+            load.inferences += inferences;
             load.slots += slots;
             load.slots_held += slots_held;
         }

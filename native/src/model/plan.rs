@@ -5,8 +5,9 @@ use crate::ort::provider::GpuOptions;
 use serde::Deserialize;
 use std::collections::HashMap;
 
-/// The argument of `tendon_load`, as JSON.
+/// The argument of `tendon_load`, as JSON: what `src/engine/engine.ts` calls `LoadOptions`, in its words.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct LoadPlan {
     pub manifest: Manifest,
     /// Absolute path of each file, by its path in the bundle.
@@ -22,7 +23,7 @@ pub struct LoadPlan {
     #[serde(default = "nothing")]
     pub parked_bytes_max: Option<u64>,
     /// Milliseconds from a batch's begin after which its replica is taken out.
-    pub run_ms_max: u64,
+    pub inference_ms_max: u64,
     /// False: the model is there to warm the engine up. It has few frame slots, and no counter knows of it.
     #[serde(default = "yes")]
     pub counted: bool,

@@ -10,7 +10,10 @@ import { Problem } from "../../std/problem.ts";
 
 /** Where they came out right, and how far they were off. */
 export interface Computed
-  extends Pick<Model, "device" | "replicas" | "refused" | "parity" | "flow" | "flowReason" | "deviceWeights" | "card"> {
+  extends Pick<
+    Model,
+    "device" | "replicas" | "refused" | "parity" | "flow" | "flowReason" | "deviceWeights" | "driverDevice"
+  > {
   /** Why the memory of its sessions does not lie on the device. */
   readonly hostMemoryBecause?: string;
 }
@@ -33,10 +36,10 @@ export async function computeParity(
   try {
     const model = await engine.load({ bundle, device, gpu: gpuOptions(gpu), replicas, threads: 1, slots: replicas });
     if (model instanceof Problem) return model;
-    const { device: chosen, refused, parity, flow, flowReason, deviceWeights, sessionMemory, card } = model;
+    const { device: chosen, refused, parity, flow, flowReason, deviceWeights, sessionMemory, driverDevice } = model;
     const { hostMemoryBecause } = sessionMemory;
     return {
-      ...{ device: chosen, replicas, refused, parity, flow, flowReason, deviceWeights, card },
+      ...{ device: chosen, replicas, refused, parity, flow, flowReason, deviceWeights, driverDevice },
       ...(hostMemoryBecause !== undefined && { hostMemoryBecause }),
     };
   } finally {

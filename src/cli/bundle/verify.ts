@@ -60,11 +60,11 @@ function howOf(given: Given) {
 }
 
 function computedFacts(computed: Computed, tolerance: number): object {
-  const { flowReason, deviceWeights, hostMemoryBecause, card, ...told } = computed;
+  const { flowReason, deviceWeights, hostMemoryBecause, driverDevice, ...told } = computed;
   const { sharedBytes, copiedBytes, ownBytes, reason } = deviceWeights;
   return {
     ...{ ...told, tolerance, flow_reason: flowReason, host_memory_because: hostMemoryBecause ?? null },
-    ...{ own_kernels: card?.launched ?? false, own_kernels_because: card?.unlaunched ?? null },
+    ...{ own_kernels: driverDevice?.launched ?? false, own_kernels_because: driverDevice?.unlaunched ?? null },
     device_weights: {
       shared_bytes: sharedBytes,
       copied_bytes: copiedBytes,
@@ -78,13 +78,14 @@ function computedFacts(computed: Computed, tolerance: number): object {
 const FLOWS = { steps: "step by step", whole: "as one graph", captured: "as one graph, captured" } as const;
 
 function computedLines(computed: Computed, tolerance: number): string {
-  const { device, replicas, refused, parity, flow, flowReason, deviceWeights, hostMemoryBecause, card } = computed;
+  const { device, replicas, refused, parity, flow, flowReason, deviceWeights, hostMemoryBecause, driverDevice } =
+    computed;
   const weights = deviceWeightWords(deviceWeights);
   return [
     `computed on ${device}${replicas === 1 ? "" : ` by each of ${replicas} replicas`}, the flow ${FLOWS[flow]}, at most ${tolerance.toExponential(1)} may differ`,
     ...(flowReason === null ? [] : [`  because ${flowReason}`]),
-    ...(card?.launched ? ["  tendon's own kernels moved its latents and decoded its chunks"] : []),
-    ...(card?.unlaunched === undefined ? [] : [`  no kernel of tendon's ran: ${card.unlaunched}`]),
+    ...(driverDevice?.launched ? ["  tendon's own kernels moved its latents and decoded its chunks"] : []),
+    ...(driverDevice?.unlaunched === undefined ? [] : [`  no kernel of tendon's ran: ${driverDevice.unlaunched}`]),
     ...parity.map((difference, index) => `  parity vector ${index + 1}: ${difference.toExponential(1)}`),
     ...(weights === undefined ? [] : [`  ${weights}`]),
     ...refused.map(({ device, reason }) => `  ${device} refused: ${reason}`),

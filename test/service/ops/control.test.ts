@@ -10,7 +10,7 @@ import { Problem } from "../../../src/std/problem.ts";
 import { stage } from "../../robot/stage.ts";
 
 const figures = (device: string, changes: Partial<DeviceFigures> = {}): DeviceFigures => ({
-  ...{ device, health: "ready", reason: null, replicas: 2, replicasOut: 0, runs: 1, slots: 8, slotsHeld: 3 },
+  ...{ device, health: "ready", reason: null, replicas: 2, replicasOut: 0, inferences: 1, slots: 8, slotsHeld: 3 },
   framesWaiting: 0,
   ...changes,
 });

@@ -31,7 +31,7 @@ impl HostedModel for Played {
         !self.accepts_work(replica)
     }
     fn load(&self, _replica: usize) -> Load {
-        Load { runs: 0, slots: 4, slots_held: 1 }
+        Load { inferences: 0, slots: 4, slots_held: 1 }
     }
     fn replicas(&self) -> usize {
         lock(&self.told).len()
@@ -124,7 +124,7 @@ fn the_figures_of_a_device_are_those_of_its_replicas() {
     model.lose(2, "its thread ended");
     let [gpu, cpu] = &devices.figures(|queue| 10 + queue)[..] else { panic!("two devices") };
     assert_eq!((gpu.device.as_str(), gpu.health, gpu.replicas, gpu.replicas_out), ("cuda:0", "ready", 2, 1));
-    assert_eq!((gpu.load, gpu.frames_waiting), (Load { runs: 0, slots: 8, slots_held: 2 }, 10));
+    assert_eq!((gpu.load, gpu.frames_waiting), (Load { inferences: 0, slots: 8, slots_held: 2 }, 10));
     assert_eq!((cpu.replicas, cpu.replicas_out, cpu.frames_waiting), (1, 0, 11));
     drop(model);
     assert_eq!(devices.figures(|_| 0), [], "a model that is unloaded is forgotten");
