@@ -1,7 +1,6 @@
 /** `tendon bundle verify DIR`: whether a bundle is whole and correct; with `--device` its parity vectors are computed there, as a start does. */
-import { hostMemoryNote } from "../../bundle/describe.ts";
+import { deviceWeightWords, hostMemoryNote } from "../../bundle/describe.ts";
 import { readBundle } from "../../bundle/read.ts";
-import { deviceWeightWords } from "../../engine/device-weights.ts";
 import { Problem } from "../../std/problem.ts";
 import { type Command, type Given, usageProblem } from "../frame/command.ts";
 import { gpuKeys } from "../frame/gpu-keys.ts";
