@@ -10,11 +10,11 @@ import type {
   Engine,
   EngineStats,
   Frame,
+  Inference,
   LoadOptions,
   LostReplica,
   Model,
   Observation,
-  Run,
 } from "../src/engine/engine.ts";
 import { Fault } from "../src/engine/fault.ts";
 import { present } from "../src/std/assert.ts";
@@ -265,7 +265,7 @@ export class FakeEngine implements Engine {
     return frame;
   }
 
-  private observe(manifest: Manifest, observation: Observation, slot: FakeSlot | undefined): Run | Fault {
+  private observe(manifest: Manifest, observation: Observation, slot: FakeSlot | undefined): Inference | Fault {
     const refusal = this.script.observe();
     if (refusal) return refusal;
     if (slot?.running) throw new Error("a slot takes one run at a time");
@@ -305,7 +305,7 @@ export class FakeEngine implements Engine {
       // As the native engine: the result settles at once, whatever still runs.
       cancelled.resolve(new Fault("cancelled", "the run was cancelled"));
     };
-    const run: Run & { badFrame: number | undefined } = {
+    const run: Inference & { badFrame: number | undefined } = {
       result,
       badFrame: undefined,
       decodeMs: frames.length * this.decodeMs,

@@ -44,8 +44,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Where a model runs, and why not elsewhere.
+/// Where a model runs, and why not elsewhere: a part of what `src/engine/engine.ts` calls `Model`, in its words.
 #[derive(serde::Serialize, Clone)]
+#[serde(rename_all = "camelCase")]
 pub struct Placement {
     /// Name of the device, for example `cpu` or `echo`; of several their names, with commas.
     pub device: String,
@@ -55,7 +56,7 @@ pub struct Placement {
     pub replicas: usize,
     /// Session slots over all replicas; 0 on a model without memory.
     pub slots: usize,
-    #[serde(flatten)]
+    #[serde(rename = "sessionMemory")]
     pub session_capacity: SessionCapacity,
     /// The largest difference of each parity vector over all replicas, in robot units; none on `echo`.
     pub parity: Vec<f32>,
@@ -68,9 +69,10 @@ pub struct Placement {
     /// Bytes that one observation alone copies between the host and the device; 0 on a CPU.
     pub copies: Copies,
     /// What the replica with the most of these has of the NVIDIA driver; None elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub driver_device: Option<DriverUse>,
     /// What is read of its weight files in the memory of devices.
-    pub weights: Tally,
+    pub device_weights: Tally,
 }
 
 /// A device that could not be used.

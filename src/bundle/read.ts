@@ -4,9 +4,8 @@ import { join, resolve, sep } from "node:path";
 import { fileDigest } from "../std/file-digest.ts";
 import { Problem } from "../std/problem.ts";
 import { contradiction } from "./consistency.ts";
-import { exportId } from "./digest.ts";
 import { firstRepeated } from "./fault.ts";
-import { Manifest, NormStats, Parity } from "./manifest.ts";
+import { exportId, Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
 import { statisticFault } from "./statistics.ts";
 

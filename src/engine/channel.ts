@@ -5,7 +5,7 @@ import { Problem } from "../std/problem.ts";
 import { ABI_VERSION, OpenOptions, STATUS } from "./abi.ts";
 import { type Calls, Completions, errorText, type Handle, handleOf, lastError } from "./binding.ts";
 
-/** Shared by the engine, its models and their runs. */
+/** Shared by the engine, its models and their inferences. */
 export class Channel {
   private handle: Handle | undefined;
   private readonly waiting = new Map<number, (status: number) => void>();

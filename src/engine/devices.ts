@@ -47,24 +47,12 @@ export async function readDevices(): Promise<Devices | Problem> {
 /** Devices have short names; the reason of one that is lost may be long. */
 const figures = Buffer.alloc(TEXT_BYTES);
 
-interface Written extends Pick<DeviceFigures, "device" | "health" | "reason" | "replicas" | "inferences" | "slots"> {
-  readonly replicas_out: number;
-  readonly slots_held: number;
-  readonly frames_waiting: number;
-}
-
 /** Of each device that models of the engine were placed on. */
 export function deviceFigures(channel: Channel): DeviceFigures[] {
   const { calls, engine } = channel;
   const length = channel.expect(calls.tendon_device_figures(engine, figures, figures.length), "device_figures");
   assert(length <= figures.length, "the figures of all devices fit");
-  const written: Written[] = JSON.parse(figures.toString("utf8", 0, length));
-  return written.map(({ replicas_out, slots_held, frames_waiting, ...same }) => ({
-    ...same,
-    replicasOut: replicas_out,
-    slotsHeld: slots_held,
-    framesWaiting: frames_waiting,
-  }));
+  return JSON.parse(figures.toString("utf8", 0, length));
 }
 
 /** The replicas there end what they have; a problem says why not. */

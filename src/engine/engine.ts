@@ -1,5 +1,5 @@
 /**
- * The engine as the service sees it: models, frames, runs. No tensors.
+ * The engine as the service sees it: models, frames, inferences. No tensors.
  *
  * Implemented once, over the native library (native.ts); the device `echo` runs no model and answers zeros.
  * All methods return at once; work happens on native threads.
@@ -41,21 +41,21 @@ export interface LoadOptions {
    * largest. `default`: as many as `slots`, if an eighth of what the machine has available holds them. Absent: none.
    */
   readonly parkedBytesMax?: number | "default" | undefined;
-  /** Milliseconds from the begin of a run after which its replica is taken out; undefined: those of the default `chunk_seconds`. */
-  readonly runMsMax?: number | undefined;
-  /** Threads inside one run; undefined: as many as the machine has for it. */
+  /** Milliseconds from the begin of an inference after which its replica is taken out; undefined: those of the default `chunk_seconds`. */
+  readonly inferenceMsMax?: number | undefined;
+  /** Threads inside one inference; undefined: as many as the machine has for it. */
   readonly threads: number | undefined;
   /** Loads a bundle whose rows nobody has computed too (`parity.unproved`): to be measured, never to be served. */
   readonly unproved?: boolean;
-  /** False: no counter of the engine knows of the model, its frames and its runs. It takes one observation at a time. */
+  /** False: no counter of the engine knows of the model, its frames and its inferences. It takes one observation at a time. */
   readonly counted?: boolean;
 }
 
 /**
- * The bound of a run whose answer is given up after `chunkSeconds`: it is cancelled then, and ends before its next flow step. One that
+ * The bound of an inference whose answer is given up after `chunkSeconds`: it is cancelled then, and ends before its next flow step. One that
  * goes on for the margin does not end at all.
  */
-export function runMsMaxOf(chunkSeconds: number): number {
+export function inferenceMsMaxOf(chunkSeconds: number): number {
   return 1_000 * chunkSeconds + LIMITS.runMarginMs;
 }
 
@@ -66,9 +66,9 @@ export interface Frame {
    * answer is needed: `observe` waits for its frames by itself, without waking this thread. Once asked it must be awaited before `observe`.
    */
   decoded(): Promise<Fault | undefined>;
-  /** Processor time that its decode took, milliseconds; 0 until that is known, and of a frame that a run has taken. */
+  /** Processor time that its decode took, milliseconds; 0 until that is known, and of a frame that an inference has taken. */
   readonly decodeMs: number;
-  /** Frees the slot of a frame that no run has taken. Allowed at any time; a second call does nothing. */
+  /** Frees the slot of a frame that no inference has taken. Allowed at any time; a second call does nothing. */
   drop(): void;
   /** After `drop`: resolves when the slot is free. A decoder may still be at the frame. */
   freed(): Promise<void>;
@@ -88,7 +88,7 @@ export interface LostReplica {
 }
 
 export interface Observation {
-  /** Camera-major, oldest first. They belong to the run from here on, which starts when all are decoded. */
+  /** Camera-major, oldest first. They belong to the inference from here on, which starts when all are decoded. */
   readonly frames: readonly Frame[];
   readonly instruction: string;
   /** The model's state vector in robot units, in the order of the manifest's state columns. */
@@ -102,13 +102,13 @@ export interface Observation {
   readonly step: number;
   /** 0 to 2^53 − 1. */
   readonly seed: number;
-  /** u32, one per account: queued runs of different numbers alternate, so that one account's many do not delay another's one. */
+  /** u32, one per account: queued inferences of different numbers alternate, so that one account's many do not delay another's one. */
   readonly turn: number;
   /** Memory slot of the session (replica · slots + slot) on a model with episode memory; absent on the others. */
   readonly slot?: number;
-  /** Drill: the run fails before this flow step. */
+  /** Drill: the inference fails before this flow step. */
   readonly failStep?: number;
-  /** Drill: what goes wrong in the engine while it runs. */
+  /** Drill: what goes wrong in the engine meanwhile. */
   readonly fault?: DrillFault;
 }
 
@@ -119,7 +119,7 @@ export interface Observation {
 export const STATIONS = ["decode", "queue", "prefill", "denoise", "encode"] as const;
 
 /** What the native library times, microseconds. */
-interface RunMicros {
+interface InferenceMicros {
   /** From its last frame's tensor to the model's start: how long its frames were there. */
   readonly decoded: number;
   /** From `observe` to the model's start, the way of a parked session's memory included. */
@@ -145,11 +145,11 @@ export interface ChunkResult {
   readonly batch: number;
   /** Which replica ran it: `devices` of its model has the device. */
   readonly replica: number;
-  readonly micros: RunMicros;
+  readonly micros: InferenceMicros;
 }
 
-/** One run. Exactly one of `commit` and `abort` must be called after `result` has settled. */
-export interface Run {
+/** One inference. Exactly one of `commit` and `abort` must be called after `result` has settled. */
+export interface Inference {
   readonly result: Promise<ChunkResult | Fault>;
   /** The place of the first frame that cannot be decoded, once `result` says so. */
   readonly badFrame: number | undefined;
@@ -157,11 +157,11 @@ export interface Run {
   readonly decodeMs: number;
   /** What the model worked on it, milliseconds, however it ended; final once `released` has resolved. */
   readonly modelMs: number;
-  /** Resolves when the run has ended in the engine and `commit` or `abort` is done: the session's next run may start. */
+  /** Resolves when it has ended in the engine and `commit` or `abort` is done: the session's next inference may start. */
   readonly released: Promise<void>;
-  /** Cancels the run if the model has not started on it, and returns whether it did. */
+  /** Cancels it if the model has not started on it, and returns whether it did. */
   withdraw(): boolean;
-  /** `result` settles as `cancelled` at once; a running run ends before its next flow step. Does nothing once it has settled. */
+  /** `result` settles as `cancelled` at once; one that the model has begun ends before its next flow step. Does nothing once it has settled. */
   cancel(): void;
   /** Keeps the new episode memory and frees the result slot. */
   commit(): void;
@@ -170,19 +170,19 @@ export interface Run {
 }
 
 /** What a model on an NVIDIA GPU asks of the driver beside ONNX Runtime. What is refused costs what it was for, never the model. */
-interface CardUse {
+interface DriverUse {
   /** Host memory of one replica that the driver copies from and to without a buffer between, bytes. */
   readonly registeredBytes: number;
   /** Why it does not so for all that the device reads. */
-  readonly unregistered: string | undefined;
-  /** The device times the runs. */
+  readonly unregistered?: string | undefined;
+  /** The device times the inferences. */
   readonly timed: boolean;
   /** Why it does not. */
-  readonly untimed: string | undefined;
+  readonly untimed?: string | undefined;
   /** Our kernels advance its latents and decode its chunks. */
   readonly launched: boolean;
   /** Why they do not, though `own_kernels` asks for it. */
-  readonly unlaunched: string | undefined;
+  readonly unlaunched?: string | undefined;
 }
 
 /** How the sessions of a model share memory. */
@@ -192,19 +192,18 @@ interface SessionMemory {
   /** Of these, those in the memory of a device; those of a CPU are in the host's. */
   readonly placesOnDevice: number;
   /** Why sessions of a replica on a device lie in host memory, from which each of their observations is copied. */
-  readonly hostMemoryBecause: string | undefined;
+  readonly hostMemoryBecause?: string | undefined;
   /** Bytes of one session at most; 0 on a model without memory. */
   readonly slotBytes: number;
   /**
-   * What was free once every replica had run, and how much of it stays free, bytes. `of`: `machine`, `cgroup` or `gpu`; `unknown` is a
-   * stated number where a device does not tell. Undefined on a model without memory.
+   * What was free once every replica had computed, and how much of it stays free, bytes. `of`: `machine`, `cgroup` or `gpu`; `unknown` is a
+   * stated number where a device does not tell. Absent on a model without memory.
    */
-  readonly room: { readonly of: string; readonly free: number; readonly reserve: number } | undefined;
+  readonly room?: { readonly of: string; readonly free: number; readonly reserve: number } | undefined;
 }
 
-export interface Model {
-  /** The id of its bundle. */
-  readonly id: string;
+/** Where a model runs, and why not elsewhere, in the words of the native library (native/src/model.rs). */
+export interface Placement {
   /** The device that the model runs on, for example `cpu` or `echo`; of several their names, with commas. */
   readonly device: string;
   /** The device of each replica. */
@@ -222,7 +221,7 @@ export interface Model {
   /** Bytes that one observation alone copies between the host and the device; 0 on a CPU. */
   readonly copies: { readonly toDevice: number; readonly fromDevice: number };
   /** Of the replica with the most `deviceBytes`; absent where it runs on no NVIDIA GPU. */
-  readonly card?: CardUse | undefined;
+  readonly driverDevice?: DriverUse | undefined;
   /**
    * What is read of the bundle's weight files in the memory of devices, bytes: what lies there once for all graphs and replicas (of it,
    * what this load has copied: the rest was there for another model), and what sessions have copied for themselves. All 0 on a CPU, which
@@ -232,17 +231,21 @@ export interface Model {
     readonly sharedBytes: number;
     readonly copiedBytes: number;
     readonly ownBytes: number;
-    readonly reason: string | undefined;
+    readonly reason?: string | undefined;
   };
   readonly replicas: number;
-  /** Of these, those that take no more work: a run hung, their thread ended or their device failed. */
+  /** Session slots over all replicas; 0 on a model without episode memory. */
+  readonly slots: number;
+  readonly sessionMemory: SessionMemory;
+}
+
+export interface Model extends Placement {
+  /** The id of its bundle. */
+  readonly id: string;
+  /** Replicas that take no more work: an inference hung, their thread ended or their device failed. */
   readonly lost: readonly LostReplica[];
   /** Calls the listener for each replica that is lost from now on. */
   whenLost(listener: (lost: LostReplica) => void): void;
-  /** Session slots over all replicas; 0 on a model without episode memory. */
-  readonly slots: number;
-  /** Their memory. */
-  readonly sessionMemory: SessionMemory;
   /** A longer instruction, in UTF-8, is refused by `measure` unread. */
   readonly instructionBytesMax: number;
   /** Prompt tokens of an observation: image, text and state. Without `state`: the most it can have; without `slot`: a first one. */
@@ -253,9 +256,9 @@ export interface Model {
   }): number | Fault;
   /** `jpeg` is copied before this returns. `busy` when all frame slots are taken. */
   framePut(jpeg: Uint8Array, turn: number): Frame | Fault;
-  /** One run at a time per slot: the next one only after the last one's `released`. */
-  observe(observation: Observation): Run | Fault;
-  /** Empties a slot's memory. Its last run must have been released. */
+  /** One inference at a time per slot: the next one only after the last one's `released`. */
+  observe(observation: Observation): Inference | Fault;
+  /** Empties a slot's memory. Its last inference must have been released. */
   sessionDrop(slot: number): void;
   unload(): Promise<void>;
 }
@@ -263,7 +266,7 @@ export interface Model {
 export interface EngineStats {
   /** Heap allocations by our own library since it was opened. */
   readonly allocations: number;
-  /** Heap allocations inside ONNX Runtime during the last run; −1 when nothing counts them (see bench/memory.ts). */
+  /** Heap allocations inside ONNX Runtime during the last inference; −1 when nothing counts them (see bench/memory.ts). */
   readonly runtimeAllocationsLast: number;
   readonly framesFree: number;
   readonly chunksFree: number;

@@ -6,7 +6,7 @@ import type { Frame } from "./engine.ts";
 import { busy, Fault, unloading } from "./fault.ts";
 
 /** Who has to free the native frame slot. */
-type Holder = "caller" | "run" | "nobody";
+type Holder = "caller" | "inference" | "nobody";
 
 /** What the native side returns when the completion of a frame comes later. */
 const LATER = 1;
@@ -34,18 +34,18 @@ export class NativeFrame implements Frame {
   }
 
   freed(): Promise<void> {
-    return present(this.free, "a frame that was dropped, or that a run has taken");
+    return present(this.free, "a frame that was dropped, or that an inference has taken");
   }
 
-  /** A run has taken the slot. */
+  /** An inference has taken the slot. */
   taken(): void {
-    assert(this.holder === "caller", "a frame goes into one run");
-    this.holder = "run";
+    assert(this.holder === "caller", "a frame goes into one inference");
+    this.holder = "inference";
     this.free = Promise.resolve();
   }
 
   private watch(): Promise<Fault | undefined> {
-    assert(this.holder !== "run", "the run of a frame tells how it was decoded");
+    assert(this.holder !== "inference", "the inference of a frame tells how it was decoded");
     if (this.free !== undefined) return this.free.then(() => dropped());
     if (!this.owner.isLoaded) return Promise.resolve(unloading());
     const { calls, engine } = this.channel;

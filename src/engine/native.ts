@@ -4,6 +4,7 @@
  * Calls return within microseconds. Work happens on native threads, which report through one thread-safe callback with a
  * ticket and a status (channel.ts). Everything in this folder runs on the event loop's thread.
  */
+import { join } from "node:path";
 import { folders } from "../config/environment.ts";
 import { gpuOptions } from "../config/gpu.ts";
 import { LIMITS } from "../limits.ts";
@@ -16,11 +17,10 @@ import {
   type DeviceFigures,
   type Engine,
   type EngineStats,
+  inferenceMsMaxOf,
   type LoadOptions,
   type Model,
-  runMsMaxOf,
 } from "./engine.ts";
-import { gpuPlan } from "./gpu-plan.ts";
 import { locateLibraries, openLibrary, PREBUILT } from "./library.ts";
 import { NativeModel } from "./model.ts";
 import { ResultSlots } from "./result.ts";
@@ -53,7 +53,7 @@ class NativeEngine implements Engine {
   readonly jpegVersion = PREBUILT.jpeg.version;
   private readonly results: ResultSlots;
   private readonly counters = new DataView(new ArrayBuffer(Stats.size));
-  private readonly models = new Set<NativeModel>();
+  private readonly models = new Set<Model>();
   /** Loads in progress. They cannot be stopped; `close` waits for them without blocking the event loop. */
   private readonly loading = new Set<Promise<unknown>>();
   private closing = false;
@@ -79,52 +79,41 @@ class NativeEngine implements Engine {
   }
 
   private async loadNow({
-    bundle,
-    device,
+    bundle: { manifest, paths },
     gpu = gpuOptions(),
+    parkedBytesMax = 0,
+    inferenceMsMax = inferenceMsMaxOf(LIMITS.chunkSecondsDefault),
+    unproved = false,
+    device,
     replicas,
     threads,
     slots,
-    parkedBytesMax = 0,
-    runMsMax = runMsMaxOf(LIMITS.chunkSecondsDefault),
-    counted = true,
-    unproved = false,
+    counted,
   }: LoadOptions): Promise<Model | Problem> {
-    if (bundle.manifest.parity.unproved && !unproved) {
-      return cannotLoad(
-        bundle.manifest.id,
-        "nobody has computed its rows (parity.unproved); it is for tendon bench gpu",
-      );
+    if (manifest.parity.unproved && !unproved) {
+      return cannotLoad(manifest.id, "nobody has computed its rows (parity.unproved); it is for tendon bench gpu");
     }
-    const files = Object.fromEntries(bundle.paths);
+    const engines = join(folders().cache, "engines", `ort${PREBUILT.runtime.version}`);
     const plan = {
-      manifest: bundle.manifest,
-      files,
-      device,
-      replicas,
-      threads: threads ?? null,
-      slots: slots ?? null,
-      parked_bytes_max: parkedBytesMax === "default" ? null : parkedBytesMax,
-      inference_ms_max: runMsMax,
-      counted,
-      gpu: gpuPlan(gpu, folders().cache, this.kernels),
+      ...{ manifest, files: Object.fromEntries(paths), device, replicas, threads, slots, counted, inferenceMsMax },
+      parkedBytesMax: parkedBytesMax === "default" ? null : parkedBytesMax,
+      // What else TensorRT's engines depend on, the library adds to their folder.
+      gpu: { ...gpu, kernels: this.kernels, engineCache: gpu.engineCache ? engines : undefined },
     };
     const text = Buffer.from(JSON.stringify(plan));
     const { calls, engine } = this.channel;
     const ticket = calls.tendon_load(engine, text, text.length);
-    if (ticket < 0) return cannotLoad(bundle.manifest.id, lastError(calls));
+    if (ticket < 0) return cannotLoad(manifest.id, lastError(calls));
     const status = await new Promise<number>((done) => this.channel.wait(ticket, done));
     if (status !== STATUS.ok) {
-      const problem = cannotLoad(bundle.manifest.id, this.channel.errorText(ticket), KINDS.get(status));
+      const problem = cannotLoad(manifest.id, this.channel.errorText(ticket), KINDS.get(status));
       // A model that could not be loaded keeps its ticket until it is unloaded.
       const gone = new Promise<number>((done) => this.channel.wait(ticket, done));
       this.channel.expect(calls.tendon_unload(engine, ticket), "unload");
       await gone;
       return problem;
     }
-    const model = new NativeModel(this.channel, this.results, ticket, bundle.manifest, (gone) =>
-      this.models.delete(gone),
-    );
+    const model = NativeModel.of(this.channel, this.results, ticket, manifest, () => this.models.delete(model));
     this.models.add(model);
     return model;
   }

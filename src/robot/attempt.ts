@@ -4,7 +4,7 @@
  */
 import type { Charge } from "../charge/charges.ts";
 import { engineFault } from "../drill.ts";
-import type { ChunkResult, Model, Run } from "../engine/engine.ts";
+import type { ChunkResult, Inference, Model } from "../engine/engine.ts";
 import { Fault } from "../engine/fault.ts";
 import { LIMITS } from "../limits.ts";
 import { assert, present } from "../std/assert.ts";
@@ -21,7 +21,6 @@ import {
   outcomeUnknown,
   REASONS,
   startMs,
-  type Timing,
   timingOf,
   toStored,
   uncorrelated,
@@ -107,7 +106,7 @@ class Attempt implements PendingAnswer {
     }
   }
 
-  /** Replay, session, state; then slots, decode and money side by side; capacity; run. */
+  /** Replay, session, state; then slots, decode and money side by side; capacity; inference. */
   async start(): Promise<PendingAnswer | Failure> {
     const { command, held } = this;
     const replay = await this.claim();
@@ -293,9 +292,7 @@ class Attempt implements PendingAnswer {
   }
 
   /** The result, after the delay of a drill if there is one; `timing` is to be called when the answer is made. */
-  private async timed(
-    inference: Run,
-  ): Promise<{ readonly result: ChunkResult; readonly timing: () => Timing } | Failure> {
+  private async timed(inference: Inference) {
     const result = await inference.result;
     if (result instanceof Fault) return failureOf(result, this.frames[inference.badFrame ?? -1]?.param);
     const { clock } = this.deps;

@@ -25,7 +25,7 @@ export interface ObservedFrames {
   readonly counts: number | readonly number[];
   /** Frame permits that it still needs. */
   readonly permitsMissing: number;
-  /** Processor time that decodes of frames took that no run has taken, milliseconds; final once `close` has resolved. */
+  /** Processor time that decodes of frames took that no inference has taken, milliseconds; final once `close` has resolved. */
   readonly decodeMs: number;
   /** Whether they came in one body with their observation. */
   readonly inBody: boolean;
@@ -33,7 +33,7 @@ export interface ObservedFrames {
   digests(cameras: number): readonly (readonly string[])[];
   /** All frames, camera-major, oldest first; those that the decoders do not have yet are handed over. */
   put(model: Model, turn: number): readonly PutFrame[] | Failure;
-  /** Takes back what no run has taken. */
+  /** Takes back what no inference has taken. */
   drop(): void;
   /** `drop`, and resolves when no decoder is at a frame any more: their permits are free then. */
   close(): Promise<void>;
@@ -44,7 +44,7 @@ export class BodyFrames implements ObservedFrames {
   readonly inBody = true;
   private readonly taken: PutFrame[] = [];
 
-  /** `images`: camera-major, oldest first; emptied once the engine has copied them, because a run may wait for long. */
+  /** `images`: camera-major, oldest first; emptied once the engine has copied them, because an inference may wait for long. */
   constructor(private readonly images: FrameImage[]) {}
 
   get counts(): number {
@@ -87,7 +87,7 @@ export class BodyFrames implements ObservedFrames {
   }
 }
 
-/** Waits for the decoders of frames that no run has taken; the first bad one in the order of the model. */
+/** Waits for the decoders of frames that no inference has taken; the first bad one in the order of the model. */
 export async function firstBad(frames: readonly PutFrame[]): Promise<Failure | undefined> {
   const faults = await Promise.all(frames.map(({ frame }) => frame.decoded()));
   const index = faults.findIndex((fault) => fault !== undefined);

@@ -10,7 +10,7 @@ import { folders } from "../config/environment.ts";
 import { gpuOptions } from "../config/gpu.ts";
 import { ROBOT_DEFAULT, robotRates } from "../config/robot.ts";
 import type { ServeConfig } from "../config/serve.ts";
-import { type Engine, type LoadOptions, type Model, runMsMaxOf } from "../engine/engine.ts";
+import { type Engine, inferenceMsMaxOf, type LoadOptions, type Model } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
 import { LIMITS } from "../limits.ts";
 import type { Catalog } from "../robot/catalog.ts";
@@ -64,9 +64,9 @@ export function planModels(
     const parkedBytesMax = parkedMibMax === undefined ? "default" : parkedMibMax * 2 ** 20;
     const rates = robotRates(id, robot);
     if (typeof rates === "string") return problem(`[robot."${id}"]: ${rates}`);
-    const runMsMax = config.chunkSeconds === undefined ? undefined : runMsMaxOf(config.chunkSeconds);
+    const inferenceMsMax = config.chunkSeconds === undefined ? undefined : inferenceMsMaxOf(config.chunkSeconds);
     const gpu = gpuOptions(config.gpu, robot.gpu);
-    plan.push({ bundle, device, gpu, replicas, slots, parkedBytesMax, threads, rates, runMsMax });
+    plan.push({ bundle, device, gpu, replicas, slots, parkedBytesMax, threads, rates, inferenceMsMax });
   }
   return plan;
 }

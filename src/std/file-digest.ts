@@ -109,6 +109,11 @@ async function whole(path: string): Promise<string> {
   }
 }
 
+/** The same of a few bytes, at once. */
+export function sha256(bytes: Uint8Array | string): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
 /** The same of bytes in memory; they must not change meanwhile. */
 export async function bytesDigest(bytes: Uint8Array | Buffer): Promise<string> {
   return Buffer.from(await crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>)).toString("hex");

@@ -91,14 +91,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     expect(faults).toBe(0);
     expect(registered).toBeGreaterThan(5);
     expect(registeredEver - before.registeredEver).toBe(registered);
-    expect(opened.model.card).toEqual({
-      registeredBytes,
-      unregistered: undefined,
-      timed: true,
-      untimed: undefined,
-      launched: false,
-      unlaunched: undefined,
-    });
+    expect(opened.model.driverDevice).toEqual({ registeredBytes, timed: true, launched: false });
     // All pictures of the largest run, at least.
     expect(registeredBytes).toBeGreaterThan(opened.model.copies.toDevice);
     const chunk = await opened.chunk();
@@ -125,7 +118,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const loaded = driver.counts();
     expect(loaded).toMatchObject({ streams: 2, events: 2 * 2 * runs, faults: 0 });
     expect(loaded.contextsSet - before.contextsSet).toBe(2);
-    expect(opened.model.card).toMatchObject({ timed: true, unregistered: undefined, untimed: undefined });
+    expect(opened.model.driverDevice).toEqual({ registeredBytes: expect.any(Number), timed: true, launched: false });
     for (let chunk = 1; chunk <= 3; chunk += 1) {
       timesOf(await opened.chunk());
       const now = driver.counts();
@@ -170,7 +163,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const rows = await rowsWithout();
     driver.registerLeft(8192);
     const unlocked = await load();
-    expect(unlocked.model.card).toMatchObject({
+    expect(unlocked.model.driverDevice).toMatchObject({
       timed: true,
       unregistered: expect.stringMatching(/^cuMemHostRegister: no room to page-lock \d+ bytes more$/),
     });
@@ -182,7 +175,10 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     driver.refuseStreams(true);
     const streamless = await load();
     driver.refuseStreams(false);
-    expect(streamless.model.card).toMatchObject({ timed: false, untimed: expect.stringContaining("no room for") });
+    expect(streamless.model.driverDevice).toMatchObject({
+      timed: false,
+      untimed: expect.stringContaining("no room for"),
+    });
     const chunk = await streamless.chunk();
     expect([[...chunk.actions], chunk.micros.device]).toEqual([rows, undefined]);
     await close();
@@ -190,7 +186,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
 
     const driverless = await load({ library: "libcuda-nowhere.so.1" });
     const reason = expect.stringContaining("libcuda-nowhere.so.1");
-    expect(driverless.model.card).toMatchObject({
+    expect(driverless.model.driverDevice).toMatchObject({
       registeredBytes: 0,
       unregistered: reason,
       timed: false,
@@ -218,7 +214,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
   test("a device that is no NVIDIA GPU asks no driver", async () => {
     const cpu = await Opened.on("cpu");
     open = cpu.engine;
-    expect(cpu.model.card).toBeUndefined();
+    expect(cpu.model.driverDevice).toBeUndefined();
     expect((await cpu.chunk()).micros.device).toBeUndefined();
     expect(driver.counts()).toMatchObject(NONE);
   });

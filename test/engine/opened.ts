@@ -2,7 +2,15 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bundle } from "../../src/bundle/read.ts";
-import type { ChunkResult, Engine, Frame, LoadOptions, Model, Observation, Run } from "../../src/engine/engine.ts";
+import type {
+  ChunkResult,
+  Engine,
+  Frame,
+  Inference,
+  LoadOptions,
+  Model,
+  Observation,
+} from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { Problem } from "../../src/std/problem.ts";
@@ -64,7 +72,7 @@ export class Opened implements AsyncDisposable {
   }
 
   /** A run that is still to be awaited. */
-  async run(given: Given, changes: Partial<Observation> = {}): Promise<Run> {
+  async run(given: Given, changes: Partial<Observation> = {}): Promise<Inference> {
     return ok(this.model.observe(await this.observed(given, changes)));
   }
 
@@ -73,7 +81,7 @@ export class Opened implements AsyncDisposable {
   }
 }
 
-async function committed(run: Run): Promise<ChunkResult> {
+async function committed(run: Inference): Promise<ChunkResult> {
   const result = ok(await run.result);
   const copy = { ...result, actions: result.actions.slice() };
   run.commit();

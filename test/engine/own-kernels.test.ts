@@ -82,7 +82,7 @@ async function equal(bundle: Bundle, steps: boolean) {
   const { copies } = host.model;
   await host.model.unload();
   const own = await load(bundle, { steps });
-  expect(own.model.card).toMatchObject({ launched: true, unlaunched: undefined, unregistered: undefined });
+  expect(own.model.driverDevice).toEqual({ registeredBytes: expect.any(Number), timed: true, launched: true });
   expect(own.model.flow).toBe(host.model.flow);
   const chunks = await chunksOf(own);
   chunks.forEach((chunk, index) => {
@@ -137,7 +137,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const expected = await all(host);
     await host.model.unload();
     const own = await load(bundle);
-    expect([own.model.flow, own.model.card?.launched]).toEqual(["steps", true]);
+    expect([own.model.flow, own.model.driverDevice?.launched]).toEqual(["steps", true]);
     expect(await all(own)).toEqual(expected);
     // Robots of one batch continue each their own rows; what one holds is not the next one's.
     const together = await Promise.all(counts.map((count) => own.give(continuing(count))));
@@ -197,7 +197,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
         expect(largestDifference(rowsOf(chunk), other)).toBeLessThan(1e-5);
       });
     }
-    expect(own.model.card?.launched).toBe(true);
+    expect(own.model.driverDevice?.launched).toBe(true);
   });
 
   test("a chunk allocates nothing in our library", async () => {
@@ -235,7 +235,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
       /libcuda-nowhere\.so\.1/,
     ];
     for (const [index, opened] of [streamless, full, kernelless, driverless].entries()) {
-      expect(opened.model.card).toMatchObject({
+      expect(opened.model.driverDevice).toMatchObject({
         launched: false,
         unlaunched: expect.stringMatching(reasons[index] ?? ""),
       });

@@ -3,7 +3,7 @@
  * else happens to them meanwhile. One place, three sessions: whoever runs has parked another one.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import type { ChunkResult, Engine, Run } from "../../src/engine/engine.ts";
+import type { ChunkResult, Engine, Inference } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
@@ -100,7 +100,7 @@ describe.each(MODELS)("%s", (name) => {
 
   test("runs that are queued together on one place, each of another session, give their own chunks", async () => {
     for (let step = 0; step < 4; step += 1) {
-      const runs: Run[] = [];
+      const runs: Inference[] = [];
       for (let slot = 0; slot < SESSIONS; slot += 1) runs.push(await opened.run(given(step), { slot }));
       // All results are there before any of them is settled: a session is parked with a block that nobody has kept yet.
       const results = await Promise.all(runs.map((run) => run.result));

@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Bundle } from "../../src/bundle/read.ts";
-import type { Engine, LostReplica, Model, Run } from "../../src/engine/engine.ts";
+import type { Engine, Inference, LostReplica, Model } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { LIMITS } from "../../src/limits.ts";
@@ -37,7 +37,7 @@ async function on(device: readonly string[], name?: string): Promise<Opened> {
   return await Opened.with(engine, await bundle(name), { device, replicas: device.length, slots: 2 });
 }
 
-async function failed(run: Run): Promise<Fault> {
+async function failed(run: Inference): Promise<Fault> {
   const result = await run.result;
   run.abort();
   await run.released;

@@ -4,7 +4,7 @@
  */
 import { afterAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import type { DrillFault, LostReplica, Run } from "../../src/engine/engine.ts";
+import type { DrillFault, Inference, LostReplica } from "../../src/engine/engine.ts";
 import type { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { LIMITS } from "../../src/limits.ts";
@@ -23,12 +23,12 @@ const opened: Opened[] = [];
 async function on(
   device: keyof typeof RUN_MS_MAX,
   replicas: number,
-  options: { slots?: number; name?: string; runMsMax?: number } = {},
+  options: { slots?: number; name?: string; inferenceMsMax?: number } = {},
 ): Promise<Opened> {
   const engine = ok(await openEngine({ decodeThreads: 2 }));
-  const { slots, name, runMsMax = RUN_MS_MAX[device] } = options;
+  const { slots, name, inferenceMsMax = RUN_MS_MAX[device] } = options;
   const of = name === undefined ? bundle : await bundleOf(name);
-  const one = await Opened.with(engine, of, { device, replicas, slots, runMsMax });
+  const one = await Opened.with(engine, of, { device, replicas, slots, inferenceMsMax });
   opened.push(one);
   return one;
 }
@@ -42,7 +42,7 @@ function nextLost({ model }: Opened): Promise<LostReplica> {
   return new Promise((resolve) => model.whenLost(resolve));
 }
 
-async function failed(run: Run): Promise<Fault> {
+async function failed(run: Inference): Promise<Fault> {
   const result = await run.result;
   run.abort();
   await run.released;
@@ -78,7 +78,7 @@ const HANGS = `
   const { bundleOf } = await import("./test/bundle/built.ts");
   const { Opened, ok } = await import("./test/engine/opened.ts");
   const engine = ok(await openEngine({ decodeThreads: 2 }));
-  const one = await Opened.with(engine, await bundleOf("molmoact2-yam"), { device: "echo", runMsMax: ${RUN_MS_MAX.echo} });
+  const one = await Opened.with(engine, await bundleOf("molmoact2-yam"), { device: "echo", inferenceMsMax: ${RUN_MS_MAX.echo} });
   const observation = await one.observation({ fault: "hang" });
   one.model.whenLost(() => {
     console.log(performance.now() - begun);
@@ -171,7 +171,7 @@ test("close does not wait for a thread that hangs, and nothing is reported after
 });
 
 test("a caught native panic costs one request, not its batch and not the process, and is counted", async () => {
-  const one = await on("cpu", 1, { runMsMax: LONG_MS });
+  const one = await on("cpu", 1, { inferenceMsMax: LONG_MS });
   const before = await one.chunk();
   const panics = one.engine.stats().panics;
   const runs = [];
@@ -187,7 +187,7 @@ test("a caught native panic costs one request, not its batch and not the process
 });
 
 test("one job's bad feed fails that job alone, not its batch", async () => {
-  const one = await on("cpu", 1, { runMsMax: LONG_MS });
+  const one = await on("cpu", 1, { inferenceMsMax: LONG_MS });
   const before = await one.chunk();
   const observations = [];
   for (let index = 0; index < 6; index += 1) observations.push(await one.observation());
@@ -205,7 +205,7 @@ test("one job's bad feed fails that job alone, not its batch", async () => {
 });
 
 test("views into engine memory die before it is closed: a chunk that is kept is a copy", async () => {
-  const one = await on("cpu", 1, { runMsMax: LONG_MS });
+  const one = await on("cpu", 1, { inferenceMsMax: LONG_MS });
   const run = ok(one.model.observe(await one.observation()));
   const { actions } = ok(await run.result);
   const values = [...actions];

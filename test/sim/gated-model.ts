@@ -1,5 +1,5 @@
 /** A model, fake or native, whose every outcome waits for the history; it also keeps what its slots have committed. */
-import type { ChunkResult, Frame, Model, Observation, Run } from "../../src/engine/engine.ts";
+import type { ChunkResult, Frame, Inference, Model, Observation } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { type Memory, memoryOf } from "../engine/memory.ts";
@@ -32,7 +32,7 @@ export class GatedModel implements KnownModel {
   readonly flowReason: Model["flowReason"];
   readonly deviceBytes: Model["deviceBytes"];
   readonly copies: Model["copies"];
-  readonly card: Model["card"];
+  readonly driverDevice: Model["driverDevice"];
   readonly deviceWeights: Model["deviceWeights"];
   readonly replicas: number;
   readonly slots: number;
@@ -64,7 +64,7 @@ export class GatedModel implements KnownModel {
     this.flowReason = inner.flowReason;
     this.deviceBytes = inner.deviceBytes;
     this.copies = inner.copies;
-    this.card = inner.card;
+    this.driverDevice = inner.driverDevice;
     this.deviceWeights = inner.deviceWeights;
     this.replicas = inner.replicas;
     this.slots = inner.slots;
@@ -129,7 +129,7 @@ export class GatedModel implements KnownModel {
     return { inner, jpeg, decoded: () => decoded, decodeMs: 0, drop, freed: () => inner.freed(), taken };
   }
 
-  observe(observation: Observation): Run {
+  observe(observation: Observation): Inference {
     this.open += 1;
     const failStep = observation.failStep ?? this.failStep();
     return new GatedRun(this, this.gates, failStep === undefined ? observation : { ...observation, failStep });
@@ -145,7 +145,7 @@ export class GatedModel implements KnownModel {
   }
 }
 
-class GatedRun implements Run {
+class GatedRun implements Inference {
   readonly result: Promise<ChunkResult | Fault>;
   readonly released: Promise<void>;
   readonly decodeMs = 0;
@@ -155,7 +155,7 @@ class GatedRun implements Run {
   private readonly over = Promise.withResolvers<void>();
   private readonly frames: readonly GatedFrame[];
   private outcome: ChunkResult | Fault | undefined;
-  private inner: Run | undefined;
+  private inner: Inference | undefined;
   private verdict: "commit" | "abort" | undefined;
 
   constructor(

@@ -1,8 +1,7 @@
 import { expect, spyOn, test } from "bun:test";
 import { mkdir, readFile, rename, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { sha256 } from "../../src/bundle/digest.ts";
-import { bytesDigest, fileDigest, keepDigests, noteDigest, recallDigests } from "../../src/std/file-digest.ts";
+import { bytesDigest, fileDigest, keepDigests, noteDigest, recallDigests, sha256 } from "../../src/std/file-digest.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
 test("a file is hashed once as long as it stays as it is, and again after every change", async () => {

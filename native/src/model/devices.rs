@@ -21,6 +21,7 @@ pub trait HostedModel: Send + Sync {
 }
 
 #[derive(Serialize, Clone, Copy, Default, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
 pub struct Load {
     pub inferences: usize,
     pub slots: usize,
@@ -36,7 +37,9 @@ enum Health {
     Lost(Arc<str>),
 }
 
+/// What `src/engine/engine.ts` calls `DeviceFigures`, in its words.
 #[derive(Serialize, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
 pub struct Figures {
     device: String,
     /// `ready`, `draining`, `drained` or `lost`.

@@ -270,7 +270,7 @@ impl Model {
             device_bytes,
             copies,
             driver_device,
-            weights,
+            device_weights: weights,
         };
         let _ = self.placement.set(placement);
         let _ = self.decode_queues.set(queues);

@@ -5,8 +5,9 @@ use crate::ort::provider::GpuOptions;
 use serde::Deserialize;
 use std::collections::HashMap;
 
-/// The argument of `tendon_load`, as JSON.
+/// The argument of `tendon_load`, as JSON: what `src/engine/engine.ts` calls `LoadOptions`, in its words.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct LoadPlan {
     pub manifest: Manifest,
     /// Absolute path of each file, by its path in the bundle.

@@ -14,15 +14,18 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 #[derive(Serialize, Clone, Default)]
+#[serde(rename_all = "camelCase")]
 pub struct SessionCapacity {
     /// Of the slots, those whose memory lies where the graphs read it; the others can be parked in host memory.
     pub places: usize,
     pub places_on_device: usize,
     /// Why those of a replica on a device lie in host memory, of the first such replica: each of its observations copies them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub host_memory_because: Option<String>,
     /// Bytes of one session at most.
     pub slot_bytes: usize,
     /// Memory that was free for sessions; None on a model without memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub room: Option<Room>,
 }
 

@@ -23,16 +23,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 #[derive(Serialize, Clone, Default, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
 pub struct DriverUse {
     /// Bytes of host memory that the driver copies from and to by itself.
     pub registered_bytes: usize,
     /// Why it does not so for all that the device reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unregistered: Option<String>,
     pub timed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub untimed: Option<String>,
     /// Our kernels advance its latents and decode its chunks.
     pub launched: bool,
     /// Why they do not, though `own_kernels` asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unlaunched: Option<String>,
 }
 

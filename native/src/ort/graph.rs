@@ -40,6 +40,7 @@ impl BoundPort {
 
 /// Bytes between the host and its device.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Copies {
     pub to_device: usize,
     pub from_device: usize,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// How models run on a GPU, from the table `[gpu]` of tendon.toml and the same keys of a model. The default is that of a provider
 /// which computes what the CPU computes.
 #[derive(Deserialize, Clone, Debug, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct GpuOptions {
     /// What TensorRT may compute in, where the graph has f32.
     pub precision: Precision,
@@ -268,7 +268,7 @@ mod tests {
     fn a_load_plan_says_what_differs_and_nothing_that_is_not_known() {
         let read = serde_json::from_str::<GpuOptions>;
         assert_eq!(read("{}").expect("a plan"), GpuOptions::default());
-        let options = read(r#"{"precision":"bf16","arena_bytes_max":1,"engine_cache":"/c"}"#).expect("a plan");
+        let options = read(r#"{"precision":"bf16","arenaBytesMax":1,"engineCache":"/c"}"#).expect("a plan");
         assert_eq!((options.precision, options.arena_bytes_max), (Precision::Bf16, Some(1)));
         assert_eq!(options.engine_cache.as_deref(), Some(Path::new("/c")));
         assert!(read(r#"{"precision":"f8"}"#).is_err());

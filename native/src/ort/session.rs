@@ -59,6 +59,7 @@ impl GraphSession {
 /// What the sessions of a model read of its weight files in the memory of devices; nothing of both on a CPU, and of graphs that hold
 /// their weights themselves.
 #[derive(serde::Serialize, Clone, Default)]
+#[serde(rename_all = "camelCase")]
 pub struct Tally {
     /// Bytes that lie on their device once for all sessions.
     pub shared_bytes: usize,
@@ -67,6 +68,7 @@ pub struct Tally {
     /// Bytes of the copies that sessions have of their own, over all of them.
     pub own_bytes: usize,
     /// Why they have; none where that is no more than what their graphs compute on the CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip)]
     seen: Vec<Weak<Store>>,

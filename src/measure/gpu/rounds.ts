@@ -4,7 +4,7 @@
  * A replica takes what waits for it as one batch. So that a batch of a known size forms, one observation more keeps it busy while the
  * others are handed over; it is not counted. Only rounds whose observations did run together are.
  */
-import type { Engine, Frame, Model, Run } from "../../engine/engine.ts";
+import type { Engine, Frame, Inference, Model } from "../../engine/engine.ts";
 import { Fault } from "../../engine/fault.ts";
 import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
@@ -166,7 +166,7 @@ async function together(
     if (one instanceof Problem) return one;
     framed.push(one);
   }
-  const runs: Run[] = [];
+  const runs: Inference[] = [];
   for (const [turn, one] of framed.entries()) {
     const run = begun(model, one, { turn, step: 0 });
     if (run instanceof Problem) return run;
@@ -200,13 +200,13 @@ async function decoded(model: Model, observed: Observed, turn: number): Promise<
   return { observed, frames };
 }
 
-function begun(model: Model, { observed, frames }: FrameSet, place: Place): Run | Problem {
+function begun(model: Model, { observed, frames }: FrameSet, place: Place): Inference | Problem {
   const { instruction, state, seed } = observed;
   const run = model.observe({ frames, instruction, state, seed, ...place });
   return run instanceof Fault ? new Problem(run.message) : run;
 }
 
-async function ended(run: Run): Promise<InferenceTimes | Problem> {
+async function ended(run: Inference): Promise<InferenceTimes | Problem> {
   const result = await run.result;
   if (result instanceof Fault) {
     run.abort();

@@ -70,7 +70,7 @@ export interface GpuMeasurement extends Measurement {
   readonly deviceBytes: number;
   readonly copies: Model["copies"];
   /** What it has of an NVIDIA driver. */
-  readonly driver: Model["card"];
+  readonly driver: Model["driverDevice"];
   readonly deviceWeights: Model["deviceWeights"];
   readonly gpu: ReturnType<typeof gpuOptions>;
   readonly roofCard: Card | undefined;
@@ -136,7 +136,7 @@ async function withoutService(
     const work = await worksOf(bundle, textTokens(model, bundle, present(episode[0], "an observation of the bundle")));
     const batches = await batchesOf({ plan, engine, model, bundle, episode, work, roofCard });
     const parity = parityOf(given, bundle, model);
-    const { refused, deviceBytes, copies, flow, card: driver, deviceWeights } = model;
+    const { refused, deviceBytes, copies, flow, driverDevice: driver, deviceWeights } = model;
     await model.unload();
     if (batches instanceof Problem) return batches;
     const { manifest } = given;

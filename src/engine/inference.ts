@@ -1,13 +1,13 @@
-/** A run over its slot in the native library. */
+/** An inference over its slot in the native library. */
 import { assert } from "../std/assert.ts";
 import { STATUS } from "./abi.ts";
 import type { Channel } from "./channel.ts";
-import type { ChunkResult, Run } from "./engine.ts";
+import type { ChunkResult, Inference } from "./engine.ts";
 import { Fault, replicaOut } from "./fault.ts";
 import { undecodable } from "./frame.ts";
 import type { ResultSlots } from "./result.ts";
 
-export class NativeRun implements Run {
+export class NativeInference implements Inference {
   private readonly outcome = Promise.withResolvers<ChunkResult | Fault>();
   readonly result = this.outcome.promise;
   private readonly over = Promise.withResolvers<void>();
@@ -19,7 +19,7 @@ export class NativeRun implements Run {
   private settled = false;
   /** The result is a chunk. */
   private gave = false;
-  /** The caller's decision; done once the native run has ended. */
+  /** The caller's decision; done once the native side has ended. */
   private verdict: "commit" | "abort" | undefined;
 
   constructor(
@@ -30,7 +30,7 @@ export class NativeRun implements Run {
     channel.wait(ticket, (status) => this.ended(status));
   }
 
-  /** `result` settles at once; the native run ends before its next flow step and frees its slot then. */
+  /** `result` settles at once; the native side ends before its next flow step and frees its slot then. */
   cancel(): void {
     if (this.settled) return;
     if (this.channel.isOpen)
@@ -56,7 +56,7 @@ export class NativeRun implements Run {
 
   private decide(verdict: "commit" | "abort"): void {
     assert(this.settled && this.verdict === undefined, "commit or abort is called once, after the result");
-    assert(verdict === "abort" || this.gave, "a run that gave no chunk is not committed");
+    assert(verdict === "abort" || this.gave, "an inference that gave no chunk is not committed");
     this.verdict = verdict;
     if (this.native === "done") this.release(verdict);
   }
@@ -93,7 +93,7 @@ export class NativeRun implements Run {
       return undecodable(status, detail);
     }
     const known = status === STATUS.model || status === STATUS.panic;
-    assert(known, `a run ends as done, cancelled, lost or failed, not ${status}`);
+    assert(known, `an inference ends as done, cancelled, lost or failed, not ${status}`);
     // The native text names tensors and graph nodes: it is for the log, not for a client.
     return new Fault("model_failed", "the model failed on this observation", detail);
   }
