@@ -5,12 +5,12 @@ import { BARE, CONVERSATION, FIELDS, FORMAT, IN_CHAT, TOOL, user } from "./reque
 import { JOB, LIVE, LlmStage } from "./stage.ts";
 
 describe.each(PROTOCOLS)("%s: the provider gets", (protocol) => {
-  test.each(Object.entries(FIELDS))("%s", async (_, [sent, of]) => {
+  test.each(Object.entries(FIELDS))("%s", async (_, [sent, chat = sent, responses = sent]) => {
     await using stage = await LlmStage.start({ protocol });
     for (const manner of ["live", "stream", "job"] as const) {
       const told = await ask(stage, manner, sent);
       expect([told.status, told.message]).toEqual([200, undefined]);
-      expect(stage.provider.exchanges.at(-1)?.body).toMatchObject(of[protocol]);
+      expect(stage.provider.exchanges.at(-1)?.body).toMatchObject(protocol === "chat" ? chat : responses);
     }
   });
 

@@ -2,12 +2,11 @@
 import type { LlmConfig } from "../../config/llm.ts";
 import { type JsonObject, objectOf, present } from "../json.ts";
 import type { Draft } from "../output/draft.ts";
-import type { FunctionCall } from "../output/items.ts";
-import type { IncompleteReason } from "../output/object.ts";
+import type { FunctionCall, IncompleteReason } from "../output/object.ts";
 import type { InputItem, InputMessage, LlmRequest, Part, TextFormat } from "../request.ts";
 import { type LlmUsage, reportedUsage } from "../usage.ts";
 import { Fault, providerError } from "./fault.ts";
-import type { Dialect, Ending } from "./reader.ts";
+import type { Dialect, DialectOptions, Ending } from "./reader.ts";
 
 /** The field of the request that this protocol lacks, or undefined. */
 export function chatRefuses({ input, reasoning }: LlmRequest): string | undefined {
@@ -22,16 +21,15 @@ export function chatRefuses({ input, reasoning }: LlmRequest): string | undefine
 
 export function chatBody(
   request: LlmRequest,
-  provider: Pick<LlmConfig, "model" | "outputLimitField">,
-  stream: boolean,
+  { model, outputLimitField, stream }: Pick<LlmConfig, "model" | "outputLimitField" | "stream">,
 ): JsonObject {
   const { tools, tool_choice, text, reasoning, max_output_tokens } = request;
   const { temperature, top_p, parallel_tool_calls, user, safety_identifier, prompt_cache_key } = request;
   const format = responseFormat(text.format);
   return present({
-    model: provider.model,
+    model,
     messages: [...system(request), ...conversation(request.input)],
-    [provider.outputLimitField]: max_output_tokens,
+    [outputLimitField]: max_output_tokens,
     stream,
     stream_options: stream ? { include_usage: true } : null,
     temperature,
@@ -144,8 +142,7 @@ export class ChatDialect implements Dialect {
 
   constructor(
     private readonly draft: Draft,
-    /** The provider's key, which no client may read. */
-    private readonly secret: string | undefined,
+    private readonly options: DialectOptions,
   ) {}
 
   event(value: unknown): Fault | undefined {
@@ -170,9 +167,9 @@ export class ChatDialect implements Dialect {
   private take(value: unknown, field: "delta" | "message"): Fault | undefined {
     const said = objectOf(value);
     if (!said) return new Fault("invalid", "the answer is no object");
-    if (said.error) return providerError(said.error, this.secret);
+    if (said.error) return providerError(said.error, this.options.secret);
     const usage = objectOf(said.usage);
-    if (usage) this.usage = usageOf(usage);
+    if (usage) this.usage = reportedUsage(usage);
     if (!Array.isArray(said.choices)) return new Fault("invalid", "the answer has no choices");
     // The request asks for one choice. The last chunk may have none and only the usage.
     const choice = objectOf(said.choices[0]);
@@ -197,9 +194,9 @@ export class ChatDialect implements Dialect {
       if (text !== undefined && text !== null && typeof text !== "string")
         return new Fault("invalid", "output that is no text");
     }
-    if (typeof reasoning === "string") this.draft.reasoning(reasoning);
-    if (typeof content === "string") this.draft.text(content);
-    if (typeof refusal === "string") this.draft.refusal(refusal);
+    if (typeof reasoning === "string") this.draft.add("reasoning_text", reasoning);
+    if (typeof content === "string") this.draft.add("output_text", content);
+    if (typeof refusal === "string") this.draft.add("refusal", refusal);
     if (calls === undefined || calls === null) return undefined;
     if (!Array.isArray(calls)) return new Fault("invalid", "tool_calls is no array");
     for (const [place, call] of calls.entries()) {
@@ -233,13 +230,4 @@ export class ChatDialect implements Dialect {
 
 function isOutput(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : Boolean(value);
-}
-
-function usageOf(usage: JsonObject): LlmUsage | undefined {
-  return reportedUsage({
-    input: usage.prompt_tokens,
-    cached: objectOf(usage.prompt_tokens_details)?.cached_tokens,
-    output: usage.completion_tokens,
-    reasoning: objectOf(usage.completion_tokens_details)?.reasoning_tokens,
-  });
 }
