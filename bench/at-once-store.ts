@@ -6,7 +6,7 @@
 import { fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
-import type { KeyRecord } from "../src/account/store/accounts-records.ts";
+import type { KeyRecord } from "../src/account/store/keys.ts";
 import type { Store } from "../src/service/domains.ts";
 import { openStore } from "../src/service/store.ts";
 import { Problem } from "../src/std/problem.ts";

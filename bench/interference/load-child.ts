@@ -1,7 +1,7 @@
 /** The load beside a robot: one kind of work (kinds.ts), at a fixed rate whether earlier requests are answered or not. */
 import { Value } from "@sinclair/typebox/value";
 import { LIMITS } from "../../src/limits.ts";
-import { smallRequest } from "../../src/measure/sample/small-request.ts";
+import { smallRequest } from "../../src/measure/sample/observation.ts";
 import { answerMessages } from "../child.ts";
 import { STREAM_ID } from "../llm/setup.ts";
 import { direct, openStreams, through } from "../llm/target.ts";

@@ -5,6 +5,8 @@
  * Over HTTP: from handing the ready request text to HTTP until the reply is read, as in src/measure/chunk/load.ts. On a socket: from
  * the first frame until the chunk is read; frames and observation go out right after each other.
  */
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { chunkOf } from "../../src/client/chunk.ts";
 import { CHAT_ROUTE } from "../../src/client/description.ts";
@@ -14,7 +16,6 @@ import { post, type Service } from "../../src/client/http.ts";
 import { requestBody } from "../../src/client/request.ts";
 import { repeatable } from "../../src/measure/episode/robot-sockets.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../../src/measure/sample/observation.ts";
-import { scenesIn } from "../../src/measure/sample/scenes.ts";
 import { Problem } from "../../src/std/problem.ts";
 
 /** One observation; its number is its id. */
@@ -45,10 +46,10 @@ async function onSocket(service: Service, frames: readonly Uint8Array[]): Promis
 
 async function robot(words: readonly string[]): Promise<Observe | Problem> {
   const [way, url = "", apiKey = "", folder = "", name = ""] = words;
-  const scenes = await scenesIn(folder);
-  if (scenes instanceof Problem) return scenes;
+  // One observation: a frame of each camera.
+  const names = (await readdir(folder)).sort().slice(0, 3);
+  const frames = await Promise.all(names.map((file) => Bun.file(join(folder, file)).bytes()));
   const service = { url, apiKey };
-  const [frames = []] = scenes;
   return way === "socket" ? await onSocket(service, frames) : overHttp(service, frames, name);
 }
 

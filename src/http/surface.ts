@@ -55,5 +55,5 @@ export interface Surface {
   /** The page about it. */
   readonly page?: DocumentPage;
   /** A first request, as HTML, for the page of the API. */
-  readonly firstRequest?: () => Promise<Html>;
+  readonly firstRequest?: () => Html;
 }

@@ -1,6 +1,6 @@
 /**
- * One observation from its command to its durable answer. `observe` checks up to capacity and starts the inference.
- * `PendingAnswer.answered` waits for it, makes its record durable, then returns the answer. Holdings.ts has what the steps hold.
+ * One observation from its command to its durable answer. `observe` checks up to capacity and starts the inference. `answered` waits for
+ * it, makes its record durable, then returns the answer. What the steps hold is in holdings.ts.
  */
 import type { Charge } from "../charge/charges.ts";
 import { engineFault } from "../drill.ts";
@@ -26,15 +26,15 @@ import {
   uncorrelated,
   usageOf,
 } from "./answer.ts";
-import { stateFault, stateVector } from "./checks.ts";
 import type { Caller, ObserveCommand, RobotDeps } from "./command.ts";
 import { ROBOT } from "./errors.ts";
 import type { Demand } from "./forecast.ts";
 import { at, firstBad, type PutFrame } from "./frames.ts";
 import { Holdings } from "./holdings.ts";
-import { Deadline, Interruptions } from "./interruptions.ts";
+import { Interruptions } from "./interruptions.ts";
 import { observationDigest, type Replay } from "./replay.ts";
 import type { Ticket } from "./session/ticket.ts";
+import { stateFault, stateVector } from "./state.ts";
 
 /** An observation whose answer is on its way, or is there already. */
 export interface PendingAnswer {
@@ -72,11 +72,10 @@ class Attempt implements PendingAnswer {
   private readonly held: Holdings;
   private digest: Uint8Array | undefined;
   private frames: readonly PutFrame[] = [];
-  /** Monotonic ms; see timing.ts. */
+  /** See `Instants` of answer.ts. */
   private readonly begunMs: number;
   private putMs = 0;
   private observedMs = 0;
-  /** The decoders had all frames before it had its slots. */
   private early = false;
 
   constructor(
@@ -108,7 +107,7 @@ class Attempt implements PendingAnswer {
 
   /** Replay, session, state; then slots, decode and money side by side; capacity; run. */
   async start(): Promise<PendingAnswer | Failure> {
-    const { command, deps, held } = this;
+    const { command, held } = this;
     const replay = await this.claim();
     if (replay instanceof Failure) return replay;
     if (replay) {
@@ -120,12 +119,7 @@ class Attempt implements PendingAnswer {
     const ticket = await this.openSession();
     if (ticket instanceof Failure) return ticket;
     held.ticket = ticket;
-    const deadline = this.deadline();
-    const { signal: client, goesOn } = this.caller;
-    const { clock, chunkMs, lifecycle } = deps;
-    const retryAfterSeconds = () => deps.forecast.retryAfterSeconds(this.demand);
-    const times = { clock, chunkMs, deadline, retryAfterSeconds };
-    held.interruptions = new Interruptions({ ...times, client, service: lifecycle.over, goesOn });
+    held.interruptions = this.interruptible();
     const failure = stateFault(manifest.state.kind, command.state) ?? (await this.admitted());
     if (failure) return failure;
     // Before the decode, so that the statement is sent before the decoders occupy the cores.
@@ -133,9 +127,9 @@ class Attempt implements PendingAnswer {
     // `paid` awaits it, after the decode. Without this, an earlier error would be an unhandled rejection.
     held.charge.catch(() => {});
     const refused = this.put(model) ?? (await this.before()) ?? ticket.admit();
-    // A bad image is told before a lack of money or of a slot. A run tells it by itself.
+    // The failure of a bad image comes before a lack of money or of a slot. An inference reports it by itself.
     if (refused) return (await this.badImage()) ?? refused;
-    return this.run(model) ?? this;
+    return this.infer(model) ?? this;
   }
 
   async answered<T>(print: (answer: Answer) => T): Promise<PrintedAnswer<T> | Failure> {
@@ -184,13 +178,16 @@ class Attempt implements PendingAnswer {
     );
   }
 
-  private deadline(): Deadline | undefined {
-    const { command, caller, deps } = this;
-    if (command.deadlineMs === undefined) return undefined;
-    return new Deadline(deps.clock, caller.arrivedMs, command.deadlineMs);
+  private interruptible(): Interruptions {
+    const { clock, chunkMs, lifecycle, forecast } = this.deps;
+    const { arrivedMs, signal: client, goesOn } = this.caller;
+    const { deadlineMs } = this.command;
+    const retryAfterSeconds = () => forecast.retryAfterSeconds(this.demand);
+    const service = lifecycle.over;
+    return new Interruptions({ clock, chunkMs, arrivedMs, deadlineMs, retryAfterSeconds, client, service, goesOn });
   }
 
-  /** Waits until there are slots for the run and its frames. Refused at once where it could not be answered in time. */
+  /** Waits for the permits of the inference and its frames. Refuses at once what could not be answered in time. */
   private async admitted(): Promise<Failure | undefined> {
     const { interruptions } = this;
     if (interruptions.leftMs <= 0) return interruptions.stopped();
@@ -198,13 +195,13 @@ class Attempt implements PendingAnswer {
     if (inFlight instanceof Failure) return inFlight;
     this.held.inFlight = inFlight;
     const { accountId, model } = this.key();
-    const permit = this.deps.admission.take(accountId, model, this.command.frames.slotsMissing);
+    const permit = this.deps.admission.take(accountId, model, this.command.frames.permitsMissing);
     if (permit instanceof Failure) return permit;
     this.held.permit = permit;
     return await interruptions.race(permit.granted);
   }
 
-  /** Holds the most that the run can cost. */
+  /** Holds the most that the inference can cost. */
   private async hold(model: Model): Promise<Charge | Failure> {
     const { command, ticket, deps } = this;
     const { manifest } = command.served;
@@ -230,14 +227,13 @@ class Attempt implements PendingAnswer {
   }
 
   private put(model: Model): Failure | undefined {
-    const { command, ticket, turn, deps, caller } = this;
-    // Demand again: other requests of the account may have been refused while this one waited.
+    const { command, turn, deps, caller } = this;
+    // A second time: other requests of the account may have been refused while this one waited.
     const refused = deps.unpaid.refusal(caller.accountId);
     if (refused) return refused;
-    const { first, later } = command.served.manifest.frames;
-    this.early = command.frames.slotsMissing === 0;
-    this.putMs = this.deps.clock.monotonicMs();
-    const frames = command.frames.put(model, ticket.step === 0 ? first : later, turn);
+    this.early = command.frames.permitsMissing === 0;
+    this.putMs = deps.clock.monotonicMs();
+    const frames = command.frames.put(model, turn);
     if (frames instanceof Failure) return frames;
     this.frames = frames;
     return undefined;
@@ -247,7 +243,7 @@ class Attempt implements PendingAnswer {
     return await this.interruptions.race(firstBad(this.frames));
   }
 
-  /** What the run waits for, apart from its images. */
+  /** What the inference waits for, apart from its images. */
   private async before(): Promise<Failure | undefined> {
     const bad = this.caller.streams ? await this.badImage() : undefined;
     if (bad) return bad;
@@ -255,7 +251,7 @@ class Attempt implements PendingAnswer {
     return charge instanceof Failure ? charge : undefined;
   }
 
-  private run(model: Model): Failure | undefined {
+  private infer(model: Model): Failure | undefined {
     const { command, ticket, deps } = this;
     const { manifest } = command.served;
     if (this.strikes("engine_unavailable")) {
@@ -264,7 +260,7 @@ class Attempt implements PendingAnswer {
     const failStep = this.failStep();
     const fault = engineFault((name) => this.strikes(name));
     this.observedMs = deps.clock.monotonicMs();
-    const run = model.observe({
+    const inference = model.observe({
       frames: this.frames.map(({ frame }) => frame),
       instruction: command.instruction,
       state: stateVector(manifest, command.state),
@@ -275,17 +271,17 @@ class Attempt implements PendingAnswer {
       ...(failStep === undefined ? {} : { failStep }),
       ...(fault === undefined ? {} : { fault }),
     });
-    if (run instanceof Failure) return run;
-    this.held.run = run;
+    if (inference instanceof Failure) return inference;
+    this.held.inference = inference;
     return undefined;
   }
 
   /** A disconnect cancels the inference until the model starts; later the chunk is stored for a repeat. A deadline always does. */
   private async computed(): Promise<{ readonly result: ChunkResult; readonly answer: Answer } | Failure> {
-    const run = present(this.held.run, "a run that the engine has taken on");
-    this.interruptions.onLeave = () => run.withdraw();
-    const computed = await this.interruptions.race(this.timed(run.result));
-    if (computed instanceof Failure) return at(computed, this.frames[run.badFrame ?? -1]?.param);
+    const inference = present(this.held.inference, "an inference that the engine has taken on");
+    this.interruptions.onLeave = () => inference.withdraw();
+    const computed = await this.interruptions.race(this.timed(inference));
+    if (computed instanceof Failure) return at(computed, this.frames[inference.badFrame ?? -1]?.param);
     const { result, timing } = computed;
     this.held.inFlight?.computed(startMs(this.observedMs, result.micros));
     const generation = { id: this.generationId, created: this.created };
@@ -295,10 +291,10 @@ class Attempt implements PendingAnswer {
   }
 
   /** The result, after the delay of a drill if there is one; `timing` is to be called when the answer is made. */
-  private async timed(
-    run: Run["result"],
-  ): Promise<{ readonly result: ChunkResult; readonly timing: () => Timing } | Failure> {
-    const result = await run;
+  private async timed({
+    result: computing,
+  }: Run): Promise<{ readonly result: ChunkResult; readonly timing: () => Timing } | Failure> {
+    const result = await computing;
     if (result instanceof Failure) return result;
     const { clock } = this.deps;
     const resultMs = clock.monotonicMs();
@@ -307,18 +303,15 @@ class Attempt implements PendingAnswer {
     const { begunMs, putMs, observedMs, early } = this;
     const { inBody } = this.command.frames;
     const { arrivedMs } = this.caller;
-    const timing = () => {
-      const instants = { arrivedMs, begunMs, putMs, observedMs, resultMs, answerMs: clock.monotonicMs() };
-      return timingOf(instants, result.micros, { inBody, early, drillMs });
-    };
-    return { result, timing };
+    const facts = { arrivedMs, begunMs, putMs, observedMs, resultMs, inBody, early, drillMs };
+    return { result, timing: () => timingOf({ ...facts, answerMs: clock.monotonicMs() }, result.micros) };
   }
 
   /** Price and record become durable in one step; then, and only then, memory and step move on. */
   private async keep(result: ChunkResult, answer: Answer): Promise<Failure | undefined> {
     const { command, caller, ticket, deps } = this;
     const charge = await this.held.charge;
-    assert(charge !== undefined && !(charge instanceof Failure), "what runs is paid for");
+    assert(charge !== undefined && !(charge instanceof Failure), "an inference is paid for");
     const session = ticket.named ? { ...this.key(), sessionId: ticket.sessionId } : undefined;
     const observation = this.record(answer);
     const kept = await deps.charges.settle(charge, usageOf(result), (settlement) =>
@@ -329,8 +322,8 @@ class Attempt implements PendingAnswer {
       return undefined;
     }
     const lost = kept instanceof StoreDown && kept.outcomeUnknown;
-    // Nobody knows whether the record is durable. The session ends, because its memory may lack a step that was charged; a
-    // repeat of the same observation_id finds out.
+    // The record may be durable or not. The session ends, because its memory may lack a step that was charged; a repeat of the same
+    // observation_id finds out.
     if (lost && ticket.named) deps.sessions.end({ ...this.key(), sessionId: ticket.sessionId });
     this.held.undo();
     const reason = kept instanceof StoreDown ? kept.reason : REASONS[kept];

@@ -5,7 +5,7 @@ import type { Rates } from "../charge/store/records.ts";
 import type { Model } from "../engine/engine.ts";
 import { SlotPool } from "./session/slots.ts";
 
-/** A model id that this service serves. `model` is set once it is loaded and warm. */
+/** A model id of the catalog. `model` is set once it is loaded and warm. */
 export interface Served {
   readonly manifest: Manifest;
   readonly model: Model | undefined;
@@ -37,11 +37,11 @@ export class Catalog {
   out(left: "some" | "none"): string[] {
     return [...this.models].flatMap(([id, { model }]) => {
       if (!model || (model.lost.length === model.replicas) !== (left === "none")) return [];
-      // Without what only the log may have: the runtime goes on with the machine's name and paths.
-      const short = (reason: string) => reason.split(" ; ")[0];
-      return model.lost.map(
-        ({ replica, device, reason }) => `replica ${replica} of model ${id} on ${device} is out: ${short(reason)}`,
-      );
+      return model.lost.map(({ replica, device, reason }) => {
+        // The runtime's text goes on with the machine's name and paths, which only the log may have.
+        const [short] = reason.split(" ; ");
+        return `replica ${replica} of model ${id} on ${device} is out: ${short}`;
+      });
     });
   }
 

@@ -8,11 +8,11 @@ import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import type { Admission } from "./admission.ts";
 import type { Catalog, Served } from "./catalog.ts";
-import type { RobotState } from "./checks.ts";
 import type { Forecast } from "./forecast.ts";
 import type { ObservedFrames } from "./frames.ts";
 import type { Replays } from "./replay.ts";
 import type { Holder, SessionTable } from "./session/table.ts";
+import type { RobotState } from "./state.ts";
 import type { RobotStore } from "./store/robot.ts";
 
 /** One observation, typed and complete. */
@@ -22,17 +22,17 @@ export interface ObserveCommand {
   /** The attempt gives them back, whatever becomes of the observation. */
   readonly frames: ObservedFrames;
   readonly state: RobotState;
-  readonly sessionId: string | undefined;
+  readonly sessionId?: string | undefined;
   /** An observation with an id runs once, however often it is sent. */
-  readonly observationId: string | undefined;
-  readonly expectedStep: number | undefined;
+  readonly observationId?: string | undefined;
+  readonly expectedStep?: number | undefined;
   /** Rows to answer, 1 to the model's rows per chunk. */
   readonly rows: number;
   /** Accepted and compared, read by no model. */
-  readonly inferenceSteps: number | undefined;
+  readonly inferenceSteps?: number | undefined;
   readonly seed: number;
   /** From `arrivedMs` on, milliseconds: later its chunk is worthless. Undefined: only the service's own time counts. */
-  readonly deadlineMs: number | undefined;
+  readonly deadlineMs?: number | undefined;
 }
 
 /** Who sends an observation. */

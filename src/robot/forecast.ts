@@ -3,17 +3,16 @@
  *
  * The estimate is the number of observations that are answered before this one, times the recent time of an answer. Accounts
  * take turns: another account counts with at most one observation more than this one has. While a replica is free every
- * observation is admitted, and its answer corrects a wrong estimate. Old answers count less; after ten seconds none counts.
- * Goal: past capacity the work goes into useful chunks. Not a goal: the last per cent of capacity.
+ * observation is admitted, and its answer corrects a wrong estimate. Goal: past capacity the work goes into useful chunks. Not a goal:
+ * the last per cent of capacity.
  */
 
 import type { Clock } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";
 
-/** Answers after whose time an answer counts half, */
+/** An answer counts half after the time of so many answers, and not before a minimum of time. */
 const HALF_LIFE_ANSWERS = 8;
-/** but not before this time, milliseconds. */
 const HALF_LIFE_MS_MIN = 250;
 /** Weighted number of answers below which there is no estimate. */
 const ANSWERS_MIN = 3;
@@ -34,7 +33,7 @@ export interface Demand {
 export interface InFlight {
   /** Its chunk is there; the model has started on it at `startedMs`, monotonic. */
   computed(startedMs: number): void;
-  /** Something else than the model kept it from its answer: how long that took says nothing of the model. */
+  /** Something else than the model kept it from its answer: that time says nothing about the model. */
   stalled(): void;
   /** It is answered or refused; later calls do nothing. */
   leave(): void;
@@ -42,7 +41,8 @@ export interface InFlight {
 
 export class Forecast {
   private readonly paces = new Map<string, Pace>();
-  private refused = 0;
+  /** Observations that were refused so far. */
+  shed = 0;
 
   constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
 
@@ -51,18 +51,13 @@ export class Forecast {
     return [...this.paces.values()].reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** Observations that were refused so far. */
-  get shed(): number {
-    return this.refused;
-  }
-
   /** The entry, or the refusal of an observation that could not be answered within `leftMs`: `engine_unavailable`. */
   enter(demand: Demand, leftMs: number): InFlight | Failure {
     const pace = this.paceOf(demand.model);
     const { waitMs, runMs } = pace.estimate(demand);
     if (waitMs === 0 || waitMs + runMs <= SHARE_MAX * leftMs) return pace.enter(demand);
-    this.refused += 1;
-    const [wait, left] = [waitMs + runMs, leftMs].map((ms) => Math.round(ms));
+    this.shed += 1;
+    const [wait, left] = [Math.round(waitMs + runMs), Math.round(leftMs)];
     const message =
       `too much is asked of this model: the chunk would be ready in about ${wait} ms and is of use for ${left} ms; ` +
       "nothing ran, retry with a fresh observation";

@@ -26,9 +26,9 @@ export class Holdings {
   interruptions: Interruptions | undefined;
   inFlight: InFlight | undefined;
   permit: Permit | undefined;
-  /** The money for the run, once it was asked for. */
+  /** The money for the inference, once it was asked for. */
   charge: Promise<Charge | Failure> | undefined;
-  run: Run | undefined;
+  inference: Run | undefined;
   /** What both outcomes release. */
   private readonly stack = new DisposableStack();
   /** Nobody pays for the decode. */
@@ -52,37 +52,35 @@ export class Holdings {
   keep(): void {
     const held = this.end();
     held?.defer(() => {
-      present(this.run, "the inference of an answer").commit();
+      present(this.inference, "the inference of an answer").commit();
       this.ticket?.commit();
     });
     held?.dispose();
   }
 
-  /** Takes everything back, unless it was kept. The session is free once the engine has let go of the run. */
+  /** Takes everything back, unless it was kept. The session is free once the engine has let go of the inference. */
   undo(why?: Failure | "replayed"): void {
     const held = this.end();
     if (!held) return;
-    // A client that has left or has set a deadline too short: it would else have its frames decoded for nothing.
+    // A client that leaves, or sets too short a deadline, would else have its frames decoded for nothing.
     const gone = this.caller.signal.aborted || this.interruptions?.missed === true;
     this.unpaid = why === "replayed" || gone || (why !== undefined && isCallersFault(why));
     if (why instanceof Failure && STORE_DOWN.includes(why.row)) this.inFlight?.stalled();
     this.frames.drop();
-    const { charge, run } = this;
-    if (charge !== undefined) {
-      this.inBackground(
-        charge.then((held) => {
-          if (!(held instanceof Failure)) this.deps.charges.release(held);
-        }),
-      );
-    }
+    const { charge, inference } = this;
+    this.inBackground(Promise.resolve(charge).then((money) => this.release(money)));
     held.defer(() => this.ticket?.fail());
-    if (!run) {
+    if (!inference) {
       held.dispose();
       return;
     }
-    run.cancel();
-    this.inBackground(run.result.then(() => run.abort()));
-    this.inBackground(run.released.then(() => held.dispose()));
+    inference.cancel();
+    this.inBackground(inference.result.then(() => inference.abort()));
+    this.inBackground(inference.released.then(() => held.dispose()));
+  }
+
+  private release(charge: Charge | Failure | undefined): void {
+    if (charge && !(charge instanceof Failure)) this.deps.charges.release(charge);
   }
 
   /** The stack for the first way out; undefined for later ones. */
@@ -94,8 +92,8 @@ export class Holdings {
   private framesClosed(): void {
     this.permit?.release();
     if (!this.unpaid) return;
-    const { decodeMs = 0, modelMs = 0 } = this.run ?? {};
-    // A deadline that ends what runs would else buy the model's time for nothing.
+    const { decodeMs = 0, modelMs = 0 } = this.inference ?? {};
+    // A deadline that ends an inference would else buy the model's time for nothing.
     const missedMs = this.interruptions?.missed ? modelMs : 0;
     this.deps.unpaid.spend(this.caller.accountId, this.frames.decodeMs + decodeMs + missedMs);
   }

@@ -13,10 +13,10 @@ import type { SeenClock } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import type { ObserveCommand } from "./command.ts";
 import { ROBOT } from "./errors.ts";
-import type { AnsweredObservation, NeutralAnswer, ObservationKey } from "./store/records.ts";
+import type { NeutralAnswer, ObservationKey } from "./store/records.ts";
 import type { RobotStore } from "./store/robot.ts";
 
-/** The answer that an earlier request with the same id and content got. */
+/** The answer of an earlier request with the same id and content. */
 export interface Replay {
   readonly kind: "replay";
   readonly generationId: string;
@@ -50,7 +50,8 @@ export class Replays {
   async claim(id: ObservationKey, digest: Uint8Array, isFirst = false): Promise<Claim | Replay | Failure> {
     const key = `${id.accountId}\n${id.model}\n${id.sessionId}\n${id.observationId}`;
     const other = this.pending.get(key);
-    if (other) return sameBytes(other, digest) ? pending() : conflict();
+    if (other)
+      return sameBytes(other, digest) ? failure("observation_pending", RETRY) : failure("idempotency_conflict");
     this.pending.set(key, digest);
     const release = () => {
       // After the first call the key may be another request's.
@@ -59,52 +60,32 @@ export class Replays {
     const answered = isFirst ? undefined : await this.store.observation(id);
     if (answered === undefined) return { kind: "claim", release };
     release();
-    return answered instanceof StoreDown ? unknown(answered) : replay(answered, digest);
+    if (answered instanceof StoreDown)
+      return failure("observation_unknown", { ...RETRY, detail: `store: ${answered.reason}` });
+    if (!sameBytes(answered.digest, digest)) return failure("idempotency_conflict");
+    const { generationId, step, answer } = answered;
+    return answer ? { kind: "replay", generationId, step, answer } : failure("observation_lost");
   }
-}
-
-function replay({ digest: first, generationId, step, answer }: AnsweredObservation, digest: Uint8Array) {
-  if (!sameBytes(first, digest)) return conflict();
-  return answer === undefined ? lost() : ({ kind: "replay", generationId, step, answer } as const);
 }
 
 function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
   return Buffer.compare(one, other) === 0;
 }
 
-const PARAM = { param: "observation_id" } as const;
+const RETRY = { retryAfterSeconds: 1 };
 
-function conflict(): Failure {
-  return new Failure(
-    ROBOT.idempotency_conflict,
+const MESSAGES = {
+  idempotency_conflict:
     "this observation_id was used with other content; send a new id with new content, and a repeat unchanged",
-    PARAM,
-  );
-}
-
-function pending(): Failure {
-  return new Failure(
-    ROBOT.observation_pending,
-    "the observation of this observation_id is still running; repeat the same request in a moment",
-    { ...PARAM, retryAfterSeconds: 1 },
-  );
-}
-
-function lost(): Failure {
-  return new Failure(
-    ROBOT.observation_lost,
+  observation_pending: "the observation of this observation_id is still running; repeat the same request in a moment",
+  observation_lost:
     "this observation was answered, but its result is no longer kept. It is not run again: go on with the next step or a new session",
-    PARAM,
-  );
-}
+  observation_unknown:
+    "the record of observations does not answer: this observation_id may have been answered before; repeat the same request with backoff",
+} as const;
 
-/** This request ran nothing, but an earlier one with its id may have: only the record could tell. */
-function unknown({ reason }: StoreDown): Failure {
-  return new Failure(
-    ROBOT.observation_unknown,
-    "the record of observations does not answer, so nobody knows whether this observation_id was answered before; repeat the same request with backoff",
-    { ...PARAM, retryAfterSeconds: 1, detail: `store: ${reason}` },
-  );
+function failure(code: keyof typeof MESSAGES, detail: ConstructorParameters<typeof Failure>[2] = {}): Failure {
+  return new Failure(ROBOT[code], MESSAGES[code], { param: "observation_id", ...detail });
 }
 
 const WORDS = 512;
@@ -148,10 +129,9 @@ export async function forgetChunks(store: Pick<RobotStore, "chunksForget">, cloc
 }
 
 /**
- * What makes two observations the same (contract section 2): their content, over any transport. `stream`, `actions_format` and
- * `deadline_ms` are not part of it.
+ * SHA-256 of what makes two observations the same (contract section 2): their content, over any transport. `stream`,
+ * `actions_format` and `deadline_ms` are not part of it. A control that was left out counts as its default.
  */
-/** SHA-256, 32 bytes. A control that was left out counts as its default. */
 export function observationDigest(command: ObserveCommand): Uint8Array {
   const { served, frames, state } = command;
   return canonicalDigest("observation", {

@@ -1,8 +1,7 @@
 /** The entry point of the thread of the blobs, a Worker. */
 import { setPriority } from "node:os";
-import { BlobLoop } from "../runs/blob/loop.ts";
-import type { FromBlobs, ToBlobs } from "../runs/blob/messages.ts";
-import { randomBase62 } from "../std/base62.ts";
+import { type BlobCall, BlobLoop } from "../runs/blob/loop.ts";
+import { randomBase62 } from "../std/ids.ts";
 
 declare const self: Worker;
 
@@ -17,8 +16,8 @@ try {
 }
 
 const loop = new BlobLoop(
-  (message: FromBlobs, transfer = []) => self.postMessage(message, transfer),
+  (answer, transfer) => self.postMessage(answer, transfer),
   () => randomBase62(NONCE_CHARS),
 );
 
-self.onmessage = ({ data }: MessageEvent<ToBlobs>) => loop.receive(data);
+self.onmessage = ({ data }: MessageEvent<BlobCall>) => loop.handle(data);

@@ -1,4 +1,4 @@
-/** Reads the certificate anew when its files change. A pair that is not right leaves the one in use, and is told once. */
+/** Reads the certificate anew when its files change. A wrong pair leaves the one in use, and is logged once. */
 
 import { listenersOf } from "../engine/connections.ts";
 import { type CertificateFiles, certificateVersion, readCertificate } from "../http/certificate.ts";
@@ -9,7 +9,7 @@ import { Problem } from "../std/problem.ts";
 export class Renewal {
   private busy = false;
   private changed: string | undefined;
-  /** What was wrong when it was last tried; it is tried again with every look, since rights and other files change as well. */
+  /** The last problem. Every look tries again, since rights and other files change as well. */
   private told: string | undefined;
 
   /** `used`: the version of the files that the listener has begun with. */

@@ -1,7 +1,7 @@
 /** The store of this program, where the configuration says, with its domains and its threads. */
 import { join } from "node:path";
 import { Problem } from "../std/problem.ts";
-import { markFile } from "../store/postgres/mark-file.ts";
+import { markFile } from "../store/postgres/high-water.ts";
 import { lockFolder, prepareFolder } from "../store/sqlite/folder.ts";
 import { openSqliteStore } from "../store/sqlite/store.ts";
 import { DOMAINS, type Store } from "./domains.ts";

@@ -1,4 +1,4 @@
-/** What all pages for people share: head, header, navigation, banner, and the content security policy. */
+/** The layout of all pages for people: head, header, navigation, banner, and the content security policy. */
 import { hidden, PROBLEM_ID } from "./field.ts";
 import { Html, html } from "./markup.ts";
 import { STYLE } from "./style.ts";
@@ -34,7 +34,7 @@ export const WEB_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-// A problem comes first in the title, because screen readers say the title first after a form was sent.
+/** A problem comes first in the title, because screen readers say the title first after a form was sent. */
 export function layout(frame: Frame): string {
   const { heading, viewer, here, problem, notice, lead, width = "card", script, content } = frame;
   return html`<!doctype html>

@@ -1,5 +1,5 @@
 /** A script's answer in the Responses protocol, whole or as the events of a stream, in OpenAI's order. */
-import type { Response, ResponseOutputItem, ResponseOutputMessage } from "openai/resources/responses/responses";
+import type { ResponseOutputItem, ResponseOutputMessage } from "openai/resources/responses/responses";
 import { type Answer, callId, halves, piecesOf, textOf, tokensOf } from "./script.ts";
 
 export interface ResponsesOptions {
@@ -70,7 +70,7 @@ function isCut({ finish }: Answer): boolean {
   return finish === "length" || finish === "content_filter";
 }
 
-export function responsesAnswer(answer: Answer, options: ResponsesOptions = {}): Pick<Response, "output"> & object {
+export function responsesAnswer(answer: Answer, options: ResponsesOptions = {}): object {
   const reason = answer.finish === "length" ? "max_output_tokens" : "content_filter";
   return {
     ...emptyResponse(options),

@@ -9,13 +9,14 @@ import type { Store } from "../../src/service/domains.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { ENGINES, type Place, place, startServer, stopServer } from "../store/engines.ts";
-import { begun, blobId, nonce, random, sent, sha256, staged, stored } from "./blob/bytes.ts";
-import { S3, S3Server } from "./blob/s3-server.ts";
+import { begun, blobId, nonce, random, sent, server, sha256, staged, stored, withBlobs } from "./blob/bytes.ts";
+import { S3 } from "./blob/s3-server.ts";
 
 const NOW = Math.floor(Date.now() / 1000);
 const RUN = { accountId: "acct_1", robot: "lab-7", run: "fold-1" };
 const BOUNDS = { runBytesMax: 1e9, runFilesMax: 100, runUploadsMax: 16, accountBytesMax: 1e9 };
 
+withBlobs();
 beforeAll(startServer, 60_000);
 afterAll(stopServer);
 
@@ -34,17 +35,13 @@ class Kept implements AsyncDisposable {
     return new Kept(kept, await kept.open(), blobs);
   }
 
-  get folder() {
-    return { path: this.place.dir, [Symbol.asyncDispose]: async () => {} };
-  }
-
   /** Its blob. */
   async file(path: string, bytes: Uint8Array): Promise<string> {
     const { runs } = this.store;
     const blob = blobId();
     const file = { ...RUN, ...BOUNDS, path, size: bytes.length, runId: "run_1", blobId: blob, owner: "o", at: NOW };
     expect(await runs.fileBegin(file)).toBe("begun");
-    await this.blobs.put(await staged(this.folder, bytes), blob);
+    await this.blobs.put(await staged(bytes), blob);
     const commit = {
       accountId: RUN.accountId,
       blobId: blob,
@@ -113,7 +110,7 @@ for (const { name, absent, title } of ENGINES) {
     test("parts that were begun do not stand for the file that they were to become", async () => {
       await using kept = await Kept.at(name);
       const blob = await kept.file("video.mp4", random(4096));
-      await sent(kept.folder, kept.blobs, { id: blob, token: "" }, 1, random(10));
+      await sent(kept.blobs, { id: blob, token: "" }, 1, random(10));
       expect((await kept.check()).wrong).toEqual([]);
       await rm(kept.path(blob));
       expect((await kept.check()).wrong).toMatchObject([{ why: "missing" }]);
@@ -121,9 +118,9 @@ for (const { name, absent, title } of ENGINES) {
 
     test("blobs and parts without a record are wrong only when they are older than the grace span", async () => {
       await using kept = await Kept.at(name);
-      const blob = await stored(kept.folder, kept.blobs, random(7));
+      const blob = await stored(kept.blobs, random(7));
       const assembly = await begun(kept.blobs);
-      await sent(kept.folder, kept.blobs, assembly, 1, random(5));
+      await sent(kept.blobs, assembly, 1, random(5));
       expect(await kept.check()).toMatchObject({ blobs: 1, young: 2, unnamed: [] });
       await utimes(kept.path(blob), LONG_AGO, LONG_AGO);
       expect(await kept.check()).toMatchObject({ young: 1, unnamed: [{ id: blob, size: 7, begun: false }] });
@@ -160,7 +157,7 @@ for (const { name, absent, title } of ENGINES) {
     test("what a service deletes while it is compared is not wrong", async () => {
       await using kept = await Kept.at(name);
       const blob = await kept.file("a", random(11));
-      const orphan = await stored(kept.folder, kept.blobs, random(7));
+      const orphan = await stored(kept.blobs, random(7));
       await utimes(kept.path(orphan), LONG_AGO, LONG_AGO);
       let lists = 0;
       const racing: Pick<Backend, "identity" | "list" | "read"> = {
@@ -184,12 +181,11 @@ for (const { name, absent, title } of ENGINES) {
 
 describe.skipIf(S3.absent)(S3.title, () => {
   test("objects and begun uploads are compared alike, a page at a time", async () => {
-    await using server = await S3Server.start();
     await using kept = await Kept.at("SQLite", s3Backend(server.options(), { pageKeys: 2 }));
     const blobs: string[] = [];
     for (let size = 0; size < 5; size += 1) blobs.push(await kept.file(`file-${size}`, random(size)));
-    await sent(kept.folder, kept.blobs, await begun(kept.blobs), 1, random(5));
-    await stored(kept.folder, kept.blobs, random(7));
+    await sent(kept.blobs, await begun(kept.blobs), 1, random(5));
+    await stored(kept.blobs, random(7));
     const right = { files: 5, bytes: 10, blobs: 6, young: 2, read: 5, totals: [], wrong: [], unnamed: [] };
     expect(await kept.check(true)).toEqual(right);
     await kept.blobs.remove(blobs.slice(3, 4));

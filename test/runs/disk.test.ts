@@ -3,8 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdir, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { LIMITS } from "../../src/limits.ts";
-import { runDiskFloorBytes } from "../../src/runs/blob/room.ts";
-import { sweep } from "../../src/runs/sweep.ts";
+import { runDiskFloorBytes } from "../../src/runs/blob/staging.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 import { fileOf } from "./person.ts";
 import { RunsStage } from "./stage.ts";
@@ -114,8 +113,7 @@ test.skipIf(!privileged)(
       expect(await ben.room()).toEqual([0, 0]);
       for (const lane of [0, 1, 2, 3]) expect((await ann?.erase(`run-${lane}`))?.said).toBe("204");
       expect((await ben.put("one", "a", bytes)).said).toBe("503 storage_unavailable");
-      at.clock.aheadSeconds += LIMITS.runGoneSeconds + 1;
-      await sweep(at.service.runs);
+      await at.sweep(LIMITS.runGoneSeconds + 1);
       expect((await ben.put("one", "a", bytes)).said).toBe("201");
     }),
   60_000,
@@ -137,8 +135,7 @@ test.skipIf(!privileged)("what was announced and has not come yet takes its room
     // Its parts are there, and it would stand there once more.
     expect((await ann.finish("one", "d", upload)).said).toBe("503 storage_unavailable");
     await ann.remove("one", "b");
-    at.clock.aheadSeconds += LIMITS.runGoneSeconds + 1;
-    await sweep(at.service.runs);
+    await at.sweep(LIMITS.runGoneSeconds + 1);
     expect((await ann.finish("one", "d", upload)).said).toBe("200");
   }),
 );

@@ -1,15 +1,14 @@
 /** A service on a real store whose clock a test moves: processes that end and begin, wall clocks that jump, time that passes. */
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import type { NewAccount } from "../../src/account/store/accounts-records.ts";
-import { expireHolds } from "../../src/charge/upkeep.ts";
+import type { NewAccount } from "../../src/account/store/accounts.ts";
+import { expireHolds } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/http/app.ts";
 import { Provider } from "../../src/llm/provider/provider.ts";
 import { sweep } from "../../src/runs/sweep.ts";
 import { build, type Service } from "../../src/service/build.ts";
 import type { Store } from "../../src/service/domains.ts";
-import { beginSeenTime, keepSeenTime } from "../../src/service/seen-time.ts";
-import { Upkeep } from "../../src/service/upkeep.ts";
+import { beginSeenTime, keepSeenTime, Upkeep } from "../../src/service/upkeep.ts";
 import { systemClock } from "../../src/std/clock.ts";
 import { funded } from "../account/fake-store.ts";
 import { FakeEngine } from "../fake-engine.ts";

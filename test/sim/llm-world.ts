@@ -1,7 +1,7 @@
 /** The nodes of one history on one store: real apps and records; the provider, the store's answers and time as the seed decides. */
 import type { Elysia } from "elysia";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import { expireHolds } from "../../src/charge/upkeep.ts";
+import { expireHolds } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/http/app.ts";
 import { LIMITS } from "../../src/limits.ts";

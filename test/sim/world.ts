@@ -1,7 +1,7 @@
 /** The service of one history: a real app, table, store and observations; engine outcomes, the steps of the store, look-ups and time as the seed decides. */
 import type { Elysia } from "elysia";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import { expireHolds } from "../../src/charge/upkeep.ts";
+import { expireHolds } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import type { Model } from "../../src/engine/engine.ts";
 import { publicApp } from "../../src/http/app.ts";
@@ -11,7 +11,7 @@ import { Episode } from "../../src/robot/socket/episode.ts";
 import { Outbox } from "../../src/robot/socket/outbox.ts";
 import type { RobotStore } from "../../src/robot/store/robot.ts";
 import { build, type Service } from "../../src/service/build.ts";
-import { beginSeenTime, keepSeenTime } from "../../src/service/seen-time.ts";
+import { beginSeenTime, keepSeenTime } from "../../src/service/upkeep.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { Failure } from "../../src/std/failure.ts";

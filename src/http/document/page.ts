@@ -8,8 +8,8 @@ import { fieldsList, refLink, type Schema, typeText } from "./fields-list.ts";
 import { prose } from "./markdown.ts";
 import { shell } from "./shell.ts";
 
-export async function page(document: Document, surfaces: readonly Surface[]): Promise<string> {
-  const first = await surfaces.find(({ firstRequest }) => firstRequest)?.firstRequest?.();
+export function page(document: Document, surfaces: readonly Surface[]): string {
+  const first = surfaces.find(({ firstRequest }) => firstRequest)?.firstRequest?.();
   const pages = surfaces.flatMap(({ page }) => (page ? [page] : []));
   const { info, components } = document;
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>

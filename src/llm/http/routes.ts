@@ -1,10 +1,10 @@
 /** The language models: `POST /v1/responses`, `GET /v1/responses/{response_id}`, `GET /v1/models`. */
 
 import { json, NO_BODY } from "../../http/body-rules.ts";
+import type { Principal } from "../../http/deps.ts";
 import type { JsonObject } from "../../http/json.ts";
-import { KEY, type Principal } from "../../http/principal.ts";
 import { failedWith, type Reply } from "../../http/reply.ts";
-import { type Call, type Outcome, route } from "../../http/route.ts";
+import { type Call, KEY, type Outcome, route } from "../../http/route.ts";
 import { SSE_HEADERS } from "../../http/sse.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
@@ -29,7 +29,7 @@ import {
   retrieveOperation,
 } from "./openapi.ts";
 
-export function llm(deps: LlmDeps): Surface {
+export function llm({ llm: deps }: { readonly llm: LlmDeps }): Surface {
   const models = modelList();
   const { body_too_large, response_not_found, invalid_id, upstream_unavailable, ...others } = LLM;
   const created = [others.invalid_request, body_too_large, ...Object.values(others).slice(1), upstream_unavailable];

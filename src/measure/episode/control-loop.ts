@@ -13,9 +13,9 @@ export interface LoopPlan extends Pick<LoopRobotPlan, "rowsAhead"> {
   readonly clock: Clock;
   /** One per robot. */
   readonly connections: readonly Connection[];
-  /** Robots begin at random moments of this time, the same in every run: real ones are not synchronized. */
+  /** Robots begin at random moments of this time, the same every time: real ones are not synchronized. */
   readonly spreadMs: number;
-  /** From the last robot's beginning to the measured time. */
+  /** Time between the last robot's beginning and the measured time. */
   readonly warmupMs: number;
   readonly measuredMs: number;
 }

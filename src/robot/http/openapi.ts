@@ -7,7 +7,6 @@ import { STATIONS } from "../../engine/engine.ts";
 import { errorSchema, type Header, headers, json, type Operation } from "../../http/operation.ts";
 import { LIMITS } from "../../limits.ts";
 import { observationSchema, questionSchema } from "./checks.ts";
-import { RobotModels } from "./models.ts";
 
 const STREAM = [
   "With `stream: true` (`text/event-stream`):",
@@ -110,6 +109,15 @@ export const endSessionOperation: Operation = {
   ],
   responses: {
     "204": { description: "There is no such session any more.", headers: headers() },
+  },
+};
+
+export const robotModelsOperation: Operation = {
+  operationId: "listRobotModels",
+  summary: "The robot models, with their facts",
+  description: "`POST /v1/chat/completions` with a text alone describes one of them in words.",
+  responses: {
+    "200": { description: "Every served robot model.", headers: headers(), content: json("RobotModels") },
   },
 };
 
@@ -246,6 +254,37 @@ const ChatCompletionChunk = Type.Object(
     error: Type.Optional(errorSchema),
   },
   { title: "Event of a streamed answer" },
+);
+
+const RobotModel = Type.Object(
+  {
+    id: Type.String({ description: "What a request names as `model`." }),
+    object: Type.Literal("robot.model"),
+    title: Type.String({ description: "For people." }),
+    cameras: Type.Array(Type.String(), { description: "Names, in the order in which their frames are sent." }),
+    frames: Type.Object(
+      { first: Type.Integer({ minimum: 1 }), later: Type.Integer({ minimum: 1 }) },
+      { description: "Frames per camera: of a session's first request, and of later ones." },
+    ),
+    state: Type.String({ enum: ["joint", "cartesian"], description: "The shape of `robot_state`." }),
+    rows: Type.Integer({ minimum: 1, description: "Rows of a whole chunk." }),
+    dt: Type.Number({ exclusiveMinimum: 0, description: "Seconds between two rows." }),
+    action_dim: Type.Integer({ minimum: 1, description: "Values per row." }),
+    action_space: Type.String({ enum: ["joint_position", "cartesian_position"] }),
+    stateful: Type.Boolean({ description: "Keeps memory over an episode: needs a `session_id`." }),
+    bundle: Type.String({
+      enum: ["trained", "reference"],
+      description:
+        "`reference`: random weights, or no model at all (device `echo`). Its rows must never move a real arm.",
+    }),
+    ready: Type.Boolean({ description: "`false` while it is still being loaded." }),
+  },
+  { title: "Robot model" },
+);
+
+const RobotModels = Type.Object(
+  { object: Type.Literal("list"), data: Type.Array(RobotModel) },
+  { title: "Robot models" },
 );
 
 export const ROBOT_SCHEMAS: Readonly<Record<string, TSchema>> = {

@@ -15,20 +15,19 @@ import { SeenIds } from "../replay.ts";
 import type { SessionKey } from "../store/records.ts";
 import type { RobotStore } from "../store/robot.ts";
 import * as machine from "./machine.ts";
-import type { SlotPool } from "./slots.ts";
-import { secondsToFree } from "./slots.ts";
-import { SessionTicket, type Ticket } from "./ticket.ts";
+import { type SlotPool, secondsToFree } from "./slots.ts";
+import { type Ticket, ticketAlone, ticketOf } from "./ticket.ts";
 
+/** A request's session, and who asks for it. */
 export interface SessionName {
   readonly accountId: string;
   readonly model: string;
   /** The client's id; undefined: the request alone is a session, of one chunk. */
   readonly sessionId: string | undefined;
-  /** The connection that asks, if it is one that holds the session. */
+  /** The connection of the request, if it is one that holds the session. */
   readonly holder?: Holder | undefined;
-  /** Public id of the key that asks. */
+  /** Public id of the request's key. */
   readonly keyId?: string | undefined;
-  /** Id of the observation that it asks for. */
   readonly observationId?: string | undefined;
 }
 
@@ -38,7 +37,7 @@ export interface Holder {
   readonly gone: boolean;
   /** Public id of its key. */
   readonly keyId: string;
-  /** Asks its client for a sign of life; false when none comes in time. */
+  /** Whether its client gives a sign of life in time. */
   answers(): Promise<boolean>;
   /** Another connection of its key takes the session, because it does not answer: it ends and releases the session. */
   takenOver(): void;
@@ -60,8 +59,8 @@ export interface HoldRequest extends Pick<SessionName, "accountId" | "model"> {
 interface TableOptions {
   readonly clock: SeenClock;
   readonly store: Pick<RobotStore, "sessionLastAt" | "sessionOpen">;
-  readonly sessionsMax?: number;
-  readonly namedHourMax?: number;
+  readonly sessionsMax?: number | undefined;
+  readonly namedHourMax?: number | undefined;
 }
 
 /** A live session. */
@@ -90,21 +89,16 @@ export class SessionTable {
   private readonly clock: SeenClock;
   private readonly store: TableOptions["store"];
   private readonly sessionsMax: number;
+  private readonly namedHourMax: number;
   /** Sessions that each account has opened by name. */
   private readonly opened: Allowance;
-  private readonly namedHourMax: number;
 
-  constructor({
-    clock,
-    store,
-    sessionsMax = LIMITS.sessionsMax,
-    namedHourMax = LIMITS.namedSessionsHourMax,
-  }: TableOptions) {
-    this.opened = new Allowance(namedHourMax, 3_600_000, clock);
-    this.namedHourMax = namedHourMax;
-    this.clock = clock;
-    this.store = store;
-    this.sessionsMax = sessionsMax;
+  constructor(options: TableOptions) {
+    this.clock = options.clock;
+    this.store = options.store;
+    this.sessionsMax = options.sessionsMax ?? LIMITS.sessionsMax;
+    this.namedHourMax = options.namedHourMax ?? LIMITS.namedSessionsHourMax;
+    this.opened = new Allowance(this.namedHourMax, 3_600_000, this.clock);
   }
 
   get size(): number {
@@ -120,7 +114,9 @@ export class SessionTable {
   ): Promise<Ticket | Failure> {
     this.sweep();
     const { sessionId, holder, keyId, observationId } = name;
-    if (sessionId === undefined) return this.beginAlone(request, counts);
+    if (sessionId === undefined) {
+      return machine.beginAlone(request, counts) ?? ticketAlone(makeId("anon-", this.clock));
+    }
     const key = keyOf(name, sessionId);
     const before = this.live.get(key);
     if (before && before.holder !== holder) return machine.busyElsewhere();
@@ -137,15 +133,13 @@ export class SessionTable {
     }
     entry.state = busy;
     if (!before && observationId !== undefined) entry.ids ??= new SeenIds();
-    // Again, because it may have been asked about before the session was in the table.
+    // A second time: the first may have been before the session was in the table.
     if (observationId !== undefined) entry.ids?.see(observationId);
-    return new SessionTicket(sessionId, busy.step, entry, {
-      admit: () => (busy.before === undefined ? this.place(entry, sessionId) : undefined),
-      end: (next) => this.settle(key, entry, next),
-      answered: () => {
-        entry.driver = keyId;
-      },
-      clock: this.clock,
+    const admit = () => (busy.before === undefined ? this.place(entry, sessionId) : undefined);
+    return ticketOf(entry, { sessionId, step: busy.step, admit }, (running, isAnswered) => {
+      if (isAnswered) entry.driver = keyId;
+      const next = isAnswered ? machine.commit : machine.fail;
+      this.settle(key, entry, next(running, this.clock.monotonicMs()));
     });
   }
 
@@ -171,7 +165,7 @@ export class SessionTable {
       entry.ids = new SeenIds();
     }
     const opened = before ? await this.openAgain(key, entry, request) : await this.openNew(entry, sessionId, request);
-    // Lost meanwhile. The id is on record, so that a retry could not open it on another replica: the client needs a new one.
+    // The slot may be lost meanwhile. The id is on record, so that a retry could not open it on another replica: the client needs a new one.
     const idle = opened instanceof Failure || opened === "gone" || !hasLostSlot(entry) ? opened : machine.ended();
     if (idle instanceof Failure || idle === "gone") {
       if (!before) this.discard(key, entry);
@@ -220,7 +214,7 @@ export class SessionTable {
     if (entry && entry.state !== LOOKING) this.settle(key, entry, machine.end(entry.state));
   }
 
-  /** Ends the sessions whose slots are lost. A request that runs is answered first; the next one finds that the session has ended. What is being opened is left to `hold`. */
+  /** Ends the sessions whose slots are lost, each after the answer of a running request. What is being opened is left to `hold`. */
   loseSlots(slots: SlotPool): void {
     const isLost = (entry: Entry) => entry.slots === slots && entry.state !== LOOKING && hasLostSlot(entry);
     for (const [key, entry] of [...this.live]) if (isLost(entry)) this.settle(key, entry, machine.end(entry.state));
@@ -305,20 +299,6 @@ export class SessionTable {
     return lastAt === undefined ? { kind: "new" } : { kind: "expired" };
   }
 
-  private beginAlone(request: machine.SessionRequest, counts: machine.ImageCounts): Ticket | Failure {
-    const failure = machine.beginAlone(request, counts);
-    if (failure) return failure;
-    return {
-      sessionId: makeId("anon-", this.clock),
-      named: false,
-      step: 0,
-      slot: undefined,
-      admit: () => undefined,
-      commit: () => {},
-      fail: () => {},
-    };
-  }
-
   /** Puts a live session into its next state. */
   private settle(key: string, entry: Entry, next: machine.SessionState): void {
     assert(this.live.get(key) === entry, "a session is settled while it is alive");
@@ -343,29 +323,22 @@ export class SessionTable {
     const named = !isAnonId(sessionId);
     const crowded = named ? this.openedTooMany(entry.accountId) : undefined;
     if (crowded) return crowded;
-    const placed = entry.slots ? this.takeSlot(entry, entry.slots) : this.withoutMemory() <= this.sessionsMax;
+    entry.slot = entry.slots?.take(entry.accountId);
+    const placed = entry.slots ? entry.slot !== undefined : this.withoutMemory() <= this.sessionsMax;
     if (placed) {
       if (named) this.opened.use(entry.accountId, 1);
       return undefined;
     }
     const retryAfterSeconds = secondsToFree(entry, this.live.values(), this.clock.monotonicMs());
-    return new Failure(
-      ROBOT.no_replica_free,
-      `there is no place for another session; the first one can come free in ${retryAfterSeconds} s, retry then`,
-      { retryAfterSeconds },
-    );
-  }
-
-  private takeSlot(entry: Entry, slots: SlotPool): boolean {
-    entry.slot = slots.take(entry.accountId);
-    return entry.slot !== undefined;
+    const message = `there is no place for another session; the first one can come free in ${retryAfterSeconds} s, retry then`;
+    return new Failure(ROBOT.no_replica_free, message, { retryAfterSeconds });
   }
 
   /** Each named session leaves a record for a day, whether it has a chunk or not. */
   private openedTooMany(accountId: string): Failure | undefined {
     const retryAfterSeconds = this.opened.secondsToWait(accountId);
     if (retryAfterSeconds === undefined) return undefined;
-    const message = `the account has opened ${this.namedHourMax} sessions within an hour, which is all that it may; go on in ${retryAfterSeconds} s, or use the sessions that are open`;
+    const message = `the account has opened ${this.namedHourMax} sessions within an hour, its limit; go on in ${retryAfterSeconds} s, or use the sessions that are open`;
     return new Failure(EVERY.rate_limited, message, { retryAfterSeconds });
   }
 
@@ -377,12 +350,10 @@ export class SessionTable {
 }
 
 function recordDown({ reason, outcomeUnknown }: StoreDown): Failure {
-  // The session is not open all the same: its id alone may be used up.
+  // The session is not open, but its id may be used up.
   const advice = `retry with backoff${outcomeUnknown ? ", with a new session_id if this one answers 410" : ""}`;
-  return new Failure(EVERY.metering_unavailable, `the record of sessions does not answer, nothing ran; ${advice}`, {
-    retryAfterSeconds: 1,
-    detail: `store: ${reason}`,
-  });
+  const message = `the record of sessions does not answer, nothing ran; ${advice}`;
+  return new Failure(EVERY.metering_unavailable, message, { retryAfterSeconds: 1, detail: `store: ${reason}` });
 }
 
 function hasLostSlot({ slot, slots }: Entry): boolean {

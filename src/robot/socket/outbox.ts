@@ -50,7 +50,7 @@ export class Presence {
     private readonly ping: () => void,
   ) {}
 
-  /** False when nothing came for `ms`, or the connection has ended meanwhile. Several who ask wait for one answer. */
+  /** False when nothing came for `ms`, or the connection has ended meanwhile. All questions share one answer. */
   ask(ms: number): Promise<boolean> {
     if (!this.asked) {
       this.asked = { answer: Promise.withResolvers(), disarm: this.clock.after(ms, () => this.settle(false)) };

@@ -23,13 +23,10 @@ interface QueuedMessage {
   readonly observation: boolean;
 }
 
-/** For so long the messages are worked on before the event loop gets its turn, milliseconds. */
+/** Time for which messages are worked on before the event loop gets its turn. */
 const TURN_MS = 5;
 
-/**
- * Messages that wait while the session is being opened, and are then handled one after another. A message that comes before
- * the queue is empty waits behind the others.
- */
+/** Messages that wait while the session is opened, in their order. A message that comes before the queue is empty waits behind them. */
 export class Backlog {
   private readonly queue: QueuedMessage[] = [];
   private isHeld = false;
@@ -50,7 +47,7 @@ export class Backlog {
     return this.queue.filter(({ observation }) => observation).length;
   }
 
-  /** Reads the message, once, for whether it is an observation: a failure counts all of them at once. */
+  /** Finds out once whether the message is an observation, since a failure counts all of them at once. */
   push(arrived: RawMessage): void {
     this.queue.push({ arrived, observation: isObservation(arrived.message) });
   }

@@ -1,14 +1,19 @@
 /**
- * `/account/runs/{robot}/{run}`: the player, and the run's files. Without the script the videos still play, each by itself,
- * and the files can be fetched; `src/runs/player/` makes one player of it.
+ * `/account/runs/{robot}/{run}`: the player and the run's files. Without the script the videos still play, each by itself, and the
+ * files can be downloaded. The script (src/runs/player) makes one player of them.
  */
 import { layout, section, type Viewer, WEB_POLICY } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { moment } from "../../web/time.ts";
-import { fileAddress, RUNS_ADDRESS, type RunName, runAddress } from "./address.ts";
+import { fileAddress, RUNS_ADDRESS, type RunName, runAddress, sizeText } from "./address.ts";
 import { deleting } from "./list.ts";
-import { PLAYER_ADDRESS } from "./player-script.ts";
-import { sizeText } from "./size.ts";
+import { playerBundle } from "./player-bundle.ts" with { type: "macro" };
+
+export const PLAYER_SCRIPT: string = playerBundle();
+
+/** The address changes with the script, because browsers keep it for ever. */
+const HASH = new Bun.CryptoHasher("sha256").update(PLAYER_SCRIPT).digest("hex").slice(0, 16);
+export const PLAYER_ADDRESS = `/assets/run-player-${HASH}.js`;
 
 export interface RunFile {
   readonly path: string;
@@ -26,16 +31,16 @@ export interface RunPage extends RunName {
   readonly files: readonly RunFile[];
 }
 
-/** The player's page alone may run the one script, and fetch what belongs to this service. */
+/** Only the player's page may run the script, and fetch from this service. */
 export const PLAYER_POLICY = [
   WEB_POLICY,
   ...["script-src", "img-src", "media-src", "connect-src"].map((kind) => `${kind} 'self'`),
 ].join("; ");
 
 const LOG_PATH = "episode.jsonl";
-/** A page with more videos would open more connections than it gains. */
+/** A page with more videos would open too many connections. */
 const VIDEOS_MAX = 16;
-/** Longer lists of files are folded. */
+/** A longer list of files is folded. */
 const FILES_OPEN_MAX = 12;
 
 export function runPage(data: RunPage): string {

@@ -42,7 +42,7 @@ let at: Promise<Stage> | undefined;
 
 export const chat: Target = {
   name: "chat-bodies",
-  guides: [`${SRC}/http/json.ts`, `${SRC}/robot/http/checks.ts`, `${SRC}/robot/http/fields.ts`],
+  guides: [`${SRC}/http/json.ts`, `${SRC}/robot/http/content.ts`, `${SRC}/robot/http/fields.ts`],
   seeds: [CHAT, TALK],
   words: [
     "null",

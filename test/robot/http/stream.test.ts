@@ -2,22 +2,10 @@
 import { expect, test } from "bun:test";
 import { ROBOT } from "../../../src/robot/errors.ts";
 import { Failure } from "../../../src/std/failure.ts";
-import { observation, STATEFUL, type Stage, stage, withContent } from "../stage.ts";
-import { expectClean, failure, session, settle } from "./outcome.ts";
+import { observation, STATEFUL, stage, withContent } from "../stage.ts";
+import { expectClean, failure, holdModel, session, settle } from "./outcome.ts";
 
 const streamed = { ...session, stream: true };
-
-/** A model that gives its chunk when the test says so. */
-function held(at: Stage): () => void {
-  const gate = Promise.withResolvers<void>();
-  const { run } = at.engine.script;
-  at.engine.script.run = async (observed) => {
-    await gate.promise;
-    at.engine.script.run = run;
-    return at.engine.chunk(observed);
-  };
-  return () => gate.resolve();
-}
 
 /** The pieces of a body as they are written. */
 async function pieces(response: Response): Promise<string[]> {
@@ -60,7 +48,7 @@ test("rules 1 to 4: comments, the chunk, the end with usage, [DONE]; each event 
 
 test("rule 1: the first `: processing` comes at once, then one every 250 ms", async () => {
   const at = await stage();
-  const release = held(at);
+  const release = holdModel(at);
   const reader = (await at.chat(streamed)).body?.getReader();
   const read = async () => new TextDecoder().decode((await reader?.read())?.value);
   expect(await read()).toBe(": processing\n\n");
@@ -157,7 +145,7 @@ test("a client that leaves a stream before the model has started cancels; afterw
   await settle();
   expect([at.engine.cancels, at.engine.commits, at.clock.armed]).toEqual([1, 0, 0]);
   at.engine.script.start = async () => {};
-  const release = held(at);
+  const release = holdModel(at);
   const response = await at.chat(streamed);
   await settle();
   await response.body?.cancel();
@@ -169,7 +157,7 @@ test("a client that leaves a stream before the model has started cancels; afterw
 
 test("the service waits for a stream when it shuts down", async () => {
   const at = await stage();
-  const release = held(at);
+  const release = holdModel(at);
   const response = await at.chat(streamed);
   let drained = false;
   const drain = at.service.core.lifecycle.drain().then(() => {

@@ -4,7 +4,7 @@ import { LIMITS } from "../../../src/limits.ts";
 import { present } from "../../../src/std/assert.ts";
 import { runUntilCancelled } from "../../fake-engine.ts";
 import { CARTESIAN, cartesianState, MODEL, observation, type Stage, stage, textPart, withContent } from "../stage.ts";
-import { expectClean, failure, session, settle } from "./outcome.ts";
+import { expectClean, failure, holdModel, session, settle } from "./outcome.ts";
 
 /** Runs of three frames that one account may have. */
 const SHARE = Math.floor(LIMITS.accountFramesMax / 3);
@@ -51,11 +51,7 @@ test("a thousand requests of one account are all answered, while another account
 
 test("an account's runs are bounded over all models; the others wait", async () => {
   const at = await stage();
-  const model = Promise.withResolvers<void>();
-  at.engine.script.run = async (observed) => {
-    await model.promise;
-    return at.engine.chunk(observed);
-  };
+  const release = holdModel(at);
   const changes = [{}, { model: CARTESIAN, robot_state: cartesianState }];
   // A part of the share is kept for the third of the served models.
   const share = LIMITS.accountChunksMax - Math.floor(LIMITS.accountChunksMax / 4 / 3);
@@ -63,7 +59,7 @@ test("an account's runs are bounded over all models; the others wait", async () 
   const running = Array.from({ length }, (_, index) => at.chat(observation(changes[index % 2])));
   await settle();
   expect([at.engine.observations.length, at.service.robot.admission.waiting]).toEqual([share, 10]);
-  model.resolve();
+  release();
   expect((await Promise.all(running)).map(({ status }) => status)).toEqual(Array(length).fill(200));
   await expectClean(at, 0);
 });
@@ -73,7 +69,7 @@ test("a waiting request has put no frame; its session is busy until it is answer
   const empty = fill(at);
   const pending = at.chat(session);
   await settle();
-  expect([at.service.robot.admission.waiting, at.engine.cameras.length]).toEqual([1, 0]);
+  expect([at.service.robot.admission.waiting, at.engine.framesPut]).toEqual([1, 0]);
   expect(await failure(await at.chat(session))).toMatchObject({ status: 409, code: "session_busy" });
   empty();
   expect((await pending).status).toBe(200);
@@ -105,7 +101,7 @@ test("a waiting client that leaves frees its place, its session and its observat
   await pending;
   expect([at.service.robot.admission.waiting, at.service.robot.replays.size]).toEqual([0, 0]);
   empty();
-  expect([at.engine.cameras.length, at.service.robot.admission.held]).toEqual([0, 0]);
+  expect([at.engine.framesPut, at.service.robot.admission.held]).toEqual([0, 0]);
   await expectClean(at, 0);
 });
 
@@ -125,7 +121,7 @@ test("a request that waits past its deadline: 503 engine_unavailable with Retry-
     "the chunk was not ready within 10 s and was stopped; retry with backoff",
   ]);
   expect(await failure(response)).toMatchObject({ status: 503, code: "engine_unavailable" });
-  expect([at.service.robot.admission.waiting, at.engine.cameras.length]).toEqual([0, 0]);
+  expect([at.service.robot.admission.waiting, at.engine.framesPut]).toEqual([0, 0]);
   empty();
   await expectClean(at, 0);
 });
@@ -139,7 +135,7 @@ test("slots that come free in the moment of the deadline are given back", async 
   empty();
   expect(at.service.robot.admission.held).toBe(1);
   expect(await failure(await pending)).toMatchObject({ status: 503, code: "engine_unavailable" });
-  expect(at.engine.cameras.length).toBe(0);
+  expect(at.engine.framesPut).toBe(0);
   await expectClean(at, 0);
 });
 

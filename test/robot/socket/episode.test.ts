@@ -1,6 +1,5 @@
 /** Episodes on a socket: what the contract's section 3 says of messages and their order. */
 import { describe, expect, test } from "bun:test";
-import { keyPublicId } from "../../../src/account/key.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import { ROBOT } from "../../../src/robot/errors.ts";
 import { Failure } from "../../../src/std/failure.ts";
@@ -51,7 +50,7 @@ describe("frames", () => {
     const one = new Peer(at);
     await one.open({ model: STATEFUL, session_id: "s" });
     one.frames([2, 0, 1]);
-    expect([at.engine.cameras, at.engine.framesHeld]).toEqual([[2, 0, 1], 3]);
+    expect([at.engine.framesPut, at.engine.framesHeld]).toEqual([3, 3]);
     await one.observe();
     expect(one.last.type).toBe("action_chunk");
     const cameras = [2, 1, 0, 0, 1, 2, 1, 0, 2, 1, 2, 0];
@@ -124,78 +123,6 @@ describe("observations", () => {
     expect(held(one.at)).toEqual(NOTHING);
   });
 
-  test("too_many_observations: the ninth closes with 1008; what runs is kept for a repeat, what waits never runs", async () => {
-    const one = await peer();
-    await one.open({ session_id: "s" });
-    const next = gate(one.at);
-    for (let n = 0; n < 9; n += 1) {
-      one.frames();
-      await one.observe({ observation_id: `o${n}` });
-    }
-    expect(one.heard.slice(1)).toEqual([
-      {
-        type: "error",
-        code: "too_many_observations",
-        message: expect.any(String),
-        closing: true,
-        dropped: 7,
-        observation_id: "o8",
-      },
-    ]);
-    expect(one.closed).toBe(1008);
-    await next();
-    expect([one.at.engine.observations.length, held(one.at)]).toEqual([1, NOTHING]);
-    const again = new Peer(one.at);
-    // What ran was kept: its step was taken.
-    expect(await again.open({ session_id: "s" })).toMatchObject({ type: "session.opened", step: 1 });
-    again.frames();
-    await again.observe({ observation_id: "o0" });
-    expect(again.last).toMatchObject({ type: "action_chunk", observation_id: "o0", step: 0, replayed: true });
-    again.frames();
-    const pending = again.observe({ observation_id: "o1" });
-    await settle();
-    await next();
-    expect(again.last).toMatchObject({ type: "action_chunk", observation_id: "o1", step: 1 });
-    await pending;
-  });
-
-  test("message_too_large: over 65,536 characters it stays while a session is open, and closes with 1008 before", async () => {
-    const long = (chars: number) => JSON.stringify({ type: "observation", note: "😀".repeat(chars) });
-    const one = await peer();
-    await one.say(`"${"x".repeat(65_534)}"`);
-    expect(one.last.code).toBe("invalid_body");
-    await one.open();
-    await one.say(`"${"x".repeat(65_535)}"`);
-    expect(one.last).toEqual({ type: "error", code: "message_too_large", message: expect.any(String), closing: false });
-    await one.say(long(65_536));
-    expect(one.last.code).toBe("message_too_large");
-    // Characters are counted, not UTF-16 units.
-    await one.say(long(65_000));
-    expect(one.last.code).toBe("state_missing");
-    const other = await peer();
-    await other.say(long(65_536));
-    expect(other.last).toMatchObject({ code: "message_too_large", closing: true });
-    expect(other.closed).toBe(1008);
-  });
-
-  test("message_too_large: 128 messages or 16 MiB that no runner has taken close with 1008", async () => {
-    const many = await peer();
-    await many.open();
-    for (let n = 0; n < 128; n += 1) many.frames([0]);
-    expect(many.closed).toBeUndefined();
-    many.frames([0]);
-    expect(many.last).toMatchObject({ code: "message_too_large", closing: true });
-    expect([many.closed, held(many.at)]).toEqual([1008, NOTHING]);
-
-    const large = await peer();
-    await large.open();
-    const file = jpeg(LIMITS.jpegBytesMax);
-    for (let n = 0; n < 63; n += 1) large.frames([0], file);
-    expect(large.closed).toBeUndefined();
-    large.frames([0], file);
-    expect([large.last.code, large.closed, held(large.at)]).toEqual(["message_too_large", 1008, NOTHING]);
-  });
-
   test("its text is held in the memory of all requests, in bytes, until it is answered", async () => {
     const one = await peer();
     await one.open();
@@ -261,29 +188,6 @@ describe("observations", () => {
     });
     expect((await json.act({ observation_id: "o" })).replayed).toBe(true);
     expect(one.at.store.kept).toHaveLength(2);
-  });
-
-  test("with other frames or another state the observation_id is idempotency_conflict", async () => {
-    const one = await peer();
-    await one.open({ session_id: "s" });
-    await one.act({ observation_id: "o" });
-    one.frames([0, 1, 2], jpeg(65));
-    await one.observe({ observation_id: "o" });
-    expect([one.last.code, one.closed]).toEqual(["idempotency_conflict", 1008]);
-  });
-
-  test("a key that is revoked during the episode: invalid_api_key at the next observation, 1008", async () => {
-    const one = await peer();
-    await one.open();
-    await one.act();
-    await one.at.store.accounts.keyRevoke({ publicId: keyPublicId(one.at.key) ?? "", at: 1 });
-    await one.at.service.core.keys.refresh();
-    expect(await one.act({ observation_id: "o" })).toMatchObject({
-      code: "invalid_api_key",
-      closing: true,
-      observation_id: "o",
-    });
-    expect([one.closed, held(one.at)]).toEqual([1008, NOTHING]);
   });
 });
 

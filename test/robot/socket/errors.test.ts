@@ -7,7 +7,7 @@ import { readDrills } from "../../../src/drill.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { failure, settle } from "../http/outcome.ts";
-import { jpeg, observation, STATEFUL, stage } from "../stage.ts";
+import { observation, STATEFUL, stage } from "../stage.ts";
 import { held, NOTHING, Peer, peer } from "./peer.ts";
 
 /** Before a session and while one is open: the error, nothing closes, and a right message goes on working. */
@@ -173,52 +173,15 @@ describe("session.open that cannot be", () => {
     expect(await again.open({ session_id: "s" })).toMatchObject({ code: "session_expired", closing: true });
     expect(again.closed).toBe(1008);
   });
-
-  test("instruction_changed: closing false; with the first instruction it is resumed", async () => {
-    const one = await peer();
-    await one.open({ session_id: "s" });
-    await one.act();
-    one.episode.dropped();
-    const again = new Peer(one.at);
-    expect(await again.open({ session_id: "s", instruction: "other" })).toMatchObject({
-      code: "instruction_changed",
-      closing: false,
-    });
-    expect(await again.open({ session_id: "s" })).toMatchObject({ type: "session.opened", step: 1 });
-  });
 });
 
-describe("frames that are none, with closing: false and no observation_id; they are not pending", () => {
-  const cases: [code: string, message: Uint8Array][] = [
-    ["invalid_frame", new Uint8Array(0)],
-    ["invalid_frame", Uint8Array.of(0, 0xff, 0xd8)],
-    ["invalid_camera", Buffer.concat([Uint8Array.of(3), jpeg()])],
-    ["invalid_camera", Buffer.concat([Uint8Array.of(255), jpeg()])],
-    ["image_too_large", Buffer.concat([Uint8Array.of(0), jpeg(LIMITS.jpegBytesMax + 1)])],
-    ["unsupported_image_format", Uint8Array.of(0, 0x89, 0x50, 0x4e, 0x47)],
-  ];
-  for (const [code, message] of cases) {
-    test(`${code}, ${message.length} bytes`, async () => {
-      const one = await peer();
-      await one.open();
-      one.frames([0, 1]);
-      one.episode.receive(message);
-      expect(one.last).toEqual({ type: "error", code, message: expect.any(String), closing: false });
-      one.frames([2]);
-      await one.observe();
-      expect(one.last.type).toBe("action_chunk");
-      expect(one.at.engine.framesHeld).toBe(0);
-    });
-  }
-
-  test("session_missing: a frame, an observation or a close before session.open", async () => {
-    const one = await peer();
-    one.frames([0]);
-    expect(one.last).toEqual({ type: "error", code: "session_missing", message: expect.any(String), closing: false });
-    await one.observe({ observation_id: "o" });
-    expect(one.last).toMatchObject({ code: "session_missing", closing: false, observation_id: "o" });
-    await one.say({ type: "session.close" });
-    expect(one.last).toMatchObject({ code: "session_missing", closing: false });
-    expect((await one.open()).type).toBe("session.opened");
-  });
+test("session_missing: a frame, an observation or a close before session.open", async () => {
+  const one = await peer();
+  one.frames([0]);
+  expect(one.last).toEqual({ type: "error", code: "session_missing", message: expect.any(String), closing: false });
+  await one.observe({ observation_id: "o" });
+  expect(one.last).toMatchObject({ code: "session_missing", closing: false, observation_id: "o" });
+  await one.say({ type: "session.close" });
+  expect(one.last).toMatchObject({ code: "session_missing", closing: false });
+  expect((await one.open()).type).toBe("session.opened");
 });

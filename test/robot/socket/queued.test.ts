@@ -10,7 +10,7 @@ import { ROBOT } from "../../../src/robot/errors.ts";
 import { Failure } from "../../../src/std/failure.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { settle } from "../http/outcome.ts";
-import { jointState, jpeg, MODEL, type stage } from "../stage.ts";
+import { jointState, jpeg, type stage } from "../stage.ts";
 import { gate, type Heard, held, ids, money, NOTHING, Peer, peer } from "./peer.ts";
 
 /** What is at fault in the second of three observations that are sent at once. */
@@ -229,7 +229,9 @@ const FAULTS: readonly Fault[] = [
   { name: "too long a text", code: "message_too_large", send: says(LONG), text: true },
   { name: "a second session", code: "session_open", send: (one) => one.sayOpen({ session_id: "t" }), text: true },
   { name: "an empty frame", code: "invalid_frame", send: (one) => one.episode.receive(new Uint8Array(0)) },
+  { name: "a frame of two bytes", code: "invalid_frame", send: shows(0, Uint8Array.of(0xff, 0xd8)) },
   { name: "a frame of no camera", code: "invalid_camera", send: shows(3, jpeg()) },
+  { name: "a frame of camera 255", code: "invalid_camera", send: shows(255, jpeg()) },
   { name: "too large a frame", code: "image_too_large", send: shows(0, jpeg(LIMITS.jpegBytesMax + 1)) },
   { name: "a frame that is no JPEG", code: "unsupported_image_format", send: shows(0, new Uint8Array(9)) },
   {
@@ -323,20 +325,4 @@ describe("messages at fault while one observation runs and another waits", () =>
       expect(await money(one.at)).toEqual({ paid: 2n * CHUNK, held: 0n });
     });
   }
-
-  test("session_expired: what runs is answered, what waits never runs", async () => {
-    const one = await peer();
-    await one.open({ session_id: "s" });
-    const next = gate(one.at);
-    for (const id of ["running", "queued"]) one.sayObserve({ observation_id: id });
-    await settle();
-    one.at.service.robot.sessions.end({ accountId: "acct_1", model: MODEL, sessionId: "s" });
-    await next();
-    expect(one.heard.slice(1)).toMatchObject([
-      { type: "action_chunk", observation_id: "running" },
-      { type: "error", code: "session_expired", closing: true },
-    ]);
-    expect([one.closed, one.at.engine.observations.length, held(one.at)]).toEqual([1008, 1, NOTHING]);
-    expect(await money(one.at)).toEqual({ paid: CHUNK, held: 0n });
-  });
 });

@@ -2,10 +2,12 @@
 import { expect, test } from "bun:test";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { Folders } from "../../../src/runs/blob/disk.ts";
 import { blobPath, folderBackend } from "../../../src/runs/blob/folder.ts";
-import { Folders } from "../../../src/runs/blob/folders.ts";
 import { temporaryFolder } from "../../store/temporary.ts";
-import { begun, blobId, nonce, random, reason, sent, staged, stored } from "./bytes.ts";
+import { begun, blobId, nonce, random, reason, sent, staged, stored, withBlobs } from "./bytes.ts";
+
+withBlobs();
 
 const privileged = process.getuid?.() === 0;
 
@@ -31,9 +33,9 @@ test("the list has blobs of ours alone, whatever else lies there", async () => {
   const backend = folderBackend(dir.path, nonce);
   await backend.check();
   await backend.identity("store_1");
-  const blob = await stored(dir, backend, random(3));
+  const blob = await stored(backend, random(3));
   const to = await begun(backend);
-  await sent(dir, backend, to, 1, random(4));
+  await sent(backend, to, 1, random(4));
   for (const one of ["lost+found", "snapshots", "parts/.snapshot"]) {
     await mkdir(join(dir.path, one.startsWith("parts") ? one : `blobs/${one}`), { recursive: true });
   }
@@ -79,8 +81,15 @@ test("a folder that was removed meanwhile is made again", async () => {
   const backend = folderBackend(dir.path, nonce);
   await backend.check();
   const name = blobId();
-  await backend.put(await staged(dir, random(1)), name);
+  await backend.put(await staged(random(1)), name);
   Bun.spawnSync(["rm", "-r", join(dir.path, "blobs")]);
-  await backend.put(await staged(dir, random(2)), name);
+  await backend.put(await staged(random(2)), name);
   expect((await readFile(blobPath(dir.path, name))).length).toBe(2);
+});
+
+test("a folder that is a file cannot be used", async () => {
+  await using dir = await temporaryFolder();
+  const path = join(dir.path, "file");
+  await Bun.write(path, "");
+  await reason(folderBackend(path, nonce).check());
 });

@@ -1,24 +1,13 @@
 /** What is particular to S3: what an operator is told, bad links, and the form of requests. backend.test.ts has what holds for all. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { s3Backend } from "../../../src/runs/blob/s3.ts";
-import { type TemporaryFolder, temporaryFolder } from "../../store/temporary.ts";
 import { badLink } from "./bad-link.ts";
-import { begun, blobId, bytesOf, random, reason, sent, sha256, staged, stored } from "./bytes.ts";
-import { S3, S3Server } from "./s3-server.ts";
+import { begun, blobId, bytesOf, random, reason, sent, server, sha256, staged, stored, withBlobs } from "./bytes.ts";
+import { S3, type S3Server } from "./s3-server.ts";
 
 const MiB = 2 ** 20;
 
-let server: S3Server;
-let dir: TemporaryFolder;
-
-beforeAll(async () => {
-  dir = await temporaryFolder();
-  if (!S3.absent) server = await S3Server.start();
-});
-afterAll(async () => {
-  await server?.[Symbol.asyncDispose]();
-  await dir[Symbol.asyncDispose]();
-});
+withBlobs();
 
 describe.skipIf(S3.absent)("S3: what an operator is told", () => {
   const told = (changes: Parameters<S3Server["options"]>[0]) =>
@@ -102,10 +91,10 @@ describe.skipIf(S3.absent)("S3: a bad link", () => {
     await using link = await badLink(server.port, flips(Number.POSITIVE_INFINITY));
     const backend = s3Backend({ ...options, endpoint: link.endpoint });
     const blob = blobId();
-    expect(await reason(backend.put(await staged(dir, random(100_000)), blob))).toMatch(/Mismatch|BadDigest/);
+    expect(await reason(backend.put(await staged(random(100_000)), blob))).toMatch(/Mismatch|BadDigest/);
     expect(await bytesOf(direct, blob, 0, 1)).toBeUndefined();
     const to = await begun(direct);
-    expect(await reason(sent(dir, backend, to, 1, random(100_000)))).toMatch(/Mismatch|BadDigest/);
+    expect(await reason(sent(backend, to, 1, random(100_000)))).toMatch(/Mismatch|BadDigest/);
     expect(await direct.join(to, [{ part: 1, tag: "none", size: 100_000 }])).toEqual({ changed: [1] });
   });
 
@@ -123,7 +112,7 @@ describe.skipIf(S3.absent)("S3: a bad link", () => {
       };
     });
     const bytes = random(100_000);
-    const blob = await stored(dir, s3Backend({ ...options, endpoint: link.endpoint }), bytes);
+    const blob = await stored(s3Backend({ ...options, endpoint: link.endpoint }), bytes);
     expect(requests).toBe(2);
     expect(await bytesOf(s3Backend(options), blob, 0, bytes.length)).toEqual(bytes);
   });
@@ -131,7 +120,7 @@ describe.skipIf(S3.absent)("S3: a bad link", () => {
   test("a download that is cut goes on where it stopped", async () => {
     const options = server.options();
     const bytes = random(5 * MiB);
-    const blob = await stored(dir, s3Backend(options), bytes);
+    const blob = await stored(s3Backend(options), bytes);
     const cut = (block: Buffer, before: number) => (before + block.length > 2 * MiB ? "cut" : block);
     await using link = await badLink(server.port, () => ({ toClient: cut }));
     const backend = s3Backend({ ...options, endpoint: link.endpoint });
@@ -141,12 +130,12 @@ describe.skipIf(S3.absent)("S3: a bad link", () => {
 
   test("a server that was started anew is used as before", async () => {
     const backend = s3Backend(server.options());
-    const blob = await stored(dir, backend, random(1000));
+    const blob = await stored(backend, random(1000));
     await server.down();
     await server.up();
     // The client still has its connection to the old one.
     expect(await bytesOf(backend, blob, 0, 1000)).toHaveLength(1000);
-    await stored(dir, backend, random(1000));
+    await stored(backend, random(1000));
   });
 
   test("a join whose answer is lost succeeds", async () => {
@@ -154,7 +143,7 @@ describe.skipIf(S3.absent)("S3: a bad link", () => {
     const direct = s3Backend(options);
     const bytes = random(1000);
     const to = await begun(direct);
-    const parts = [await sent(dir, direct, to, 1, bytes)];
+    const parts = [await sent(direct, to, 1, bytes)];
     let lost = 0;
     await using link = await badLink(server.port, () => {
       let asked = false;
@@ -197,7 +186,7 @@ describe("S3: a request", () => {
         return new Response(null, { headers: { ETag: '"1"' } });
       },
     });
-    await s3Backend({ ...options, endpoint: web.url.origin }).put(await staged(dir, bytes), "blob_1");
+    await s3Backend({ ...options, endpoint: web.url.origin }).put(await staged(bytes), "blob_1");
     expect(seen).toMatchObject({
       "content-length": "200000",
       "x-amz-content-sha256": Buffer.from(sha256(bytes)).toString("hex"),
@@ -224,7 +213,7 @@ describe("S3: a request", () => {
       },
     });
     const backend = s3Backend({ ...options, endpoint: web.url.origin });
-    const error = await backend.put(await staged(dir, random(10)), "blob_1").catch((failed: unknown) => failed);
+    const error = await backend.put(await staged(random(10)), "blob_1").catch((failed: unknown) => failed);
     expect(error).toMatchObject({
       message: `S3 PutObject: ${code} (${status}): No.`,
       code: status === 507 ? "ENOSPC" : undefined,

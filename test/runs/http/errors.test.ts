@@ -1,11 +1,8 @@
 /** Every row of the runs error table (specification, "Robot runs"), on every pair of stores. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { RUNS } from "../../../src/runs/errors.ts";
 import { type Answer, fileOf, Person, sha256 } from "../person.ts";
-import { MATRIX, RunsStage, startServers, stopServers } from "../stage.ts";
-
-beforeAll(() => startServers("PostgreSQL", "S3"));
-afterAll(stopServers);
+import { MATRIX, onStores, RunsStage } from "../stage.ts";
 
 const BOUNDS = { runBytesMax: 1_000, runFilesMax: 3, runUploadsMax: 2, accountBytesMax: 1_500 };
 
@@ -74,30 +71,22 @@ const ROWS: Readonly<Record<keyof typeof RUNS, (ann: Person) => Promise<Answer>>
   storage_unavailable: (ann) => ann.put("down", "a", "1"),
 };
 
-for (const combination of MATRIX) {
-  describe.skipIf(combination.absent)(combination.title, () => {
-    let at: RunsStage;
-    beforeAll(async () => {
-      at = await RunsStage.start({ ...combination, bounds: BOUNDS });
+onStores(MATRIX, { bounds: BOUNDS }, (test) => {
+  for (const [code, bringAbout] of Object.entries(ROWS)) {
+    const row = RUNS[code as keyof typeof RUNS];
+    test(`${row.status} ${code} has the error object and a request id, and changes nothing`, async ({ at, ann }) => {
+      if (code === "storage_busy" || code === "storage_unavailable") at.drills.names.add(code);
+      const answer = await bringAbout(ann);
+      at.drills.names.clear();
+      expect(answer.said).toBe(`${row.status} ${code}`);
+      const { error } = answer.json;
+      expect(error).toMatchObject({ code, type: row.type, message: expect.stringMatching(/.{10}/) });
+      expect(answer.headers.get("x-request-id")).toMatch(/^req_[0-9A-Za-z]{24}$/);
+      expect(answer.headers.get("retry-after")).toEqual(row.status === 503 ? expect.stringMatching(/^\d+$/) : null);
+      expect(await at.wrong()).toEqual([]);
     });
-    afterAll(() => at[Symbol.asyncDispose]());
-
-    for (const [code, bringAbout] of Object.entries(ROWS)) {
-      const row = RUNS[code as keyof typeof RUNS];
-      test(`${row.status} ${code}, with the error object and a request id, and what was there stays`, async () => {
-        if (code === "storage_busy" || code === "storage_unavailable") at.drills.names.add(code);
-        const answer = await bringAbout(await at.person());
-        at.drills.names.clear();
-        expect(answer.said).toBe(`${row.status} ${code}`);
-        const { error } = answer.json;
-        expect(error).toMatchObject({ code, type: row.type, message: expect.stringMatching(/.{10}/) });
-        expect(answer.headers.get("x-request-id")).toMatch(/^req_[0-9A-Za-z]{24}$/);
-        expect(answer.headers.get("retry-after")).toEqual(row.status === 503 ? expect.stringMatching(/^\d+$/) : null);
-        expect(await at.wrong()).toEqual([]);
-      });
-    }
-  });
-}
+  }
+});
 
 describe("on every route", () => {
   /** With bodies that are wrong, so that only what comes before them can answer. */
@@ -181,24 +170,6 @@ describe("on every route", () => {
         expect([method, path, answer.said]).toEqual([method, path, "404 not_found"]);
       }
     }
-  });
-
-  test("dot segments and backslashes are normalised before routing; what remains is decoded once", async () => {
-    await using at = await RunsStage.start();
-    const ann = await at.person();
-    await ann.completed("one", { "a/b.txt": "1", "%2f": "2" });
-    const said = async (path: string) => {
-      const half = ann.half("GET", `/v1/robot/runs/arm/one/files/${path}`, ["Connection: close"]);
-      return await half.said;
-    };
-    for (const path of ["a/b.txt", "./a/x/../b.txt", "x/%2e%2E/a/b.txt", "a\\b.txt", "../../one/files/a/b.txt"]) {
-      expect([path, await said(path)]).toEqual([path, "200"]);
-    }
-    expect(await said("%252f")).toBe("200");
-    for (const path of ["a%2fb.txt", "a%5cb.txt", "a%00", "a%7f", "a%c2%85", "%ff", "a//b", "a/", ""]) {
-      expect([path, await said(path)]).toEqual([path, "422 invalid_request"]);
-    }
-    expect(await said("..")).toBe("404 not_found");
   });
 });
 

@@ -1,103 +1,88 @@
 /** Each limit of run storage (specification, "Limits") at its edge and one past it. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { fileOf, type Person } from "../person.ts";
-import { MATRIX, RunsStage, startServers, stopServers } from "../stage.ts";
-
-beforeAll(() => startServers("PostgreSQL", "S3"));
-afterAll(stopServers);
+import { MATRIX, onStores, RunsStage } from "../stage.ts";
 
 const MiB = 2 ** 20;
 const GiB = 2 ** 30;
 const x = (count: number) => "x".repeat(count);
 
-/** The bounds that stand in the records, small, on every pair of stores. */
-for (const combination of MATRIX) {
-  describe.skipIf(combination.absent)(combination.title, () => {
-    const bounds = { runBytesMax: 1_000, runFilesMax: 3, runUploadsMax: 2, accountBytesMax: 1_500 };
-    let at: RunsStage;
-    beforeAll(async () => {
-      at = await RunsStage.start({ ...combination, bounds });
-    });
-    afterAll(() => at[Symbol.asyncDispose]());
+/** Small bounds of the records. */
+const BOUNDS = { runBytesMax: 1_000, runFilesMax: 3, runUploadsMax: 2, accountBytesMax: 1_500 };
 
-    test("the bytes of a run: files and uploads together", async () => {
-      const ann = await at.person();
-      expect((await ann.put("one", "a", x(1_001))).said).toBe("413 run_too_large");
-      expect((await ann.put("one", "a", x(450))).said).toBe("201");
-      expect((await ann.begin("one", "b", { size: 551 })).said).toBe("413 run_too_large");
-      const id = await ann.begun("one", "b", { size: 550 });
-      expect((await ann.put("one", "c", "1")).said).toBe("413 run_too_large");
-      expect((await ann.put("one", "c", "")).said).toBe("201");
-      // A path counts once, however often it is replaced, and while it is.
-      expect((await ann.put("one", "a", x(450))).said).toBe("200");
-      expect((await ann.put("one", "a", x(451))).said).toBe("413 run_too_large");
-      await ann.abort("one", "b", id);
-      expect((await ann.put("one", "a", x(451))).said).toBe("200");
-      expect(await ann.room()).toEqual([451, 0]);
-    });
-
-    test("a full run can be sent anew, its files side by side", async () => {
-      const ann = await at.person();
-      await ann.put("one", "video", x(700));
-      await ann.put("one", "log", x(10));
-      await ann.put("one", "map", x(10));
-      const id = await ann.begun("one", "video", { size: 700 });
-      expect((await ann.put("one", "log", x(20))).said).toBe("200");
-      expect((await ann.begin("one", "map", { size: 281 })).said).toBe("413 run_too_large");
-      expect((await ann.begin("one", "map", { size: 30 })).said).toBe("201");
-      expect((await ann.put("one", "other", "")).said).toBe("413 run_too_large");
-      await ann.part("one", "video", id, 1, x(700));
-      await ann.erase("one");
-    });
-
-    test("the files of a run: those that are there and those that come", async () => {
-      const ann = await at.person();
-      await ann.put("one", "a", "1");
-      await ann.put("one", "b", "1");
-      const id = await ann.begun("one", "c", { size: 1 });
-      expect((await ann.put("one", "d", "1")).said).toBe("413 run_too_large");
-      expect((await ann.begin("one", "d", { size: 1 })).said).toBe("413 run_too_large");
-      expect((await ann.put("one", "a", "2")).said).toBe("200");
-      await ann.part("one", "c", id, 1, "1");
-      expect((await ann.finish("one", "c", id)).said).toBe("200");
-      expect((await ann.put("one", "d", "1")).said).toBe("413 run_too_large");
-      await ann.remove("one", "a");
-      expect((await ann.put("one", "d", "1")).said).toBe("201");
-    });
-
-    test("the unfinished uploads of a run, told before its room", async () => {
-      const ann = await at.person();
-      const first = await ann.begun("one", "a", { size: 1 });
-      await ann.begun("one", "b", { size: 1 });
-      for (const size of [1, 1_001, 2_000]) {
-        expect((await ann.begin("one", "c", { size })).said).toBe("429 too_many_uploads");
-      }
-      expect((await ann.begin("one", "a", { size: 1 })).said).toBe("409 upload_in_progress");
-      expect((await ann.begin("two", "c", { size: 1 })).said).toBe("201");
-      await ann.part("one", "a", first, 1, "1");
-      await ann.finish("one", "a", first);
-      expect((await ann.begin("one", "c", { size: 1 })).said).toBe("201");
-    });
-
-    test("the bytes of an account: all its runs and reservations, a replaced file beside its replacement", async () => {
-      const ann = await at.person();
-      await ann.put("one", "a", x(900));
-      const id = await ann.begun("two", "a", { size: 500 });
-      expect((await ann.put("two", "b", x(101))).said).toBe("413 storage_quota_exceeded");
-      expect((await ann.begin("three", "b", { size: 101 })).said).toBe("413 storage_quota_exceeded");
-      expect((await ann.put("one", "a", x(101))).said).toBe("413 storage_quota_exceeded");
-      expect((await ann.put("two", "b", x(100))).said).toBe("201");
-      // Putting it together needs room for a copy: the upload is kept, until there is some.
-      await ann.part("two", "a", id, 1, x(500));
-      expect((await ann.finish("two", "a", id)).said).toBe("413 storage_quota_exceeded");
-      expect((await ann.uploads("two", "a", id)).json).toMatchObject({ received: [{ part: 1, size: 500 }] });
-      expect(await ann.room()).toEqual([1_000, 500]);
-      await ann.erase("one");
-      expect((await ann.finish("two", "a", id)).said).toBe("200");
-      expect(await ann.room()).toEqual([600, 0]);
-    });
+onStores(MATRIX, { bounds: BOUNDS }, (test) => {
+  test("the bytes of a run: files and uploads together", async ({ ann }) => {
+    expect((await ann.put("one", "a", x(1_001))).said).toBe("413 run_too_large");
+    expect((await ann.put("one", "a", x(450))).said).toBe("201");
+    expect((await ann.begin("one", "b", { size: 551 })).said).toBe("413 run_too_large");
+    const id = await ann.begun("one", "b", { size: 550 });
+    expect((await ann.put("one", "c", "1")).said).toBe("413 run_too_large");
+    expect((await ann.put("one", "c", "")).said).toBe("201");
+    // A path counts once, however often it is replaced, and while it is.
+    expect((await ann.put("one", "a", x(450))).said).toBe("200");
+    expect((await ann.put("one", "a", x(451))).said).toBe("413 run_too_large");
+    await ann.abort("one", "b", id);
+    expect((await ann.put("one", "a", x(451))).said).toBe("200");
+    expect(await ann.room()).toEqual([451, 0]);
   });
-}
+
+  test("a full run can be sent anew, its files side by side", async ({ ann }) => {
+    await ann.put("one", "video", x(700));
+    await ann.put("one", "log", x(10));
+    await ann.put("one", "map", x(10));
+    const id = await ann.begun("one", "video", { size: 700 });
+    expect((await ann.put("one", "log", x(20))).said).toBe("200");
+    expect((await ann.begin("one", "map", { size: 281 })).said).toBe("413 run_too_large");
+    expect((await ann.begin("one", "map", { size: 30 })).said).toBe("201");
+    expect((await ann.put("one", "other", "")).said).toBe("413 run_too_large");
+    await ann.part("one", "video", id, 1, x(700));
+    await ann.erase("one");
+  });
+
+  test("the files of a run: those that are there and those that come", async ({ ann }) => {
+    await ann.put("one", "a", "1");
+    await ann.put("one", "b", "1");
+    const id = await ann.begun("one", "c", { size: 1 });
+    expect((await ann.put("one", "d", "1")).said).toBe("413 run_too_large");
+    expect((await ann.begin("one", "d", { size: 1 })).said).toBe("413 run_too_large");
+    expect((await ann.put("one", "a", "2")).said).toBe("200");
+    await ann.part("one", "c", id, 1, "1");
+    expect((await ann.finish("one", "c", id)).said).toBe("200");
+    expect((await ann.put("one", "d", "1")).said).toBe("413 run_too_large");
+    await ann.remove("one", "a");
+    expect((await ann.put("one", "d", "1")).said).toBe("201");
+  });
+
+  test("the unfinished uploads of a run, told before its room", async ({ ann }) => {
+    const first = await ann.begun("one", "a", { size: 1 });
+    await ann.begun("one", "b", { size: 1 });
+    for (const size of [1, 1_001, 2_000]) {
+      expect((await ann.begin("one", "c", { size })).said).toBe("429 too_many_uploads");
+    }
+    expect((await ann.begin("one", "a", { size: 1 })).said).toBe("409 upload_in_progress");
+    expect((await ann.begin("two", "c", { size: 1 })).said).toBe("201");
+    await ann.part("one", "a", first, 1, "1");
+    await ann.finish("one", "a", first);
+    expect((await ann.begin("one", "c", { size: 1 })).said).toBe("201");
+  });
+
+  test("the bytes of an account: runs, reservations, and a replaced file beside its replacement", async ({ ann }) => {
+    await ann.put("one", "a", x(900));
+    const id = await ann.begun("two", "a", { size: 500 });
+    expect((await ann.put("two", "b", x(101))).said).toBe("413 storage_quota_exceeded");
+    expect((await ann.begin("three", "b", { size: 101 })).said).toBe("413 storage_quota_exceeded");
+    expect((await ann.put("one", "a", x(101))).said).toBe("413 storage_quota_exceeded");
+    expect((await ann.put("two", "b", x(100))).said).toBe("201");
+    // Putting it together needs room for a copy: the upload is kept, until there is some.
+    await ann.part("two", "a", id, 1, x(500));
+    expect((await ann.finish("two", "a", id)).said).toBe("413 storage_quota_exceeded");
+    expect((await ann.uploads("two", "a", id)).json).toMatchObject({ received: [{ part: 1, size: 500 }] });
+    expect(await ann.room()).toEqual([1_000, 500]);
+    await ann.erase("one");
+    expect((await ann.finish("two", "a", id)).said).toBe("200");
+    expect(await ann.room()).toEqual([600, 0]);
+  });
+});
 
 describe("the real ones", () => {
   let at: RunsStage;

@@ -1,29 +1,29 @@
 /**
- * A person with a real browser plays a run: Debian's Chromium, driven by playwright-core, on the pages and a folder. What is
- * scrubbed to is compared with ffmpeg's extraction of that frame, and with the log. TENDON_TEST_PICTURES=DIR keeps pictures.
+ * A person plays a run in a real browser: Debian's Chromium, driven by playwright-core, over real storage. The shown frames are compared
+ * with ffmpeg's extraction of them, and the rows with the log. TENDON_TEST_PICTURES=DIR keeps pictures.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type Browser, chromium } from "playwright-core";
 import { testRequirement } from "../../../src/config/environment.ts";
-import { signedIn } from "../../account/pages/browser.ts";
 import { look } from "../../program/looking.ts";
+import { temporaryFolder } from "../../store/temporary.ts";
+import { RunsStage } from "../stage.ts";
 import { drawFrames, drawVideo, type Episode, episode, expectedRow, frameOf, logOf } from "../views/episode.ts";
-import { distance, FAR, NEAR, opened, PlayerPage } from "./player-page.ts";
-import { type RunsStage, runsStage } from "./runs-stage.ts";
+import { distance, FAR, NEAR, PlayerPage } from "./player-page.ts";
 
 const CHROMIUM = Bun.which("chromium");
 const FIXTURES = join(import.meta.dir, "../../../../shared/fixtures");
-const ME = "acct_me@example.org";
-const NAME = { accountId: ME, robot: "arm-1", run: "fold-the-towel.2026-11-22" };
-const ADDRESS = `/account/runs/${NAME.robot}/${NAME.run}`;
+const RUN = "arm-1/fold-the-towel.2026-11-22";
+const ADDRESS = `/account/runs/${RUN}`;
 
 /** A run whose page is open in Chromium. */
 interface Watched extends AsyncDisposable {
-  readonly at: RunsStage;
   readonly page: PlayerPage;
-  /** Requests to elsewhere, errors of the script, broken policies. */
+  /** The path in the run and the range of each request for a file. */
+  readonly asked: { readonly path: string; readonly range: string | undefined }[];
+  /** Requests to other sites, errors of the script, violations of the policy. */
   readonly notes: string[];
 }
 
@@ -38,22 +38,29 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
   afterAll(() => browser.close());
 
   async function watch(fill: (folder: string) => Promise<void>): Promise<Watched> {
-    const at = await runsStage();
-    const folder = await at.folder();
-    await fill(folder);
-    at.runs.add(NAME, folder, 1_700_000_000);
-    const { cookie } = await signedIn(at);
-    const server = opened(at);
-    const context = await browser.newContext({ baseURL: server.url, viewport: { width: 1280, height: 900 } });
-    const [name = "", value = ""] = cookie.split("=");
-    await context.addCookies([{ name, value, url: server.url }]);
+    const at = await RunsStage.start();
+    const { me, browser: signedIn } = await at.owner();
+    const folder = await temporaryFolder();
+    await fill(folder.path);
+    const entries = await readdir(folder.path, { recursive: true, withFileTypes: true });
+    const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+    const files = paths.map(
+      async (path) => [path.slice(folder.path.length + 1), await Bun.file(path).bytes()] as const,
+    );
+    await me.completed(RUN, Object.fromEntries(await Promise.all(files)));
+    const context = await browser.newContext({ baseURL: at.url, viewport: { width: 1280, height: 900 } });
+    const [name = "", value = ""] = signedIn.cookie.split("=");
+    await context.addCookies([{ name, value, url: at.url }]);
+    const asked: Watched["asked"] = [];
     const notes: string[] = [];
     const page = await context.newPage();
     page.on("request", (request) => {
-      if (!request.url().startsWith(server.url) && !request.url().startsWith("data:")) notes.push(request.url());
+      const [site, path] = request.url().split(`${ADDRESS}/files/`);
+      if (path !== undefined) asked.push({ path, range: request.headers().range });
+      if (!site?.startsWith(at.url) && !site?.startsWith("data:")) notes.push(request.url());
     });
     page.on("console", (message) => {
-      // The service has no icon, which browsers ask every site for.
+      // Browsers ask every site for an icon, and the service has none.
       const { url } = message.location();
       if (!url.endsWith("/favicon.ico")) notes.push(`${message.text()} ${url}`);
     });
@@ -62,10 +69,10 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
     await page.waitForSelector("#player[data-ready]");
     const close = async () => {
       await context.close();
-      await server.stop();
+      await folder[Symbol.asyncDispose]();
       await at[Symbol.asyncDispose]();
     };
-    return { at, page: new PlayerPage(page), notes, [Symbol.asyncDispose]: close };
+    return { page: new PlayerPage(page), asked, notes, [Symbol.asyncDispose]: close };
   }
 
   /** A run of drawn videos of different length and pace. */
@@ -153,8 +160,8 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
     await page.page.keyboard.press("ArrowRight");
     await page.arrived(1.5);
     await page.page.waitForSelector('.camera img[src$="000003.jpg"]');
-    // Its neighbours were there before they were wanted.
-    const asked = watched.at.runs.reads.map(({ path }) => path);
+    // The neighbours of a frame are loaded ahead.
+    const asked = watched.asked.map(({ path }) => path);
     for (const step of [1, 2, 3, 4]) expect(asked).toContain(`frames/top/00000${step}.jpg`);
     expect(notes).toEqual([]);
   }, 60_000);
@@ -168,16 +175,19 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
       await drawVideo(join(folder, "videos/top.mp4"), { seconds: 4, fps: 15 });
       await Bun.write(join(folder, "episode.jsonl"), log);
     });
-    const { page, notes, at } = watched;
+    const { page, notes, asked } = watched;
     await page.until("document.querySelector('#joints .trace-state').getAttribute('d')?.length > 100");
     for (const t of [3599.4, 1800.2, 7.7]) {
       await page.scrub(t);
       expect(await page.row()).toEqual(expectedRow(of, t));
     }
     await page.until("/from 2\\d\\d /.test(document.querySelector('#sampled').textContent)");
-    const read = at.runs.reads.filter(({ path }) => path === "episode.jsonl");
-    expect(read.filter(({ range }) => range === null)).toEqual([]);
-    expect(read.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThan(log.length / 3);
+    const ranges = asked.filter(({ path }) => path === "episode.jsonl").map(({ range }) => range ?? "none");
+    const sizes = ranges.map((range) => {
+      const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(range) ?? [];
+      return Number(to) + 1 - Number(from);
+    });
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(log.length / 3);
     await page.page.locator("#window").selectOption("10");
     await page.page.waitForSelector("#sampled", { state: "hidden" });
     expect(notes).toEqual([]);

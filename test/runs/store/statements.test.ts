@@ -3,7 +3,6 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { runsListed } from "../../../src/runs/store/reads.ts";
 import { runs } from "../../../src/runs/store/runs.ts";
-import { DOMAINS } from "../../../src/service/domains.ts";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
 import { onSqlite } from "../../../src/store/sqlite/statements.ts";
 import { drive, first, type Statement, type Steps } from "../../../src/store/steps.ts";
@@ -26,7 +25,7 @@ function workOf(asked: readonly Asked[]) {
 /** An empty database, and what was asked of it. */
 function database() {
   const db = new Database(":memory:", { strict: true, safeIntegers: true });
-  migrate(db, DOMAINS);
+  migrate(db);
   const execute = onSqlite(db);
   const asked: Asked[] = [];
   const run = <T>(steps: Steps<T>): T =>

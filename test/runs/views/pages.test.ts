@@ -1,16 +1,15 @@
 /** The pages of runs as HTML. */
 import { expect, test } from "bun:test";
-import { fileAddress, listAddress, runAddress } from "../../../src/runs/views/address.ts";
+import { fileAddress, listAddress, runAddress, sizeText } from "../../../src/runs/views/address.ts";
 import { type RunsPage, runsPage } from "../../../src/runs/views/list.ts";
 import { runPage } from "../../../src/runs/views/run.ts";
-import { sizeText } from "../../../src/runs/views/size.ts";
-import { HOSTILE } from "../../account/views/samples.ts";
+import { HOSTILE } from "../../account/pages/samples.ts";
 
 const VIEWER = { email: "me@example.org", csrf: "csrf-1" };
 
 function listed(text: string, changes: Partial<RunsPage> = {}): string {
   const runs = [{ robot: text, run: text, size: 2048, files: 3, completedAt: 1_700_000_000 }];
-  const usage = { storedBytes: 2 ** 30, reservedBytes: 0, quotaBytes: 100 * 2 ** 30 };
+  const usage = { stored: 2 ** 30, reserved: 0, quota: 100 * 2 ** 30 };
   return runsPage({ viewer: VIEWER, usage, runs, robot: text, later: false, next: undefined, ...changes });
 }
 
@@ -67,7 +66,7 @@ test("the list says when there is nothing, and deletes only after a second click
   expect(listed("", { runs: [] })).toContain("There are no runs yet.");
   expect(listed("arm", { runs: [] })).toContain("There are no runs of this robot.");
   expect(listed("arm")).toMatch(/<details class="revoke">[\s\S]*action="\/account\/runs\/delete"/);
-  const full = { storedBytes: 2 ** 31, reservedBytes: 5, quotaBytes: 2 ** 30 };
+  const full = { stored: 2 ** 31, reserved: 5, quota: 2 ** 30 };
   expect(listed("arm", { usage: full })).toMatch(/class="full" width="100%"/);
 });
 

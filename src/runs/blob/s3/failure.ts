@@ -1,15 +1,14 @@
-/** What an S3 store said when a request failed, or that it said nothing; and what an operator can do about it. */
+/** A failed request to an S3 store, and what an operator can do about it. */
 import type { S3Options } from "../../../config/blobs.ts";
 
-/** One failed request. */
 export class S3Failure extends Error {
-  /** The name of the error: one of S3's, or that of a system call. */
+  /** The name of the error, from S3 or from a system call. */
   readonly kind: string;
-  /** HTTP status; undefined: there was no answer. */
+  /** The HTTP status; undefined without an answer. */
   readonly status: number | undefined;
-  /** As a full disk says it. */
+  /** The code of a full disk, if the store is full. */
   readonly code: "ENOSPC" | undefined;
-  /** The region in which the bucket is, where the store says that it is another one. */
+  /** The region of the bucket, if the store names another one. */
   readonly region: string | undefined;
 
   constructor(operation: string, error: unknown, silentMs?: number) {
@@ -27,7 +26,7 @@ export class S3Failure extends Error {
     this.region = Region ?? $response?.headers?.["x-amz-bucket-region"];
   }
 
-  /** Whether the same request may succeed soon. A store that was silent has had its time already. */
+  /** Whether the same request may succeed soon. A silent store has used up its time. */
   get passing(): boolean {
     if (this.code !== undefined || this.kind === "Silent" || this.kind === NO_CREDENTIALS) return false;
     if (CERTIFICATE.test(this.kind)) return false;
@@ -40,7 +39,7 @@ export class S3Failure extends Error {
   }
 }
 
-/** An error of the client library, as far as it is used here. */
+/** The part of the client library's errors that is used. */
 interface SdkError {
   readonly name: string;
   readonly code: string;
@@ -52,16 +51,16 @@ interface SdkError {
 
 const NO_CREDENTIALS = "CredentialsProviderError";
 
-/** Names that the TLS library gives. */
+/** Names of errors of the TLS library. */
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)|ALTNAME/;
 
-/** Names that stores give to a full disk or an exhausted quota. */
+/** Names of the errors of a full disk or an exhausted quota. */
 const FULL = /QuotaExceeded|StorageFull|InsufficientStorage|InsufficientCapacity/;
 
-/** Refusals with a status of the client that the next attempt may pass: bytes that changed on the way, clocks, load. */
+/** Refusals with a client's status that may pass the next time: damaged bytes, clocks, load. */
 const PASSING = /^(BadDigest|XAmzContent(SHA256|Checksum)Mismatch|RequestTime(out|TooSkewed)|SlowDown|IncompleteBody)$/;
 
-/** What failed and what to do, with a semicolon between them, for the operator. */
+/** For the operator: what failed, a semicolon, and what to do. */
 export function advice(failure: S3Failure, { bucket, endpoint, region, credentials }: S3Options): string {
   const store = endpoint ?? `the S3 store of AWS in ${region}`;
   const { kind, status } = failure;
@@ -77,7 +76,7 @@ export function advice(failure: S3Failure, { bucket, endpoint, region, credentia
   if (kind === "NoSuchBucket") {
     return `${store} has no bucket "${bucket}"; create it, or name another in TENDON_BLOBS`;
   }
-  // The second is what versitygw says.
+  // The second name is that of versitygw.
   if (["InvalidAccessKeyId", "XAdminUserNotFound"].includes(kind)) {
     return `${store} does not know the access key ${credentials?.accessKeyId ?? "of this machine's role"}; correct AWS_ACCESS_KEY_ID`;
   }
