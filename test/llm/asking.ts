@@ -14,12 +14,12 @@ export interface Told {
   readonly headers: Headers;
   /** All that came, headers too. */
   readonly text: string;
-  /** Of the HTTP error, else of the response that has failed. */
+  /** The code of the HTTP error, else of the response that has failed. */
   readonly code: string | undefined;
   /** What the error object or the failed response says. */
   readonly message: string | undefined;
   readonly param: string | undefined;
-  /** As it ended. */
+  /** The response at its end. */
   readonly response: ResponseObject | undefined;
   readonly events: readonly Came[];
   /** The events ended with `[DONE]`. */

@@ -99,7 +99,7 @@ export class LlmStage implements AsyncDisposable {
     return await respond(deps, { request, digest, accountId: this.accountId, requestId: "req_1", key });
   }
 
-  /** Waits until so many requests have reached the provider. */
+  /** Waits until this number of requests has reached the provider. */
   async asked(count: number): Promise<void> {
     while (this.provider.exchanges.length < count) await Bun.sleep(1);
   }

@@ -17,7 +17,7 @@ export class TimeLimits {
     this.disarmTotal = clock.after(totalMs, () => expired("total_seconds"));
   }
 
-  /** From now on `ms` may pass until the next call of this. */
+  /** At most `ms` may pass until the next call of this. */
   enter(phase: string, ms: number): void {
     this.sinceMs = this.clock.monotonicMs();
     // The timer stays: when it fires, it sees that there is time left.
