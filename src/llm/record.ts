@@ -1,5 +1,5 @@
 /** What is recorded of a response: its submission, with its hold, and its end. A write is repeated as long as the process lives. */
-import type { Charge } from "../charge/charges.ts";
+import { type Charge, untilDone } from "../charge/charges.ts";
 import type { NewCharge } from "../charge/store/records.ts";
 import { sleep, unixSeconds } from "../std/clock.ts";
 import type { Failure } from "../std/failure.ts";
@@ -115,9 +115,5 @@ export async function forgetResponses(
   days: number,
 ): Promise<void> {
   const before = seenSeconds(clock) - days * 86_400;
-  for (;;) {
-    const outcome = await store.responsesForget({ before });
-    if (outcome instanceof StoreDown) log.error("old responses not deleted", { reason: outcome.reason });
-    if (outcome !== "more") return;
-  }
+  await untilDone(log, "old responses not deleted", () => store.responsesForget({ before }));
 }
