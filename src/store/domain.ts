@@ -95,7 +95,6 @@ function writesOf(domain: string, { writes, notDurable, hot = {}, books = {} }: 
   });
 }
 
-/** All writes of all domains. */
 export function everyWrite(domains: Domains): NamedOperation[] {
   return Object.entries(domains).flatMap(([name, domain]) => writesOf(name, domain));
 }

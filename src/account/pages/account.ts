@@ -41,7 +41,7 @@ export function changeAccount(change: Change): (from: FormVisit) => Promise<Repl
   return async (from) => {
     const who = await formPerson(from, "/account");
     if (!("token" in who)) return who;
-    const outcome = await change(from.deps, who, from.form, from.network);
+    const outcome = await change(from.deps, who, from.form, from.origin.network);
     if (typeof outcome === "string") return elsewhere(`/account?done=${outcome}`);
     if (!(outcome instanceof PageRefusal)) return await account(from.deps, who, outcome);
     return await account(from.deps, who, { problem: outcome.text }, PAGE[outcome.kind].status);
@@ -112,9 +112,7 @@ export interface AccountPage extends Said {
   readonly usage: readonly UsageRow[];
   /** Last day of the usage that is shown (std/calendar.ts). */
   readonly today: number;
-  /** The name of the provider with which the account can be connected. */
   readonly provider?: string | undefined;
-  /** Making a key asks for the password once more. */
   readonly askPassword: boolean;
 }
 

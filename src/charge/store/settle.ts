@@ -79,7 +79,6 @@ export function* settle({ chargeId, accountId, usage, cost, at }: Settlement): S
   return "settled";
 }
 
-/** The transfer that a settlement has booked. */
 export function settlementTransfer({ chargeId: id, accountId, cost: amount, at }: Settlement): Transfer {
   return { id, accountId, amount, at };
 }
