@@ -66,7 +66,13 @@ export class Person {
     return new Person(url, this.key, this.accountId);
   }
 
-  async send(method: string, path: string, body?: Bytes, headers: Record<string, string> = {}): Promise<Answer> {
+  /** A stream is sent in chunks, without its length. */
+  async send(
+    method: string,
+    path: string,
+    body?: Bytes | ReadableStream,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
     const response = await fetch(`${this.url}${path}`, {
       method,
       headers: { authorization: `Bearer ${this.key}`, ...headers },

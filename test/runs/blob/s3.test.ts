@@ -12,27 +12,17 @@ withBlobs();
 describe.skipIf(S3.absent)("S3: what an operator is told", () => {
   const told = (changes: Parameters<S3Server["options"]>[0]) =>
     reason(s3Backend(server.options(changes), { silentMs: 300 }).check());
-  const credentials = { accessKeyId: "tendon", secretAccessKey: "another", sessionToken: undefined };
+  const credentials = { accessKeyId: "tendon", secretAccessKey: "a-wrong-secret", sessionToken: undefined };
 
-  test("of a bucket that is not there: to create it or to name another", async () => {
-    expect(await told({ bucket: "nowhere" })).toBe(
-      `${server.endpoint} has no bucket "nowhere"; create it, or name another in TENDON_BLOBS`,
-    );
-  });
-
-  test("of a key that the store does not know, and of a wrong secret: which variable", async () => {
-    expect(await told({ credentials: { ...credentials, accessKeyId: "nobody" } })).toEndWith(
-      "does not know the access key nobody; correct AWS_ACCESS_KEY_ID",
-    );
-    const text = await told({ credentials });
-    expect(text).toContain("; correct AWS_SECRET_ACCESS_KEY");
+  test.each([
+    ["a missing bucket", { bucket: "nowhere" }, 'has no bucket "nowhere"; create it, or name another in TENDON_BLOBS'],
+    ["an unknown key", { credentials: { ...credentials, accessKeyId: "nobody" } }, "nobody; correct AWS_ACCESS_KEY_ID"],
+    ["a wrong secret", { credentials }, "; correct AWS_SECRET_ACCESS_KEY"],
+    ["another region", { region: "eu-central-1" }, "the region us-east-1, not eu-central-1; set TENDON_S3_REGION"],
+  ])("of %s: what is wrong, and what to set", async (_, changes, words) => {
+    const text = await told(changes);
+    expect(text).toContain(words);
     expect(text).not.toContain(credentials.secretAccessKey);
-  });
-
-  test("of another region: which one it is", async () => {
-    expect(await told({ region: "eu-central-1" })).toBe(
-      'the bucket "runs" is in the region us-east-1, not eu-central-1; set TENDON_S3_REGION',
-    );
   });
 
   test("of a port where nothing listens: to check the endpoint", async () => {

@@ -9,6 +9,15 @@ const BOUNDS = { runBytesMax: 1_000, runFilesMax: 3, runUploadsMax: 2, accountBy
 const X64 = "x".repeat(64);
 const WRONG = { "x-content-sha256": sha256("something else") };
 
+/** A body without a known length. */
+function chunked(text: string): ReadableStream {
+  const start = (controller: ReadableStreamDefaultController) => {
+    controller.enqueue(new TextEncoder().encode(text));
+    controller.close();
+  };
+  return new ReadableStream({ start });
+}
+
 /** How each code is brought about. */
 const ROWS: Readonly<Record<keyof typeof RUNS, (ann: Person) => Promise<Answer>>> = {
   run_not_found: (ann) => ann.manifest("none"),
@@ -35,27 +44,7 @@ const ROWS: Readonly<Record<keyof typeof RUNS, (ann: Person) => Promise<Answer>>
     return await ann.begin("one", "c", { size: 5 });
   },
   storage_busy: (ann) => ann.put("busy", "a", "1"),
-  length_required: async (ann) => {
-    const body = new ReadableStream({
-      start: (controller) => {
-        controller.enqueue(new Uint8Array(5));
-        controller.close();
-      },
-    });
-    const headers = { authorization: `Bearer ${ann.key}` };
-    const url = `${ann.url}/v1/robot/runs/arm/one/files/a`;
-    const response = await fetch(url, { method: "PUT", headers, body });
-    const json = (await response.json()) as Answer["json"];
-    const { status } = response;
-    return {
-      status,
-      said: `${status} ${json.error.code}`,
-      headers: response.headers,
-      bytes: new Uint8Array(),
-      json,
-      body: json,
-    };
-  },
+  length_required: (ann) => ann.send("PUT", "/v1/robot/runs/arm/one/files/a", chunked("12345")),
   request_too_large: (ann) => ann.send("POST", "/v1/robot/runs/arm/one/complete", " ".repeat(2 ** 20 + 1)),
   run_too_large: (ann) => ann.put("one", "a", "x".repeat(1_001)),
   storage_quota_exceeded: async (ann) => {
