@@ -24,7 +24,7 @@ export interface LargePlan {
   readonly mib: number;
   /** Numbers of acknowledged parts at which the service is killed. */
   readonly kills: readonly number[];
-  /** Whether it is killed once more, so many milliseconds after the upload's end was asked for. */
+  /** The time from the request to finish until one more kill, if there is one. */
   readonly endKillMs?: number;
   /** Parts that go through the proxy first. */
   readonly flipped: readonly number[];
@@ -148,7 +148,7 @@ class Large {
     return numbers.length;
   }
 
-  /** The parts that have not come, several at once, until so many are acknowledged or the service is killed. */
+  /** Sends the missing parts, several at once, until `enough` are acknowledged or the service is killed. */
   private async send(parts: number, enough: number): Promise<void> {
     const absent = Array.from({ length: parts }, (_, index) => index + 1).filter((part) => !this.known.has(part));
     const server = this.server;
@@ -185,7 +185,7 @@ class Large {
     for (const [part, sha256] of this.known) {
       must(there.get(part) === sha256, `part ${part} was acknowledged, and is not there after the kill`);
     }
-    // Also those whose answer was lost.
+    // The answer of a part may have been lost.
     for (const [part, sha256] of there) {
       must(sha256 === sha256Of(this.part(part)), `part ${part} is there with other bytes`);
       this.known.set(part, sha256);

@@ -31,7 +31,7 @@ afterAll(async () => {
   await place[Symbol.asyncDispose]();
 });
 
-/** On a connection of its own. */
+/** Sends a request on a new connection. */
 async function ask(method: string, target: string, headers: readonly string[] = [], body = ""): Promise<RawAnswer> {
   using connection = await RawHttp.to(server.ready.url);
   return await connection.ask(method, target, [key, ...headers], body);

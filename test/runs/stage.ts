@@ -49,7 +49,7 @@ export interface Given {
 
 type Declare = (title: string, work: (given: Given) => Promise<void>) => void;
 
-/** A test may make a database of its own, on a machine that does other work. */
+/** A test may make a database, on a machine that does other work. */
 const TEST_MS = 30_000;
 
 interface StoresOptions extends StageOptions {

@@ -57,7 +57,7 @@ describe.skipIf(S3.absent)("S3: what an operator is told", () => {
 });
 
 describe.skipIf(S3.absent)("S3: a bad link", () => {
-  /** Inverts one bit in the body of a request that puts something, so many times in all. */
+  /** Inverts one bit in the body of a PUT request, `times` times in all. */
   function flips(times: number) {
     let done = 0;
     return () => {
