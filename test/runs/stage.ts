@@ -40,6 +40,9 @@ export const MATRIX = ENGINES.flatMap(({ name, title, absent }) =>
 /** Both stores of records, with bytes in a folder. */
 export const RECORDS = MATRIX.filter(({ blobs }) => blobs === "folder");
 
+/** The stores of a service without a configuration. */
+export const DEFAULT = RECORDS.filter(({ engine }) => engine === "SQLite");
+
 let s3: S3Server | undefined;
 
 /** What a test works with: a stage, and a person with a new account. */
