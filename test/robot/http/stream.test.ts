@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { ROBOT } from "../../../src/robot/errors.ts";
 import { Failure } from "../../../src/std/failure.ts";
-import { observation, STATEFUL, stage, withContent } from "../stage.ts";
+import { observation, stage, withContent } from "../stage.ts";
 import { expectClean, failure, holdModel, session, settle } from "./outcome.ts";
 
 const streamed = { ...session, stream: true };
@@ -111,17 +111,6 @@ test("every check up to capacity runs before the stream starts and answers as pl
   at.engine.script.observe = () => new Failure(ROBOT.engine_unavailable, "every result slot is taken");
   const full = await at.chat(streamed);
   expect([full.headers.get("retry-after"), (await failure(full)).code]).toEqual(["1", "engine_unavailable"]);
-});
-
-test("no_replica_free comes as plain JSON before a stream", async () => {
-  const at = await stage();
-  const at3 = await Promise.all([0, 1, 2].map((i) => at.chat(observation({ model: STATEFUL, session_id: `s${i}` }))));
-  expect(at3.map(({ status }) => status)).toEqual([200, 200, 200]);
-  const fourth = await at.chat(observation({ model: STATEFUL, session_id: "s4", stream: true }));
-  expect([await failure(fourth), fourth.headers.get("retry-after")]).toEqual([
-    { status: 429, code: "no_replica_free", param: undefined },
-    "60",
-  ]);
 });
 
 test("a description streams like a chunk when stream is true", async () => {
