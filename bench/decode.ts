@@ -102,7 +102,7 @@ async function sideBySide(frames: readonly Uint8Array[], rounds: number): Promis
 
 async function decodeTogether(model: Model, frames: readonly Uint8Array[]): Promise<number | Problem> {
   const before = performance.now();
-  const put = frames.map((jpeg, camera) => model.framePut(camera, jpeg, 0));
+  const put = frames.map((jpeg) => model.framePut(jpeg, 0));
   const ends = await Promise.all(put.map((frame) => (frame instanceof Failure ? frame : frame.decoded())));
   const us = (performance.now() - before) * 1000;
   for (const frame of put) if (!(frame instanceof Failure)) frame.drop();

@@ -39,7 +39,7 @@ export async function openModel(options: { decodeThreads: number; device: string
 
 /** One observation through the engine, as the service does it. Throws when anything is refused: a bench has no caller to tell. */
 export async function oneChunk(model: Model, frames: readonly Uint8Array[], step: number): Promise<ChunkResult> {
-  const put = frames.map((jpeg, camera) => model.framePut(camera, jpeg, 0));
+  const put = frames.map((jpeg) => model.framePut(jpeg, 0));
   const taken = put.filter((frame): frame is Frame => !(frame instanceof Failure));
   const refused = (await Promise.all(taken.map((frame) => frame.decoded()))).find((end) => end instanceof Failure);
   if (taken.length < put.length || refused) throw new Error(`a frame was refused: ${refused?.message ?? "no slot"}`);

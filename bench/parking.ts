@@ -117,13 +117,11 @@ async function observe(model: Model, jpeg: Uint8Array, step: number, slot: numbe
   const { manifest } = model;
   const each = step === 0 ? manifest.frames.first : manifest.frames.later;
   const frames = [];
-  for (const camera of manifest.cameras.keys()) {
-    for (let index = 0; index < each; index += 1) {
-      const frame = model.framePut(camera, jpeg, 0);
-      if (frame instanceof Failure) return new Problem(frame.message);
-      await frame.decoded();
-      frames.push(frame);
-    }
+  for (let index = 0; index < each * manifest.cameras.length; index += 1) {
+    const frame = model.framePut(jpeg, 0);
+    if (frame instanceof Failure) return new Problem(frame.message);
+    await frame.decoded();
+    frames.push(frame);
   }
   const state = new Float32Array(manifest.state.columns.length);
   const run = model.observe({ frames, instruction: "fold", state, step, seed: 0, turn: 0, slot });

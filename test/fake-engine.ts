@@ -20,6 +20,7 @@ import { ROBOT } from "../src/robot/errors.ts";
 import { present } from "../src/std/assert.ts";
 import { Failure } from "../src/std/failure.ts";
 import type { Problem } from "../src/std/problem.ts";
+import type { FakeMemory } from "./engine/memory.ts";
 
 /** How the fake answers; a test replaces members at any time. */
 export interface Script {
@@ -54,7 +55,7 @@ export class FakeEngine implements Engine {
   runsHeld = 0;
   /** Those of runs whose frames were decoded. */
   readonly observations: Observation[] = [];
-  readonly cameras: number[] = [];
+  framesPut = 0;
   commits = 0;
   aborts = 0;
   cancels = 0;
@@ -112,7 +113,7 @@ export class FakeEngine implements Engine {
   /** Where the replicas of a model run: those beyond the list on its last device. */
   devicesPerModel: readonly string[] = [];
 
-  model(manifest: Manifest, device = "fake"): Model {
+  model(manifest: Manifest, device = "fake"): Model & FakeMemory {
     const devices = Array.from(
       { length: this.replicasPerModel },
       (_, replica) => this.devicesPerModel[replica] ?? this.devicesPerModel.at(-1) ?? device,
@@ -152,7 +153,7 @@ export class FakeEngine implements Engine {
         return longest();
       },
       measure: ({ instruction }) => this.script.measure(instruction),
-      framePut: (camera, jpeg) => this.framePut(camera, jpeg),
+      framePut: (jpeg) => this.framePut(jpeg),
       observe: (observation) => this.observe(manifest, observation, slotOf(slots, manifest, observation.slot)),
       memory: (slot) => {
         const { committed } = present(slots[slot], "a slot");
@@ -201,7 +202,7 @@ export class FakeEngine implements Engine {
       runtimeAllocationsLast: -1,
       framesFree: 0,
       chunksFree: 0,
-      framesDecoded: this.cameras.length,
+      framesDecoded: this.framesPut,
       framesRefused: 0,
       chunksRun: this.observations.length,
       chunksFailed: 0,
@@ -224,10 +225,10 @@ export class FakeEngine implements Engine {
 
   async close(): Promise<void> {}
 
-  private framePut(camera: number, jpeg: Uint8Array): Frame | Failure {
+  private framePut(jpeg: Uint8Array): Frame | Failure {
     const refusal = this.script.framePut();
     if (refusal) return refusal;
-    this.cameras.push(camera);
+    this.framesPut += 1;
     this.framesHeld += 1;
     let held = true;
     const release = () => {

@@ -5,20 +5,20 @@
  * Rows that the chunk continues stand at its begin as they are given; only the others are decoded and judged, the first of them against
  * the last one given.
  *
- * The reference is native/src/chunk.rs: sums in f64, each value rounded to f32 once, and once more where it is part of a rotation.
- * The verdict has the first place of each kind, so that the host refuses a chunk for the reason that the CPU would (native/src/cuda/chunk.rs).
+ * The reference is native/src/flow/encoder.rs: sums in f64, each value rounded to f32 once, and once more where it is part of a rotation.
+ * The verdict has the first place of each kind, so that the host refuses a chunk for the reason that the CPU would (native/src/gpu/chunk.rs).
  *
  * A block per chunk: a thread per value, one per row for rotations, barriers between. Some kilobytes are moved: the launch is what it
  * costs. No GPU has run it yet.
  */
 #include "rotation.h"
 
-/** robot = model · factor + offset, of a model's value that is kept between low and high (native/src/cuda/chunk.rs: `Scale`). */
+/** robot = model · factor + offset, of a model's value that is kept between low and high (native/src/gpu/chunk.rs: `Scale`). */
 struct Scale {
     double factor, offset, low, high;
 };
 
-/** A column of the rows (native/src/cuda/chunk.rs: `Column`). */
+/** A column of the rows (native/src/gpu/chunk.rs: `Column`). */
 struct Column {
     /** The most between row 0 and the state; between two rows. Infinite where the bundle has no limit. */
     double jump_max, step_max;
@@ -30,7 +30,7 @@ struct Column {
 /** No place: nothing of the kind was found. */
 constexpr uint32_t NOWHERE = 0xffffffffu;
 
-/** What a chunk is worth; a place is `row × columns + column` (native/src/cuda/chunk.rs: `Verdict`). */
+/** What a chunk is worth; a place is `row × columns + column` (native/src/gpu/chunk.rs: `Verdict`). */
 struct Verdict {
     /** Values that were clamped. */
     uint32_t clamped;
@@ -43,7 +43,7 @@ struct Verdict {
     uint32_t step;
 };
 
-/** What all chunks of a launch share (native/src/cuda/chunk.rs: `Plan`). */
+/** What all chunks of a launch share (native/src/gpu/chunk.rs: `Plan`). */
 struct Plan {
     /** `[scale_rows, columns]`, one row for all or one for each. */
     const Scale *scales;
@@ -59,7 +59,7 @@ struct Plan {
 };
 
 static_assert(sizeof(Scale) == 32 && sizeof(Column) == 32 && sizeof(Verdict) == 24 && sizeof(Plan) == 56,
-              "as native/src/cuda/chunk.rs has them");
+              "as native/src/gpu/chunk.rs has them");
 
 /** Columns of a row, at most (native/src/manifest.rs). */
 constexpr uint32_t COLUMNS_MAX = 64;
@@ -110,15 +110,15 @@ struct Prefix {
     uint32_t rows;
 };
 
-/** Of chunk number `chunk`. `held` null: none continues any. */
-DEVICE Prefix prefix_of(const Plan &plan, const float *prefixes, const uint32_t *held, uint32_t chunk) {
-    if (held == nullptr) return {nullptr, 0};
-    return {prefixes + static_cast<size_t>(chunk) * plan.prefix_rows * plan.count, held[chunk]};
+/** Of chunk number `chunk`. `prefix_rows` null: none continues any. */
+DEVICE Prefix prefix_of(const Plan &plan, const float *prefixes, const uint32_t *prefix_rows, uint32_t chunk) {
+    if (prefix_rows == nullptr) return {nullptr, 0};
+    return {prefixes + static_cast<size_t>(chunk) * plan.prefix_rows * plan.count, prefix_rows[chunk]};
 }
 
 /** Blocks of any number of threads. Grid: chunks. */
 extern "C" __global__ void chunk_decode(const Plan *shared_plan, const float *latents, const float *states, const float *prefixes,
-                                        const uint32_t *held, float *chunks, Verdict *verdicts, uint32_t batch) {
+                                        const uint32_t *prefix_rows, float *chunks, Verdict *verdicts, uint32_t batch) {
     __shared__ Verdict found;
     __shared__ float start[COLUMNS_MAX];
     const Plan plan = *shared_plan;
@@ -127,7 +127,7 @@ extern "C" __global__ void chunk_decode(const Plan *shared_plan, const float *la
     const float *latent = latents + static_cast<size_t>(chunk) * plan.rows * plan.width;
     const float *state = states + chunk * plan.state_width;
     float *to = chunks + static_cast<size_t>(chunk) * values;
-    const Prefix prefix = prefix_of(plan, prefixes, held, chunk);
+    const Prefix prefix = prefix_of(plan, prefixes, prefix_rows, chunk);
     const uint32_t continued = prefix.rows * plan.count;
     if (threadIdx.x == 0) found = {0, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE};
     __syncthreads();

@@ -1,5 +1,5 @@
 //! The C ABI: the only place that reads pointers of the caller. The calls of a frame are in `abi/frames.rs`,
-//! those of an inference in `abi/runs.rs`, those of requests' bodies in `abi/body.rs`, what the devices say in `abi/devices.rs`.
+//! those of an inference in `abi/inferences.rs`, those of requests' bodies in `abi/body.rs`, what the devices say in `abi/devices.rs`.
 //!
 //! Rules for all calls, unless a call says otherwise:
 //! - They return at once. Each accepted `tendon_load`, `tendon_unload` and `tendon_observe` ends in one completion
@@ -19,13 +19,14 @@ pub mod engine;
 pub mod frames;
 pub mod inferences;
 mod print;
+#[cfg(feature = "rehearsal")]
+pub mod rehearsals;
 
 pub use print::typescript;
 
 use crate::abi::engine::{Engine, InCall};
 use crate::core::completion::{Completion, count_panic};
-use crate::core::layout::{ABI_VERSION, ChunkResult, MemoryState, ObserveRequest, OpenOptions, Stats};
-use crate::core::rehearsal;
+use crate::core::layout::{ABI_VERSION, ChunkResult, ObserveRequest, OpenOptions, Stats};
 use crate::core::status::{ErrorText, Failure, Status};
 use crate::core::ticket::Ticket;
 use std::cell::RefCell;
@@ -106,6 +107,25 @@ unsafe fn engine<'a>(engine: *const Engine) -> Result<InCall<'a>, Failure> {
     engine.begin().ok_or_else(|| misuse("another thread is in a call of this engine; calls come one at a time"))
 }
 
+/// Declares calls of an engine whose other arguments are numbers.
+macro_rules! calls {
+    ($($(#[$doc:meta])* fn $name:ident($engine:ident $(, $arg:ident: $kind:ty)*) $body:block)*) => {
+        $($(#[$doc])*
+        ///
+        /// # Safety
+        /// `handle` comes from `tendon_open` and has not been closed.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(handle: *const Engine, $($arg: $kind),*) -> i32 {
+            answer(|| {
+                // SAFETY: the caller's.
+                let $engine = unsafe { engine(handle) }?;
+                $body
+            })
+        })*
+    };
+}
+use calls;
+
 /// Version of the library, `MAJOR.MINOR.PATCH`; a static C string.
 #[unsafe(no_mangle)]
 pub extern "C" fn tendon_version() -> *const c_char {
@@ -117,22 +137,6 @@ pub extern "C" fn tendon_version() -> *const c_char {
 pub extern "C" fn tendon_layout() -> *const c_char {
     static LAYOUT: OnceLock<CString> = OnceLock::new();
     LAYOUT.get_or_init(|| CString::new(print::json()).unwrap_or_default()).as_ptr()
-}
-
-/// Makes devices be played by the CPU in the loads that follow (`core/rehearsal.rs`); no text ends it. For tests: the product never
-/// calls it.
-///
-/// # Safety
-/// Pointers as the module's rules say; `plan` is JSON, a list.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_rehearse(plan: *const u8, plan_len: u32) -> i32 {
-    answer(|| {
-        // SAFETY: the caller's pointers, by the rules above.
-        let plan = unsafe { text(plan, plan_len) }?;
-        let rehearsals = if plan.is_empty() { Ok(Vec::new()) } else { serde_json::from_str(plan) };
-        rehearsal::set(rehearsals.map_err(|error| Failure::new(Status::Misuse, error.to_string()))?);
-        Ok(Status::Ok as i32)
-    })
 }
 
 /// Opens an engine: `*out` becomes its handle, to be given to every other call until `tendon_close`.
@@ -196,17 +200,6 @@ pub unsafe extern "C" fn tendon_load(handle: *const Engine, plan: *const u8, pla
     ticketed(|| unsafe { engine(handle)?.load(text(plan, plan_len)?.into()) })
 }
 
-/// Unloads a model: queued inferences are cancelled, running ones stopped. The ticket is invalid at once; the completion comes when
-/// its memory is free.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_unload(handle: *const Engine, model: f64) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.unload(Ticket::from_wire(model))) })
-}
-
 /// Writes the model's device and the refused ones (JSON, see `model::Placement`) to `to`. Returns the length, or the
 /// length needed if it is more than `to_len`.
 ///
@@ -244,43 +237,19 @@ pub unsafe extern "C" fn tendon_measure(
     })
 }
 
-/// Bytes, in UTF-8, beyond which `tendon_measure` and `tendon_observe` refuse an instruction unread.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_instruction_max(handle: *const Engine, model: f64) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe {
-        Ok(engine(handle)?.instruction_bytes_max(Ticket::from_wire(model))?.min(i32::MAX as usize) as i32)
-    })
-}
+calls! {
+    /// Unloads a model: queued inferences are cancelled, running ones are stopped. The ticket is invalid at once. The completion comes
+    /// when the model's memory is free.
+    fn tendon_unload(engine, model: f64) { done(engine.unload(Ticket::from_wire(model))) }
 
-/// Empties the memory slot of an ended episode. `Misuse` on a model without episode memory, and while an inference that
-/// is neither committed nor aborted has the slot.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_session_drop(handle: *const Engine, model: f64, slot: u32) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.session_drop(Ticket::from_wire(model), slot)) })
-}
+    /// Bytes of UTF-8 of the longest instruction that `tendon_measure` and `tendon_observe` read. They refuse a longer one.
+    fn tendon_instruction_max(engine, model: f64) {
+        Ok(engine.instruction_bytes_max(Ticket::from_wire(model))?.min(i32::MAX as usize) as i32)
+    }
 
-/// Writes the content of a memory slot, as length and digest, to `to`: for tests. `Misuse` while an inference has the slot.
-///
-/// # Safety
-/// Pointers as the module's rules say; `to` is writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_memory(handle: *const Engine, model: f64, slot: u32, to: *mut MemoryState) -> i32 {
-    answer(|| {
-        // SAFETY: the caller's pointers.
-        unsafe {
-            let to = to.as_mut().ok_or_else(|| Failure::new(Status::Misuse, "the buffer is null"))?;
-            *to = engine(handle)?.memory(Ticket::from_wire(model), slot)?;
-        }
-        Ok(Status::Ok as i32)
-    })
+    /// Empties the memory slot of an ended episode. `Misuse` on a model without episode memory, and while an inference has the slot that
+    /// is neither committed nor aborted.
+    fn tendon_session_drop(engine, model: f64, slot: u32) { done(engine.session_drop(Ticket::from_wire(model), slot)) }
 }
 
 /// Address of result slot `index`, fixed until `tendon_close`; null for an index out of range. Read it between the

@@ -13,6 +13,7 @@ mod accounting;
 mod device;
 #[cfg(test)]
 mod device_tests;
+#[cfg(any(test, feature = "rehearsal"))]
 mod digest;
 mod finite;
 mod finite_check;

@@ -36,12 +36,12 @@ use crate::flow::encoder::Encoder;
 use crate::gpu::chunk::Refusal;
 use crate::ort::device_memory::DeviceBlock;
 use crate::ort::driver_device::DriverDevice;
-use crate::ort::graph::{Binding, Bound, Graph};
+use crate::ort::graph::{Binding, BoundPort, Graph};
 use crate::ort::home::Reach;
 use crate::ort::mirrors::Changed;
 use crate::ort::mirrors::Mirrors;
 use crate::ort::runtime::Threads;
-use crate::ort::session::Loaded;
+use crate::ort::session::GraphSession;
 use crate::ort::tensor::Tensor;
 use crate::ort::terminator::Terminator;
 use std::path::{Path, PathBuf};
@@ -99,15 +99,15 @@ impl Files {
         &self,
         Threads { reader, step }: Threads,
         whole: Option<&Whole>,
-        open: impl Fn((&Path, Option<&[u8]>), u32) -> Result<Arc<Loaded>, String> + Sync,
-    ) -> Result<Graphs<Arc<Loaded>>, String> {
+        open: impl Fn((&Path, Option<&[u8]>), u32) -> Result<Arc<GraphSession>, String> + Sync,
+    ) -> Result<Graphs<Arc<GraphSession>>, String> {
         let open = &open;
         let made = whole.map(|whole| &whole.model[..]);
         std::thread::scope(|scope| {
             let extend = self.extend.as_ref().map(|path| scope.spawn(move || open((path, None), reader)));
             let denoise = scope.spawn(|| open((&self.denoise, made), step));
             let prefill = open((&self.prefill, None), reader)?;
-            let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Arc<Loaded>, String>>| {
+            let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Arc<GraphSession>, String>>| {
                 handle.join().unwrap_or_else(|_| Err("opening a graph panicked".into()))
             };
             Ok(Graphs { prefill, extend: extend.map(joined).transpose()?, denoise: joined(denoise)? })
@@ -121,7 +121,7 @@ impl Network {
     pub fn new(
         (manifest, encoder): (&Manifest, &Encoder),
         mut driver_device: DriverDevice,
-        (sessions, whole): (Graphs<Arc<Loaded>>, Option<&Whole>),
+        (sessions, whole): (Graphs<Arc<GraphSession>>, Option<&Whole>),
         reach: Reach,
         options: &Arc<Terminator>,
         episodes: Option<Arc<Episodes>>,
@@ -169,18 +169,19 @@ impl Network {
             Parts { manifest, encoder, owned: &owned, at: &at, video: video_at, batch: most.batch, whole: whole_there };
         let device_flow = DeviceFlow::of(&mut driver_device, &parts, resides);
         let mut mirrors = Mirrors::default();
-        let mut graph = |session: Arc<Loaded>, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
-            let stays =
-                |port, given| device_flow.as_ref().filter(|_| owner == Owner::Denoise)?.bound(port, &owned, given);
-            let bind = |port, given| {
-                stays(port, given).map_or_else(|| bound(port, owner, most, &owned, episodes.as_deref()), Ok)
+        let mut graph = |session: Arc<GraphSession>, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
+            let stays = |port, is_input| {
+                device_flow.as_ref().filter(|_| owner == Owner::Denoise)?.bound(port, &owned, is_input)
+            };
+            let bind = |port, is_input| {
+                stays(port, is_input).map_or_else(|| bound(port, owner, most, &owned, episodes.as_deref()), Ok)
             };
             // What a whole flow ends with takes the place of its noise.
             let noise = owned[at.latent].1.address();
             let inputs = spec.inputs.iter().map(|port| bind(port, true)).collect::<Result<_, _>>()?;
             let outputs = (spec.outputs.iter())
                 .map(|port| match port.role {
-                    Role::Latent if device_flow.is_none() => Ok(Bound::fixed(port, noise, false)),
+                    Role::Latent if device_flow.is_none() => Ok(BoundPort::fixed(port, noise, false)),
                     _ => bind(port, false),
                 })
                 .collect::<Result<_, _>>()?;
@@ -245,7 +246,7 @@ impl Network {
             _ => &self.at.prefill,
         };
         let (Pictures { tensor, first, bytes }, rows) = (pictures[camera], self.rows_max());
-        &mut part(self.tensors[tensor].pixels(), row, rows)[first + frame * bytes..][..bytes]
+        &mut part(self.tensors[tensor].bytes(), row, rows)[first + frame * bytes..][..bytes]
     }
 
     /// Row `row` of everything that a branch's graphs take of a prompt: `write` gives tokens and mask, as long as the longest prompt, and

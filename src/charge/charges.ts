@@ -140,7 +140,7 @@ function costOf({ promptTokens, cachedTokens, completionTokens }: Usage, rates: 
   );
 }
 
-function billingDown({ reason }: StoreDown): Failure {
+export function billingDown({ reason }: Pick<StoreDown, "reason">): Failure {
   return new Failure(EVERY.billing_unavailable, "billing is down, nothing ran; retry with backoff", {
     retryAfterSeconds: 1,
     detail: `store: ${reason}`,

@@ -65,16 +65,16 @@ function isDraining(used: readonly UsedDevice[], named: string | undefined): boo
 }
 
 function lines(used: readonly UsedDevice[]): string {
-  const rows = used.map(({ device, health, reason, replicas, replicas_out, runs, slots, slots_held }) => [
+  const rows = used.map(({ device, health, reason, replicas, replicas_out, inferences, slots, slots_held }) => [
     device,
     health,
     String(replicas - replicas_out),
-    String(runs),
+    String(inferences),
     slots === 0 ? "-" : `${slots_held} of ${slots}`,
     reason ?? "",
   ]);
   return table(
-    [["DEVICE", "HEALTH", "REPLICAS", "RUNS", "SESSIONS", ""], ...rows],
+    [["DEVICE", "HEALTH", "REPLICAS", "INFERENCES", "SESSIONS", ""], ...rows],
     ["left", "left", "right", "right", "right"],
   );
 }

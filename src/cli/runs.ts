@@ -6,9 +6,10 @@ import { runsPull } from "./runs/pull.ts";
 import { runsPush } from "./runs/push.ts";
 import { runsShow } from "./runs/show.ts";
 import { runsUsage } from "./runs/usage.ts";
+import { exportRun } from "./runs-export/command.ts";
 
 export const runs: CommandGroup = {
   name: "runs",
-  summary: "Store, list, fetch and delete the recorded runs of robots.",
-  commands: [runsPush, runsList, runsShow, runsPull, runsDelete, runsUsage],
+  summary: "Store, list, fetch, export and delete the recorded runs of robots.",
+  commands: [runsPush, runsList, runsShow, runsPull, runsDelete, runsUsage, exportRun],
 };

@@ -13,7 +13,7 @@ export interface UsedDevice {
   readonly reason?: string;
   readonly replicas: number;
   readonly replicas_out: number;
-  readonly runs: number;
+  readonly inferences: number;
   readonly slots: number;
   readonly slots_held: number;
 }

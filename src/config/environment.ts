@@ -43,6 +43,11 @@ export function testRequirement(env: Environment = environment()): "all" | "none
   return env.TENDON_TEST_REQUIRE === "all" ? "all" : "none";
 }
 
+/** The native library that tests load instead of the one that ships. */
+export function testLibrary(env: Environment = environment()): string | undefined {
+  return env.TENDON_TEST_LIBRARY || undefined;
+}
+
 /** The folders of configuration, data and cache (contract sections 6 and 8), by the XDG rules: a relative path is ignored. */
 export function folders(env: Environment = environment()): { config: string; data: string; cache: string } {
   const home = env.HOME || homedir();
@@ -63,6 +68,13 @@ export function ortFolders(env: Environment = environment()): { named?: string; 
   const given = env.TENDON_ORT_DIR || undefined;
   if (given === "none") return {};
   return given === undefined ? { kept: keptOrtFolder(env) } : { named: resolve(given) };
+}
+
+/** What makes a child process open the ONNX Runtime that this one opens. */
+export function ortEnvironment(env: Environment = environment()): Record<string, string> {
+  const given = env.TENDON_ORT_DIR || undefined;
+  if (given === undefined) return {};
+  return { TENDON_ORT_DIR: given === "none" ? given : resolve(given) };
 }
 
 export function keptOrtFolder(env: Environment = environment()): string {

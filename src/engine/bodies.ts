@@ -6,7 +6,7 @@ import { JSCallback, type Pointer, ptr } from "bun:ffi";
 import { present } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
 import { pause } from "../std/slices.ts";
-import { BodyFound, BodyRules, STATUS } from "./abi.ts";
+import { BodyResult, BodyRules, STATUS } from "./abi.ts";
 import { type BodyCalls, bindBodies } from "./binding.ts";
 import { FoundBody } from "./found-body.ts";
 import { locateLibraries } from "./library.ts";
@@ -53,7 +53,7 @@ export class Bodies {
   private closed = false;
   private readonly waiting = new Map<number, (status: number) => void>();
   private readonly rules = new DataView(new ArrayBuffer(BodyRules.size));
-  private readonly found = new DataView(new ArrayBuffer(BodyFound.size));
+  private readonly found = new DataView(new ArrayBuffer(BodyResult.size));
 
   /** Opens the library, where no body has yet. */
   async open(): Promise<Problem | undefined> {
@@ -88,8 +88,8 @@ export class Bodies {
     expectOk(calls.tendon_body_scan(handle, body, turn, new Uint8Array(this.rules.buffer)), "scan");
     const status = await ended;
     if (status === STATUS.cancelled) return "closed";
-    expectOk(calls.tendon_body_found(handle, body, new Uint8Array(this.found.buffer)), "found");
-    spent?.(this.found.getUint32(BodyFound.scan_us, true) / 1000);
+    expectOk(calls.tendon_body_result(handle, body, new Uint8Array(this.found.buffer)), "found");
+    spent?.(this.found.getUint32(BodyResult.scan_us, true) / 1000);
     if (status !== STATUS.ok) {
       free();
       return faultOf(status);

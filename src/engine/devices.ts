@@ -47,7 +47,7 @@ export async function readDevices(): Promise<Devices | Problem> {
 /** Devices have short names; the reason of one that is lost may be long. */
 const figures = Buffer.alloc(TEXT_BYTES);
 
-interface Written extends Pick<DeviceFigures, "device" | "health" | "reason" | "replicas" | "runs" | "slots"> {
+interface Written extends Pick<DeviceFigures, "device" | "health" | "reason" | "replicas" | "inferences" | "slots"> {
   readonly replicas_out: number;
   readonly slots_held: number;
   readonly frames_waiting: number;

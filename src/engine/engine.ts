@@ -71,12 +71,8 @@ export interface Frame {
   freed(): Promise<void>;
 }
 
-/**
- * What can go wrong in the engine on purpose. `hang`: until the process ends. `late`: until others have ended the run. `die`: the
- * replica's thread ends. `device`: its device fails. `panic`: native code panics. `feed`: a frame of the run cannot be read. `memory`: its
- * device has no memory left.
- */
-export type Fault = "hang" | "late" | "die" | "device" | "panic" | "feed" | "memory";
+/** What a drill makes go wrong. `hang`: until the process ends. `device`: the replica's device fails. `panic`: native code panics. */
+export type Fault = "hang" | "device" | "panic";
 
 /** A replica that takes no more work, by its number. */
 export interface LostReplica {
@@ -253,11 +249,9 @@ export interface Model {
     readonly slot?: number;
   }): number | Failure;
   /** `jpeg` is copied before this returns. `engine_unavailable` when all frame slots are taken. */
-  framePut(camera: number, jpeg: Uint8Array, turn: number): Frame | Failure;
+  framePut(jpeg: Uint8Array, turn: number): Frame | Failure;
   /** One run at a time per slot: the next one only after the last one's `released`. */
   observe(observation: Observation): Run | Failure;
-  /** Latent frames in a slot's memory, and a digest of their values; for tests. */
-  memory(slot: number): { readonly frames: number; readonly digest: bigint };
   /** Empties a slot's memory. Its last run must have been released. */
   sessionDrop(slot: number): void;
   unload(): Promise<void>;
@@ -305,8 +299,8 @@ export interface DeviceFigures {
   readonly reason: string | null;
   readonly replicas: number;
   readonly replicasOut: number;
-  /** Runs that are computed. */
-  readonly runs: number;
+  /** Those that are computed now. */
+  readonly inferences: number;
   readonly slots: number;
   readonly slotsHeld: number;
   /** Frames that wait for a decoder. */

@@ -1,7 +1,7 @@
 /** A scanned body: its skeleton, and the long strings that stand in it as placeholders. */
 import { type Pointer, toArrayBuffer } from "bun:ffi";
 import { assert, present } from "../std/assert.ts";
-import { BODY_TEXT, BodyFound, BodyText } from "./abi.ts";
+import { BODY_TEXT, BodyResult, BodyText } from "./abi.ts";
 
 /** First character of a placeholder; the index follows. No other string in a skeleton begins with it. */
 const TAG = 0x7f;
@@ -28,14 +28,14 @@ export class FoundBody {
       bytes === 0 ? new ArrayBuffer(0) : toArrayBuffer(Number(found.getBigUint64(at, true)) as Pointer, 0, bytes);
     const text = (at: number, bytes: number, encoding: "utf8" | "latin1" | "utf16le") =>
       Buffer.from(part(at, bytes)).toString(encoding);
-    this.skeleton = text(BodyFound.skeleton, length(BodyFound.skeleton_len), "utf8");
-    this.narrow = text(BodyFound.narrow, length(BodyFound.narrow_len), "latin1");
-    this.wide = text(BodyFound.wide, 2 * length(BodyFound.wide_len), "utf16le");
-    this.keys = length(BodyFound.keys) === 1;
-    this.texts = length(BodyFound.table_len);
-    this.table = new Uint32Array(part(BodyFound.table, this.texts * BodyText.size));
-    this.images = part(BodyFound.images, length(BodyFound.images_len));
-    this.bytes = part(BodyFound.bytes, length(BodyFound.bytes_len));
+    this.skeleton = text(BodyResult.skeleton, length(BodyResult.skeleton_len), "utf8");
+    this.narrow = text(BodyResult.narrow, length(BodyResult.narrow_len), "latin1");
+    this.wide = text(BodyResult.wide, 2 * length(BodyResult.wide_len), "utf16le");
+    this.keys = length(BodyResult.keys) === 1;
+    this.texts = length(BodyResult.table_len);
+    this.table = new Uint32Array(part(BodyResult.table, this.texts * BodyText.size));
+    this.images = part(BodyResult.images, length(BodyResult.images_len));
+    this.bytes = part(BodyResult.bytes, length(BodyResult.bytes_len));
   }
 
   /** The long string of a placeholder; undefined for every other value. */
@@ -112,7 +112,7 @@ export class LongText {
   /** Undefined where the string is no data URL of a JPEG. */
   get jpeg(): BodyJpeg | undefined {
     const { form } = this;
-    const bytes = this.field(BodyText.told);
+    const bytes = this.field(BodyText.jpeg_len);
     if (form === BODY_TEXT.jpegBytes) {
       return { bytes, file: this.body.image(this.field(BodyText.image), this.field(BodyText.image_len)) };
     }

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { folders, ortFolders } from "../config/environment.ts";
+import { folders, ortFolders, testLibrary } from "../config/environment.ts";
 import { present } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
 import { EMBEDDED, EMBEDDED_ID } from "./embedded.ts";
@@ -90,7 +90,7 @@ async function unpacked(): Promise<Installed | Problem> {
 
 async function built(): Promise<Installed | Problem> {
   const root = resolve(import.meta.dir, "../..");
-  const library = join(root, "native/target/release/libtendon.so");
+  const library = testLibrary() ?? join(root, "native/target/release/libtendon.so");
   const models = join(root, "dist/models");
   const packaged = (of: { package: string; file: string }) => join(root, "node_modules", of.package, of.file);
   const [runtime, jpeg] = [packaged(PREBUILT.runtime), packaged(PREBUILT.jpeg)];

@@ -5,7 +5,6 @@ import type { Failure } from "../std/failure.ts";
 import {
   CHUNK_VALUES_MAX,
   FAULT,
-  MemoryState,
   NO_SLOT,
   NO_STEP,
   OBSERVATION_FRAMES_MAX,
@@ -79,13 +78,12 @@ export class NativeModel implements Model {
   private readonly listeners: ((lost: LostReplica) => void)[] = [];
   private known: readonly LostReplica[];
   readonly instructionBytesMax: number;
-  private readonly memoryState = new DataView(new ArrayBuffer(MemoryState.size));
   private gone: Promise<void> | undefined;
 
   constructor(
-    private readonly channel: Channel,
+    readonly channel: Channel,
     private readonly results: ResultSlots,
-    private readonly ticket: number,
+    readonly ticket: number,
     readonly manifest: Manifest,
     private readonly onGone: (model: NativeModel) => void,
   ) {
@@ -142,11 +140,11 @@ export class NativeModel implements Model {
     return tokens === STATUS.tooLong ? tooLong() : this.channel.expect(tokens, "measure");
   }
 
-  framePut(camera: number, jpeg: Uint8Array, turn: number): Frame | Failure {
+  framePut(jpeg: Uint8Array, turn: number): Frame | Failure {
     assert(jpeg.length > 0, "an empty frame is refused at the edge");
     if (!this.isLoaded) return unloading();
     const { calls, engine } = this.channel;
-    const ticket = calls.tendon_frame_put(engine, this.ticket, camera, turn, jpeg, jpeg.length);
+    const ticket = calls.tendon_frame_put(engine, this.ticket, turn, jpeg, jpeg.length);
     if (ticket === STATUS.busy) return busy("all frame slots are taken");
     this.channel.expect(ticket, "frame_put");
     return new NativeFrame(this.channel, this, this.ticket, ticket);
@@ -191,15 +189,6 @@ export class NativeModel implements Model {
     const rows = values.length / columns.length;
     assert(Number.isInteger(rows) && rows <= most, `a chunk continues whole rows, ${most} at most`);
     return { rows, values };
-  }
-
-  memory(slot: number): { frames: number; digest: bigint } {
-    const state = new Uint8Array(this.memoryState.buffer);
-    this.channel.expect(this.channel.calls.tendon_memory(this.channel.engine, this.ticket, slot, state), "memory");
-    return {
-      frames: this.memoryState.getUint32(MemoryState.frames, true),
-      digest: this.memoryState.getBigUint64(MemoryState.digest, true),
-    };
   }
 
   sessionDrop(slot: number): void {

@@ -107,7 +107,7 @@ class NativeEngine implements Engine {
       threads: threads ?? null,
       slots: slots ?? null,
       parked_bytes_max: parkedBytesMax === "default" ? null : parkedBytesMax,
-      run_ms_max: runMsMax,
+      inference_ms_max: runMsMax,
       counted,
       gpu: gpuPlan(gpu, folders().cache, this.kernels),
     };

@@ -10,7 +10,7 @@ import type { Live } from "./live.ts";
 import type { LlmId } from "./models.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmStore } from "./store/llm.ts";
-import type { Watchers } from "./watchers.ts";
+import type { Watchers } from "./watch.ts";
 
 export interface LlmDeps {
   readonly clock: SeenClock;
@@ -37,11 +37,4 @@ export interface LlmDeps {
   readonly calls: Pick<Counter<"model" | "outcome">, "inc">;
   /** Responses whose provider reported no usage. */
   readonly estimates: Pick<Counter<"model">, "inc">;
-}
-
-/** A request's sender, for drills and keys. `key` is the `Idempotency-Key`. */
-export interface Caller {
-  readonly accountId: string;
-  readonly requestId: string;
-  readonly key: string;
 }

@@ -89,22 +89,22 @@ export function list<T>(field: Field<T>, maxItems?: number, expected = "an array
 
 /** Other fields than these are refused, since what is not known cannot be honoured; those of `ignored` are left out. */
 export function object<F extends Fields>(fields: F, ignored: readonly string[] = [], options = {}): Field<Values<F>> {
+  const entries = Object.entries(fields);
+  const known = new Set([...Object.keys(fields), ...ignored]);
   const read = (reading: Reading, value: unknown, at: string) => {
     const given = objectOf(value);
     if (!given) reading.bad(at, "expected an object");
-    const inside = (name: string) => (at === "" ? name : `${at}.${name}`);
-    for (const [name, said] of Object.entries(given ?? {})) {
-      if (said === null || Object.hasOwn(fields, name) || ignored.includes(name)) continue;
-      reading.bad(inside(name.slice(0, NAME_CHARS_MAX)), "this field is not supported; leave it out");
+    const prefix = at === "" ? "" : `${at}.`;
+    for (const name in given) {
+      if (known.has(name) || given[name] === null) continue;
+      reading.bad(`${prefix}${name.slice(0, NAME_CHARS_MAX)}`, "this field is not supported; leave it out");
     }
-    const values = Object.entries(fields).map(([name, field]) => [
-      name,
-      field.read(reading, given?.[name], inside(name)),
-    ]);
-    return Object.fromEntries(values) as Values<F>;
+    const values: Record<string, unknown> = {};
+    for (const [name, field] of entries) values[name] = field.read(reading, given?.[name], prefix + name);
+    return values as Values<F>;
   };
-  const schemas = Object.entries(fields).map(([name, { schema }]) => [name, schema]);
-  return { schema: Type.Object(Object.fromEntries(schemas), options), read };
+  const schemas = Object.fromEntries(entries.map(([name, { schema }]) => [name, schema]));
+  return { schema: Type.Object(schemas, options), read };
 }
 
 type Variant<F> = { [Type in keyof F]: { readonly type: Type } & Read<F[Type]> }[keyof F];

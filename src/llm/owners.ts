@@ -6,8 +6,8 @@ import { LIMITS } from "../limits.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import type { LlmDeps } from "./deps.ts";
+import { stopped } from "./errors.ts";
 import { failedObject, type ResponseObject } from "./output/object.ts";
-import { stopped } from "./run.ts";
 import type { Orphan } from "./store/records.ts";
 
 type Deps = Pick<LlmDeps, "clock" | "log" | "store" | "owner" | "watchers" | "ownerEnded">;

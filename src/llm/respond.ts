@@ -3,17 +3,44 @@
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
-import type { RespondCommand, ResponseOutcome } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
-import { conflict, drilledMoney, outcomeUnknown, storeDown, terminal, tooMany, unconfigured } from "./failures.ts";
+import { conflict, drilledMoney, stillRuns, storeDown, terminal, tooMany, unconfigured } from "./errors.ts";
 import { submitJob } from "./jobs.ts";
 import { Live } from "./live.ts";
 import { isBackground } from "./models.ts";
 import { EventFlow } from "./output/flow.ts";
 import type { ResponseObject } from "./output/object.ts";
 import { begunOf, replayOutput, terminalEvent } from "./output/replay.ts";
+import type { Known } from "./record.ts";
+import type { LlmRequest } from "./request.ts";
 import type { StoredResponse } from "./store/records.ts";
 import { shownText, watch } from "./watch.ts";
+
+export interface RespondCommand {
+  readonly request: LlmRequest;
+  /** SHA-256 of the canonical body, 32 bytes. */
+  readonly digest: Uint8Array;
+  readonly accountId: string;
+  readonly requestId: string;
+  /** The `Idempotency-Key`, or one that the service made. */
+  readonly key: string;
+}
+
+/** A response object as JSON, as it is kept. */
+export interface ResponseText {
+  readonly object: string;
+  /** An earlier request with this key has made it. */
+  readonly replayed: boolean;
+}
+
+/** Events; the first of them are there. */
+export interface ResponseStream {
+  readonly flow: EventFlow;
+  readonly id: string;
+  readonly replayed: boolean;
+}
+
+export type ResponseOutcome = ResponseText | ResponseStream | Failure;
 
 export async function respond(deps: LlmDeps, command: RespondCommand): Promise<ResponseOutcome> {
   const { request, accountId, key } = command;
@@ -30,18 +57,14 @@ export async function respond(deps: LlmDeps, command: RespondCommand): Promise<R
     if (isBackground(request.model)) return job(deps, command, known);
     if (known.state === "done" && known.object !== undefined) return replay(deps, command, known.object);
     if (known.state === "ended") return terminal();
-    if (clock.monotonicMs() >= deadlineMs || deps.lifecycle.over.aborted) return outcomeUnknown();
+    if (clock.monotonicMs() >= deadlineMs || deps.lifecycle.over.aborted) return stillRuns();
     // It runs in another process, or in one that has ended and whose responses are yet to be ended.
     await deps.watchers.moved(known.id);
   }
 }
 
 /** A new response, or the one that the key has. */
-async function answer(
-  deps: LlmDeps,
-  command: RespondCommand,
-  name: string,
-): Promise<ResponseOutcome | { known: StoredResponse }> {
+async function answer(deps: LlmDeps, command: RespondCommand, name: string): Promise<ResponseOutcome | Known> {
   const { model } = command.request;
   const provider = deps.providers.get(model);
   const refused = provider ? drilledMoney((drill) => deps.drills.strikes(drill)) : unconfigured(model);
@@ -62,7 +85,7 @@ async function answer(
   // Before anything is awaited: from here on requests with this key wait for this one.
   deps.running.set(name, live);
   live
-    .run()
+    .drive()
     .catch(async (error: unknown) => {
       deps.log.error("response fault", { request: command.requestId, response: live.id, stack: stackOf(error) });
       await live.broken(error);
@@ -77,11 +100,11 @@ async function behind(deps: LlmDeps, command: RespondCommand, running: Live): Pr
   if (!sameBytes(running.digest, command.digest)) {
     // Before it is recorded it is not known whether the key is its own.
     const hasKey = await inTime(deps, running.hasKey);
-    if (hasKey === undefined) return outcomeUnknown();
+    if (hasKey === undefined) return stillRuns();
     return hasKey ? conflict() : respond(deps, command);
   }
   const ended = await inTime(deps, running.ended);
-  if (!ended) return outcomeUnknown();
+  if (!ended) return stillRuns();
   if (ended instanceof Failure) return ended;
   if ("object" in ended) return replay(deps, command, ended.object);
   return respond(deps, command);

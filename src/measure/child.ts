@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Service } from "../client/http.ts";
 import { parseJson, textAt } from "../client/json.ts";
-import { childEnvironment } from "../config/environment.ts";
+import { childEnvironment, ortEnvironment } from "../config/environment.ts";
 import { LIMITS } from "../limits.ts";
 import { systemClock } from "../std/clock.ts";
 import { Problem } from "../std/problem.ts";
@@ -83,6 +83,7 @@ export async function startChild(options: ChildOptions): Promise<Child | Problem
     env: childEnvironment({
       XDG_CONFIG_HOME: join(folder, "config"),
       TENDON_OPS_ADDR: "127.0.0.1:0",
+      ...ortEnvironment(),
       ...options.environment,
     }),
     ...(options.onMessage === undefined ? {} : { ipc: options.onMessage }),

@@ -227,14 +227,13 @@ class Attempt implements PendingAnswer {
   }
 
   private put(model: Model): Failure | undefined {
-    const { command, ticket, turn, deps, caller } = this;
+    const { command, turn, deps, caller } = this;
     // A second time: other requests of the account may have been refused while this one waited.
     const refused = deps.unpaid.refusal(caller.accountId);
     if (refused) return refused;
-    const { first, later } = command.served.manifest.frames;
     this.early = command.frames.permitsMissing === 0;
     this.putMs = deps.clock.monotonicMs();
-    const frames = command.frames.put(model, ticket.step === 0 ? first : later, turn);
+    const frames = command.frames.put(model, turn);
     if (frames instanceof Failure) return frames;
     this.frames = frames;
     return undefined;

@@ -30,7 +30,7 @@ export interface ObservedFrames {
   /** SHA-256 of each frame, by camera, oldest first. To be asked before `put`. */
   digests(cameras: number): readonly (readonly string[])[];
   /** All frames, camera-major, oldest first; those that the decoders do not have yet are handed over. */
-  put(model: Model, perCamera: number, turn: number): readonly PutFrame[] | Failure;
+  put(model: Model, turn: number): readonly PutFrame[] | Failure;
   /** Takes back what no run has taken. */
   drop(): void;
   /** `drop`, and resolves when no decoder is at a frame any more: their permits are free then. */
@@ -65,9 +65,9 @@ export class BodyFrames implements ObservedFrames {
     return Array.from({ length: cameras }, (_, camera) => digests.slice(camera * perCamera, (camera + 1) * perCamera));
   }
 
-  put(model: Model, perCamera: number, turn: number): readonly PutFrame[] | Failure {
-    for (const [index, { jpeg, param }] of this.images.splice(0).entries()) {
-      const frame = model.framePut(Math.floor(index / perCamera), jpeg, turn);
+  put(model: Model, turn: number): readonly PutFrame[] | Failure {
+    for (const { jpeg, param } of this.images.splice(0)) {
+      const frame = model.framePut(jpeg, turn);
       if (frame instanceof Failure) return at(frame, param);
       this.taken.push({ frame, param });
     }

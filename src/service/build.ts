@@ -24,7 +24,7 @@ import { Jobs } from "../llm/jobs.ts";
 import { isLlmId, type LlmId } from "../llm/models.ts";
 import { Owners } from "../llm/owners.ts";
 import type { Provider } from "../llm/provider/provider.ts";
-import { Watchers } from "../llm/watchers.ts";
+import { Watchers } from "../llm/watch.ts";
 import { Admission, type AdmissionLimits } from "../robot/admission.ts";
 import { Catalog } from "../robot/catalog.ts";
 import type { RobotDeps } from "../robot/command.ts";

@@ -1,7 +1,7 @@
 /** The recurring work of a service: sessions and holds that expire, keys that are revoked, records whose retention is over. */
 import { expireHolds, forgetUsage } from "../charge/charges.ts";
 import { LIMITS } from "../limits.ts";
-import { forgetResponses } from "../llm/retention.ts";
+import { forgetResponses } from "../llm/record.ts";
 import { forgetChunks } from "../robot/replay.ts";
 import { compare, forgetUploads, sweep } from "../runs/sweep.ts";
 import { unixSeconds } from "../std/clock.ts";
@@ -64,7 +64,7 @@ export class Upkeep {
     const { clock, log } = this.service.core;
     await forgetChunks(this.store.robot, clock, log);
     await forgetUsage(this.store.charges, clock, log, this.days.usageDays);
-    await forgetResponses(this.store.llm, clock, log, this.days.responseDays);
+    await forgetResponses(this.service.llm.deps, this.days.responseDays);
     await forgetUploads(this.service.runs);
     await this.store.people.peopleForget({ now: seenSeconds(clock) });
   }

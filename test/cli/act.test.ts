@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { cameraFiles, inModelOrder, orderInDescription } from "../../src/cli/act/cameras.ts";
 import { act } from "../../src/cli/act.ts";
 import { given } from "../../src/cli/frame/command.ts";
-import type { EpisodeHead, EpisodeObservation } from "../../src/client/episode-log.ts";
+import type { EpisodeHead, EpisodeObservation } from "../../src/client/episode-log/format.ts";
 import { signedIn } from "../../src/client/sign-in.ts";
 import { EXIT, Problem } from "../../src/std/problem.ts";
 import { CHUNK } from "../client/sample-chunk.ts";

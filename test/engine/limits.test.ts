@@ -8,6 +8,7 @@ import { present } from "../../src/std/assert.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { RandomStream } from "../../src/std/random.ts";
 import { bundleOf, episodeOf, MODEL_DIR } from "../bundle/built.ts";
+import { memoryOf } from "./memory.ts";
 import { Opened, ok } from "./opened.ts";
 
 let engine: Engine;
@@ -56,7 +57,7 @@ for (const name of await readdir(join(MODEL_DIR, ".."))) {
     const { code, detail } = result as Failure;
     expect(code).toBe("model_failure");
     expect(detail).toMatch(new RegExp(`^row 0, ${state.columns[0]?.name} is .* from the state's 50, max_jump is`));
-    if (memory) expect(opened.model.memory(0).frames).toBe(0);
+    if (memory) expect(memoryOf(opened.model, 0).frames).toBe(0);
     await opened.model.unload();
   });
 }

@@ -10,7 +10,7 @@ import { present } from "../../src/std/assert.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { bundleOf } from "../bundle/built.ts";
 import { Opened, ok } from "./opened.ts";
-import { type Rehearsal, rehearse } from "./wrong-provider.ts";
+import { type Rehearsal, rehearse, rehearseFault } from "./wrong-provider.ts";
 
 const [ONE, TWO] = ["cuda:0", "cuda:1"];
 const STATEFUL = "dreamzero-astra-yam";
@@ -67,7 +67,7 @@ test("a list places a replica on each of its devices, each of which has computed
       reason: null,
       replicas: 1,
       replicasOut: 0,
-      runs: 0,
+      inferences: 0,
     })),
   );
 });
@@ -79,7 +79,7 @@ test("an observation without memory takes any replica that is there, and the row
   for (const { actions } of chunks) expect([...actions]).toEqual([...alone.actions]);
   const { framesFree, chunksFree } = engine.stats();
   expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
-  expect(engine.devices().every(({ framesWaiting, runs }) => framesWaiting + runs === 0)).toBe(true);
+  expect(engine.devices().every(({ framesWaiting, inferences }) => framesWaiting + inferences === 0)).toBe(true);
   // Which of them is first is chance; each is the only one in the end, or was one before.
   const served: number[] = [];
   for (let left = 3; left > 0; left -= 1) {
@@ -197,7 +197,9 @@ test("a device is not drained where a model has no replica that works elsewhere,
 
 test("a run that finds no memory fails as such, and its replica goes on", async () => {
   const one = await on([ONE]);
-  const failure = await failed(ok(one.model.observe(await one.observation({ fault: "memory" }))));
+  const observation = await one.observation();
+  await rehearseFault("memory");
+  const failure = await failed(ok(one.model.observe(observation)));
   expect(failure).toMatchObject({ code: "engine_unavailable", retryAfterSeconds: 1 });
   expect([failure.message, failure.detail]).toEqual([
     expect.stringContaining("no memory left"),

@@ -12,6 +12,7 @@ import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { bundleOf, episodeOf, MODEL_DIR } from "../bundle/built.ts";
+import { memoryOf } from "./memory.ts";
 import { Opened, ok } from "./opened.ts";
 import {
   changed,
@@ -109,7 +110,7 @@ test("the vectors run on every replica, and each one's difference is told", asyn
   const model = ok(await load(bundle, "cpu", 2));
   expect(model.parity).toHaveLength(6);
   expect(model.parity.every((difference) => difference >= 0 && difference < 1e-4)).toBe(true);
-  expect([model.memory(0).frames, model.memory(2).frames]).toEqual([0, 0]);
+  expect([memoryOf(model, 0).frames, memoryOf(model, 2).frames]).toEqual([0, 0]);
   await model.unload();
 });
 

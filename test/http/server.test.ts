@@ -131,7 +131,7 @@ test("stop() ends although a client keeps its connection", async () => {
 test("GET /metrics only on the operations listener", async () => {
   const at = await stage();
   await at.chat(observation());
-  const idle = { replicas: 2, replicasOut: 1, runs: 3, slots: 8, slotsHeld: 4, framesWaiting: 5 };
+  const idle = { replicas: 2, replicasOut: 1, inferences: 3, slots: 8, slotsHeld: 4, framesWaiting: 5 };
   at.engine.figures.push({ device: "cuda:0", health: "ready", reason: null, ...idle });
   at.engine.figures.push({ device: "cuda:1", health: "lost", reason: "device lost", ...idle });
   const app = opsApp(at.service.http, at.service.ops, () => at.engine);
@@ -147,7 +147,7 @@ test("GET /metrics only on the operations listener", async () => {
   for (const [name, values] of [
     ["takes_work", [1, 0]],
     ["replicas_out", [1, 1]],
-    ["runs", [3, 3]],
+    ["inferences", [3, 3]],
     ["frames_waiting", [5, 5]],
   ] as const) {
     for (const [at, device] of devices.entries())

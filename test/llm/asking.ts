@@ -1,7 +1,6 @@
 /** One request to a stage in each way that a client has, and what came of it in one form. */
 import { expect } from "bun:test";
-import type { OutputItem } from "../../src/llm/output/items.ts";
-import type { ResponseObject } from "../../src/llm/output/object.ts";
+import type { OutputItem, ResponseObject } from "../../src/llm/output/object.ts";
 import type { FakeStore } from "../account/fake-store.ts";
 import { type Came, eventsOf, JOB, LIVE, type LlmStage, SECRET } from "./stage.ts";
 

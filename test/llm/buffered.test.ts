@@ -1,8 +1,8 @@
 /** The stream of a background job, and the comments of every stream that has nothing to say. */
 import { describe, expect, test } from "bun:test";
-import type { ResponseStream } from "../../src/llm/command.ts";
 import { EventFlow } from "../../src/llm/output/flow.ts";
 import type { ResponseObject } from "../../src/llm/output/object.ts";
+import type { ResponseStream } from "../../src/llm/respond.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { ask, expectLedger, PROTOCOLS } from "./asking.ts";
 import { Clocked, readAll } from "./clocked.ts";

@@ -1,10 +1,11 @@
 /** Calls to a provider: what is sent again and what never, who waits for a free connection, and what ends a call. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { type CallOptions, Client, type ClientOptions } from "../../src/llm/provider/client.ts";
-import { systemClock } from "../../src/std/clock.ts";
+import { type CallOptions, Client } from "../../src/llm/provider/client.ts";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import type { Script } from "./script.ts";
 import { ScriptedProvider } from "./scripted-provider.ts";
+import { providerConfig } from "./stage.ts";
 
 let provider: ScriptedProvider;
 
@@ -16,13 +17,18 @@ afterEach(async () => {
   await provider[Symbol.asyncDispose]();
 });
 
-function clientOf(options: Partial<ClientOptions> = {}): Client {
-  const limits = { firstByteMs: 3_600_000, idleMs: 3_600_000, totalMs: 7_200_000 };
-  return new Client({
-    ...limits,
-    ...{ baseUrl: provider.url, apiKey: undefined, connections: 1, clock: systemClock },
-    ...options,
-  });
+function clientOf({
+  table = {},
+  apiKey,
+  clock = systemClock,
+}: {
+  table?: object;
+  apiKey?: string;
+  clock?: Clock;
+} = {}): Client {
+  const limits = { first_byte_seconds: 3_600, idle_seconds: 3_600, total_seconds: 7_200 };
+  const config = providerConfig({ base_url: provider.url, protocol: "chat", connections: 1, ...limits, ...table });
+  return new Client(config, apiKey, clock);
 }
 
 /** Why a call failed; undefined: it was answered. */
@@ -133,7 +139,7 @@ describe("who waits for a free connection", () => {
   });
 
   test("is not sent to the provider once it was stopped, and gives no place away", async () => {
-    const client = clientOf({ connections: 2 });
+    const client = clientOf({ table: { connections: 2 } });
     provider.play({ kind: "hang" }, { kind: "hang" });
     const stops = Array.from({ length: 4 }, () => new AbortController());
     const calls = stops.map(({ signal }) => asked(client, { signal }));
@@ -146,7 +152,7 @@ describe("who waits for a free connection", () => {
 });
 
 test("many calls at once use no more connections than there may be", async () => {
-  const client = clientOf({ connections: 2 });
+  const client = clientOf({ table: { connections: 2 } });
   const calls = Array.from({ length: 40 }, () => asked(client));
   expect(await Promise.all(calls)).toEqual(calls.map(() => undefined));
   expect(provider.exchanges).toHaveLength(40);
@@ -158,7 +164,9 @@ test("a call leaves no timer behind, whatever becomes of it", async () => {
   const client = clientOf({ clock });
   provider.play({ kind: "answer" }, { kind: "refuse", status: 500 }, { kind: "cut", after: 1 });
   for (let run = 0; run < 3; run += 1) await asked(client);
-  expect(await asked(clientOf({ clock, baseUrl: "http://127.0.0.1:1/v1" }))).toBe("no answer: ECONNREFUSED");
+  expect(await asked(clientOf({ clock, table: { base_url: "http://127.0.0.1:1/v1" } }))).toBe(
+    "no answer: ECONNREFUSED",
+  );
   expect(clock.armed).toBe(0);
 });
 

@@ -1,9 +1,9 @@
 /** A service whose clock a test moves, without its HTTP; its provider is real, and hangs unless it is told otherwise. */
 import { Drills } from "../../src/drill.ts";
 import { readRequest } from "../../src/llm/checks.ts";
-import type { ResponseOutcome } from "../../src/llm/command.ts";
 import type { EventFlow } from "../../src/llm/output/flow.ts";
 import { Provider } from "../../src/llm/provider/provider.ts";
+import type { ResponseOutcome } from "../../src/llm/respond.ts";
 import { respond } from "../../src/llm/respond.ts";
 import { build, type Service } from "../../src/service/build.ts";
 import { canonicalDigest } from "../../src/std/canonical.ts";

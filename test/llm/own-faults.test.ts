@@ -8,10 +8,10 @@ test("a bug while a response runs is 500 internal_error, gives the money back an
   await using stage = await LlmStage.start();
   const provider = stage.service.llm.deps.providers.get(LIVE);
   if (!provider) throw new Error("there is a provider");
-  const run = provider.run.bind(provider);
-  provider.run = async (call) => {
+  const run = provider.answer.bind(provider);
+  provider.answer = async (call) => {
     // The stream begins; then the bug.
-    call.draft.text("Hal");
+    call.draft.add("output_text", "Hal");
     call.moved();
     throw new TypeError("a bug of ours");
   };
@@ -20,7 +20,7 @@ test("a bug while a response runs is 500 internal_error, gives the money back an
   const streamed = await stage.post({ stream: true }, { "idempotency-key": "streamed" });
   const { events, done } = eventsOf(await streamed.text());
   expect([streamed.status, events.at(-1)?.type, done]).toEqual([200, "response.failed", true]);
-  provider.run = run;
+  provider.answer = run;
   for (const [key, stream] of [
     ["plain", false],
     ["streamed", true],

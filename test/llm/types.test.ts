@@ -7,7 +7,7 @@ import type {
   ResponseStreamEvent,
 } from "openai/resources/responses/responses";
 import type { ResponsesEvent } from "../../src/llm/output/events.ts";
-import type { OutputItem } from "../../src/llm/output/items.ts";
+import type { OutputItem } from "../../src/llm/output/object.ts";
 import { newObject } from "../../src/llm/output/object.ts";
 import type { LlmRequest } from "../../src/llm/request.ts";
 

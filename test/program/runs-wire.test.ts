@@ -278,6 +278,8 @@ describe("addresses", () => {
     ["nothing", "", INVALID],
     ["a dot segment that leads back", "x/../a/b.txt", "200"],
     ["a dot segment that stays", "a/./b.txt", "200"],
+    ["encoded dots are dots", "x/%2e%2E/a/b.txt", "200"],
+    ["dots that lead to another name of the path", "../../run.1/files/a/b.txt", "200"],
     ["dots behind an encoded slash", "a/..%2Fb.txt", INVALID],
     ["dots that are encoded twice", "%252e%252e/b.txt", NO_FILE],
     ["letters that are encoded", "%61/%62%2Etxt", "200"],
@@ -303,6 +305,7 @@ describe("addresses", () => {
 
   test("dots, encoded or not, never lead out of the run", async () => {
     for (const path of [
+      "..",
       "%2e%2e",
       "%2E%2E/%2e%2e/x",
       ".%2e/files",

@@ -47,7 +47,10 @@ export interface Given {
   readonly ann: Person;
 }
 
-type Declare = (title: string, work: (given: Given) => Promise<void>, timeoutMs?: number) => void;
+type Declare = (title: string, work: (given: Given) => Promise<void>) => void;
+
+/** A test may make a database of its own, on a machine that does other work. */
+const TEST_MS = 30_000;
 
 interface StoresOptions extends StageOptions {
   /** Whether each test has a new stage, instead of sharing one with the others of its stores. */
@@ -71,16 +74,14 @@ export function onStores(
         });
         afterAll(() => shared[Symbol.asyncDispose]());
       }
-      const inStage: Declare = (title, work, timeoutMs) =>
-        test(
-          title,
-          async () => {
-            await using own = fresh && (await start());
-            const at = own ?? shared;
-            await work({ at, ann: await at.person() });
-          },
-          timeoutMs,
-        );
+      const inStage: Declare = (title, work) => {
+        const run = async () => {
+          await using own = fresh && (await start());
+          const at = own ?? shared;
+          await work({ at, ann: await at.person() });
+        };
+        test(title, run, TEST_MS);
+      };
       declare(inStage, combination);
     });
   }

@@ -29,8 +29,7 @@ async function leave(given: Given, owner: string): Promise<string> {
     if (name === "stored") await blobs.put(staged, blobId);
     else await blobs.discard(staged);
   }
-  const uploadId = await ann.begun("left", `joining-${owner}`, { size: 5 });
-  await ann.part("left", `joining-${owner}`, uploadId, 1, "12345");
+  const uploadId = await ann.sent("left", `joining-${owner}`, "12345");
   const { accountId, accountBytesMax } = { ...ann, ...bounds };
   const join = { accountId, uploadId, owner, attempt: `join_${owner}`, accountBytesMax, at: now(given) };
   expect(await store.joinBegin(join)).toHaveProperty("upload");
@@ -51,10 +50,7 @@ async function orphans(at: RunsStage, count: number): Promise<void> {
 const errors = (at: RunsStage, event: string) => at.logged.filter((line) => line.startsWith(event));
 
 onStores(RECORDS, { fresh: true }, (test, combination) => {
-  test("what the process before this one was doing is ended at the start, and gives its room back; uploads go on", async ({
-    at,
-    ann,
-  }) => {
+  test("a start ends the work of the process before it and gives its room back; uploads go on", async ({ at, ann }) => {
     const id = await leave({ at, ann }, "node_before");
     expect(await ann.room()).toEqual([0, 20]);
     await takeOver(at.service.runs, undefined);
@@ -75,10 +71,7 @@ onStores(RECORDS, { fresh: true }, (test, combination) => {
     expect(await ann.room()).toEqual([0, 10]);
   });
 
-  test("what another node does stays for three hours; what this process does stays for as long as it lasts", async ({
-    at,
-    ann,
-  }) => {
+  test("the work of another node stays for three hours, that of this process while it lasts", async ({ at, ann }) => {
     await leave({ at, ann }, "node_beside");
     const half = ann.halfPut("live", "a", 10, "12345");
     while ((await ann.room())[1] !== 30) await Bun.sleep(5);
@@ -94,8 +87,7 @@ onStores(RECORDS, { fresh: true }, (test, combination) => {
     await using second = await RunsStage.start({ beside: at });
     const half = ann.halfPut("live", "a", 10, "12345");
     while ((await ann.room())[1] !== 10) await Bun.sleep(5);
-    const id = await ann.begun("live", "b", { size: 5 });
-    await ann.part("live", "b", id, 1, "12345");
+    const id = await ann.sent("live", "b", "12345");
     await sweep(second.service.runs);
     await compare(second.service.runs);
     half.write("67890");
@@ -116,13 +108,9 @@ onStores(RECORDS, { fresh: true }, (test, combination) => {
     });
   });
 
-  test("bytes without a record go once they are older than three hours; parts of uploads and files stay", async ({
-    at,
-    ann,
-  }) => {
+  test("bytes without a record go after three hours; parts of uploads and files stay", async ({ at, ann }) => {
     await ann.put("kept", "file", "1");
-    const id = await ann.begun("kept", "upload", { size: 5 });
-    await ann.part("kept", "upload", id, 1, "12345");
+    await ann.sent("kept", "upload", "12345");
     const before = await at.blobIds();
     expect(before.length).toBe(2);
     await leave({ at, ann }, "node_lost");
@@ -137,10 +125,7 @@ onStores(RECORDS, { fresh: true }, (test, combination) => {
     expect(await at.blobIds()).toEqual([...before, ...left.map(({ id: blob }) => String(blob))].sort());
   });
 
-  test("nothing is removed of bytes that belong to another database, or of which this is not known", async ({
-    at,
-    ann,
-  }) => {
+  test("no bytes are removed that belong to another database, or whose database is unknown", async ({ at, ann }) => {
     await at.sweep();
     await ann.completed("one", { a: "12345" });
     await ann.erase("one");
@@ -167,9 +152,7 @@ onStores(RECORDS, { fresh: true }, (test, combination) => {
     expect(await at.blobIds()).toEqual([]);
   });
 
-  test("more blobs without a record than crashes leave are not removed, and the operator is told what to look at", async ({
-    at,
-  }) => {
+  test("more blobs without a record than crashes leave are not removed but reported", async ({ at }) => {
     await orphans(at, LIMITS.runUnnamedMax + 1);
     await compare(at.service.runs);
     expect((await at.blobIds()).length).toBe(LIMITS.runUnnamedMax + 1);
@@ -181,10 +164,7 @@ onStores(RECORDS, { fresh: true }, (test, combination) => {
     expect(await at.blobIds()).toEqual([]);
   });
 
-  test("bytes that cannot be removed stop nothing else, are told once a turn, and go when they can", async ({
-    at,
-    ann,
-  }) => {
+  test("bytes that cannot be removed stop no others, are reported once a turn, and go later", async ({ at, ann }) => {
     await ann.completed("one", { a: "1", b: "2", c: "3" });
     const blobs = await at.blobIds();
     const [stuck = ""] = blobs;
@@ -317,5 +297,21 @@ onStores(RECORDS, { fresh: true }, (test, combination) => {
       await at.place.corrupt(`UPDATE ${table} SET ${column} = ${column} - 1`);
     }
     expect(await at.store.runs.runTotalsWrong()).toEqual([]);
+  });
+
+  test("the files and joins of a process that does not show that it lives are ended", async ({ at, ann }) => {
+    const { service, store } = at;
+    const { accountId } = ann;
+    const names = { accountId, robot: "arm", run: "one" };
+    const file = { ...names, path: "a", runId: "run_x", blobId: "blob_x", size: 7, owner: "node_gone", at: 1 };
+    expect(await store.runs.fileBegin({ ...file, ...service.runs.bounds })).toBe("begun");
+    const id = await ann.sent("one", "b", "12345");
+    const joining = { accountId, uploadId: id, owner: "node_gone", attempt: "join_x", at: 1 };
+    const begun = await store.runs.joinBegin({ ...joining, accountBytesMax: LIMITS.runsAccountBytesMax });
+    expect(begun).toMatchObject({ upload: { id } });
+    expect(await ann.room()).toEqual([0, 7 + 5 + 5]);
+    await service.llm.owners.start(false, "node_gone");
+    expect(await ann.room()).toEqual([0, 5]);
+    expect((await ann.finish("one", "b", id)).status).toBe(200);
   });
 });

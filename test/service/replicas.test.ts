@@ -119,7 +119,7 @@ test("a lost model does not end the service while another one loads, but then if
 });
 
 const working = (device: string): DeviceFigures => ({
-  ...{ device, health: "ready", reason: null, replicas: 1, replicasOut: 0, runs: 0, slots: 2, slotsHeld: 0 },
+  ...{ device, health: "ready", reason: null, replicas: 1, replicasOut: 0, inferences: 0, slots: 2, slotsHeld: 0 },
   framesWaiting: 0,
 });
 

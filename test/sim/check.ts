@@ -3,6 +3,7 @@ import type { Model } from "../../src/engine/engine.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { rowsText } from "../../src/std/float32.ts";
+import { memoryOf } from "../engine/memory.ts";
 import type { Committed, GatedModel } from "./gated-model.ts";
 import type { History } from "./history.ts";
 import { checkSaid } from "./link-check.ts";
@@ -171,7 +172,7 @@ async function checkMemories(model: GatedModel, history: History, clean: Model):
       return [origin?.account, origin?.session].join();
     });
     assert(new Set(sessions).size === 1, `slot ${slot} belongs to one session`);
-    const { frames, digest } = model.memory(slot);
+    const { frames, digest } = memoryOf(model, slot);
     const expected = await replay(clean, committed);
     assert(
       expected.frames === frames && expected.digest === digest,
@@ -201,9 +202,8 @@ async function checkHolders({ robots, world, links }: History): Promise<void> {
 async function replay(model: Model, committed: readonly Committed[]) {
   const slot = 0;
   for (const { observation, jpegs, actions } of committed) {
-    const perCamera = jpegs.length / model.manifest.cameras.length;
-    const frames = jpegs.map((jpeg, index) => {
-      const frame = model.framePut(Math.floor(index / perCamera), jpeg, 0);
+    const frames = jpegs.map((jpeg) => {
+      const frame = model.framePut(jpeg, 0);
       assert(!(frame instanceof Failure), "a frame slot is free");
       return frame;
     });
@@ -219,7 +219,7 @@ async function replay(model: Model, committed: readonly Committed[]) {
     run.commit();
     await run.released;
   }
-  const memory = model.memory(slot);
+  const memory = memoryOf(model, slot);
   model.sessionDrop(slot);
   return memory;
 }

@@ -3,6 +3,7 @@ import type { ChunkResult, Frame, Model, Observation, Run } from "../../src/engi
 import { ROBOT } from "../../src/robot/errors.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { Failure } from "../../src/std/failure.ts";
+import { type Memory, memoryOf } from "../engine/memory.ts";
 import { type Gates, inBackground } from "./gates.ts";
 
 /** A run that was committed, with the frames that it was given. */
@@ -81,8 +82,8 @@ export class GatedModel implements Model {
     return this.inner.measure(what);
   }
 
-  memory(slot: number): ReturnType<Model["memory"]> {
-    return this.inner.memory(slot);
+  memory(slot: number): Memory {
+    return memoryOf(this.inner, slot);
   }
 
   sessionDrop(slot: number): void {
@@ -95,8 +96,8 @@ export class GatedModel implements Model {
   }
 
   /** Frames that are put together are decoded together. */
-  framePut(camera: number, jpeg: Uint8Array, turn: number): GatedFrame | Failure {
-    const inner = this.inner.framePut(camera, jpeg, turn);
+  framePut(jpeg: Uint8Array, turn: number): GatedFrame | Failure {
+    const inner = this.inner.framePut(jpeg, turn);
     if (inner instanceof Failure) return inner;
     if (this.decoding === undefined) {
       const frames: Frame[] = [];

@@ -58,7 +58,10 @@ fuzz_target!(|input: &[u8]| {
         }
         if text.form == Form::JpegBytes as u32 {
             assert!(image as usize + image_len as usize <= found.images.len(), "an image outside of the images");
-            assert!(image_len as usize <= rules.image_bytes_max && image_len == text.told, "an image of its length");
+            assert!(
+                image_len as usize <= rules.image_bytes_max && image_len == text.jpeg_len,
+                "an image of its length"
+            );
         }
     }
 });

@@ -9,8 +9,10 @@ use std::path::Path;
 use std::sync::OnceLock;
 use tendon_fuzzed::abi::frames::*;
 use tendon_fuzzed::abi::inferences::*;
+use tendon_fuzzed::abi::rehearsals::tendon_memory;
 use tendon_fuzzed::abi::*;
-use tendon_fuzzed::core::layout::{ABI_VERSION, CONSTANTS, MODELS_MAX, MemoryState, OpenOptions, Stats};
+use tendon_fuzzed::core::layout::{ABI_VERSION, CONSTANTS, MODELS_MAX, OpenOptions, Stats};
+use tendon_fuzzed::core::rehearsal;
 
 const CHUNKS_MAX: u32 = 5;
 const TEXT_BYTES: usize = 600;
@@ -34,6 +36,7 @@ pub struct Caller<'a> {
 impl<'a> Caller<'a> {
     pub fn open(input: &'a [u8]) -> Caller<'a> {
         completions::forget();
+        rehearsal::next_fault();
         let options = OpenOptions {
             abi_version: ABI_VERSION,
             decode_threads: 1,
@@ -230,15 +233,14 @@ impl<'a> Caller<'a> {
     }
 
     fn frame_put(&mut self) {
-        let (model, camera, turn) = (self.model(), self.byte() as u32 % 3, self.byte() as u32 % 3);
+        let (model, turn) = (self.model(), self.byte() as u32 % 3);
         let jpeg = match self.byte() % 8 {
             0 => self.bytes(32),
             1 => &JPEG[..JPEG.len() / 2],
             _ => JPEG,
         };
         // SAFETY: an open engine; the bytes live through the call.
-        let frame =
-            unsafe { tendon_frame_put(self.engine.cast(), model, camera, turn, jpeg.as_ptr(), jpeg.len() as u32) };
+        let frame = unsafe { tendon_frame_put(self.engine.cast(), model, turn, jpeg.as_ptr(), jpeg.len() as u32) };
         if frame > 0.0 {
             self.frames.push((model, frame));
         }
@@ -288,8 +290,7 @@ impl<'a> Caller<'a> {
         // SAFETY: an open engine; what is written is plain numbers that live through the call.
         unsafe {
             if what == 0 {
-                let mut state: MemoryState = std::mem::zeroed();
-                tendon_memory(self.engine.cast(), model, slot, &mut state);
+                tendon_memory(self.engine.cast(), model, slot, &mut [0; 2]);
             } else {
                 tendon_session_drop(self.engine.cast(), model, slot);
             }

@@ -174,7 +174,7 @@ fn base(kind: Kind) -> Value {
         "device": "echo",
         "replicas": 1,
         "threads": 1,
-        "run_ms_max": 60_000,
+        "inference_ms_max": 60_000,
         "slots": SLOTS,
         "files": {
             "tokenizer.json": file("tokenizer.json"),

@@ -3,7 +3,7 @@
 use crate::core::active_batch::{Running, Stop};
 use crate::core::queue::Queue;
 use crate::core::ticket::{FREE, Kind, Ticket, Word};
-use crate::frame::{Dropped, Listener, State};
+use crate::frame::{DropOutcome, Listener, State};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 use std::sync::Arc as Plain;
@@ -101,10 +101,10 @@ fn what_a_leaving_consumer_was_woken_for_is_taken_by_another() {
     model.check(|| {
         let queue = loom::sync::Arc::new(Queue::new(2));
         let leaves = loom::sync::Arc::new(AtomicBool::new(false));
-        let (own, told) = (queue.clone(), leaves.clone());
+        let (own, leaves_now) = (queue.clone(), leaves.clone());
         let leaving = thread::spawn(move || {
             let mut taken = Vec::with_capacity(2);
-            let had = own.take(&mut taken, 1, || told.load(Ordering::SeqCst));
+            let had = own.take(&mut taken, 1, || leaves_now.load(Ordering::SeqCst));
             if had { taken.len() } else { 0 }
         });
         let stays = queue.clone();
@@ -225,9 +225,9 @@ fn a_run_learns_of_each_of_its_frames_exactly_once() {
         let other = state.clone();
         let decoder = thread::spawn(move || other.ended(ticket, true, 1, 2));
         let awaited = state.claim(ticket, run, 5);
-        let told = decoder.join().expect("no panic");
-        assert_eq!(told, if awaited { Listener::Run(run) } else { Listener::Nobody });
-        assert!(state.is_claimed(ticket) && state.place() == 5);
+        let listener = decoder.join().expect("no panic");
+        assert_eq!(listener, if awaited { Listener::Run(run) } else { Listener::Nobody });
+        assert!(state.is_claimed(ticket) && state.index() == 5);
         assert_eq!(state.last(ticket).map(|last| (last.status, last.spent_us)), Some((1, 2)));
     });
 }
@@ -242,11 +242,11 @@ fn a_frame_that_is_watched_and_dropped_has_one_completion() {
         let decoder = thread::spawn(move || other.ended(ticket, false, 7, 0));
         let watched = state.watch(ticket).expect("its user");
         let dropped = state.drop_frame(ticket).expect("its user");
-        let told = decoder.join().expect("no panic");
+        let listener = decoder.join().expect("no panic");
         match (watched, dropped) {
-            (Some(7), Dropped::Free) => assert_eq!(told, Listener::Nobody),
-            (None, Dropped::Free) => assert_eq!(told, Listener::Caller(7)),
-            (None, Dropped::Later) => assert_eq!(told, Listener::Dropped),
+            (Some(7), DropOutcome::Free) => assert_eq!(listener, Listener::Nobody),
+            (None, DropOutcome::Free) => assert_eq!(listener, Listener::Caller(7)),
+            (None, DropOutcome::Later) => assert_eq!(listener, Listener::Dropped),
             other => panic!("{other:?} cannot be"),
         }
         assert!(!state.is_of(ticket));

@@ -1,7 +1,7 @@
 //! The calls of requests' bodies. The rules of `abi.rs` apply, with a handle of their own: it needs no engine.
 
 use super::{answer, bytes, done};
-use crate::core::layout::{BodyFound, BodyRules};
+use crate::core::layout::{BodyResult, BodyRules};
 use crate::core::status::{Failure, Status};
 use crate::http::body::{Bodies, OnScanned};
 
@@ -86,12 +86,12 @@ pub unsafe extern "C" fn tendon_body_scan(handle: *const Bodies, body: u32, turn
 /// # Safety
 /// Pointers as the module's rules say; `to` is writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_body_found(handle: *const Bodies, body: u32, to: *mut BodyFound) -> i32 {
+pub unsafe extern "C" fn tendon_body_result(handle: *const Bodies, body: u32, to: *mut BodyResult) -> i32 {
     answer(|| {
         // SAFETY: the caller's pointers.
         unsafe {
             let to = to.as_mut().ok_or_else(|| Failure::new(Status::Misuse, "the buffer is null"))?;
-            *to = bodies(handle)?.found(body)?;
+            *to = bodies(handle)?.result(body)?;
         }
         Ok(Status::Ok as i32)
     })

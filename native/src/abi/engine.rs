@@ -5,14 +5,14 @@ mod load;
 use crate::core::allocator;
 use crate::core::completion::{Completion, Completions, panics};
 use crate::core::layout::{
-    ERROR_TEXT_BYTES, FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX, MemoryState, ObserveRequest, OpenOptions, Stats,
+    ERROR_TEXT_BYTES, FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX, ObserveRequest, OpenOptions, Stats,
 };
 use crate::core::memory;
 use crate::core::status::{ErrorText, Failure, Status};
 use crate::core::sync::lock;
 use crate::core::ticket::{Kind, Ticket, Word};
 use crate::episode::{Moves, Usage};
-use crate::image::frame::Dropped;
+use crate::image::frame::DropOutcome;
 use crate::image::jpeg::Library;
 use crate::model::decode_pool::Pool;
 use crate::model::devices::Devices;
@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 #[derive(Default)]
-enum Place {
+enum SlotState {
     #[default]
     Free,
     Loading,
@@ -39,7 +39,7 @@ const NAMED: u8 = 1;
 
 struct ModelSlot {
     word: Word,
-    place: Mutex<Place>,
+    state: Mutex<SlotState>,
     error: Mutex<ErrorText>,
 }
 
@@ -87,7 +87,7 @@ impl Engine {
         });
         let slot = |index| ModelSlot {
             word: Word::new(Kind::Model, 0, index),
-            place: Mutex::new(Place::Free),
+            state: Mutex::new(SlotState::Free),
             error: Mutex::new(ErrorText::new()),
         };
         Ok(Engine {
@@ -111,8 +111,8 @@ impl Engine {
     }
 
     fn model(&self, ticket: Ticket) -> Answer<Arc<Model>> {
-        match self.slot(ticket).map(|slot| lock(&slot.place)).as_deref() {
-            Some(Place::Ready(model)) => Ok(model.clone()),
+        match self.slot(ticket).map(|slot| lock(&slot.state)).as_deref() {
+            Some(SlotState::Ready(model)) => Ok(model.clone()),
             _ => misuse("unknown model, or it is not loaded"),
         }
     }
@@ -141,11 +141,8 @@ impl Engine {
     }
 
     /// Copies a JPEG and queues its decode.
-    pub fn frame_put(&self, model: Ticket, camera: u32, turn: u32, jpeg: &[u8]) -> Answer<Ticket> {
+    pub fn frame_put(&self, model: Ticket, turn: u32, jpeg: &[u8]) -> Answer<Ticket> {
         let model = self.model(model)?;
-        if camera as usize >= model.manifest.cameras.len() {
-            return misuse("no such camera");
-        }
         if jpeg.len() > JPEG_BYTES_MAX {
             return misuse("the JPEG is longer than its bound");
         }
@@ -163,7 +160,7 @@ impl Engine {
         let dropped = self.model(model)?.frames.drop_frame(frame);
         dropped.map_or_else(
             || misuse("stale frame, or it belongs to an inference"),
-            |dropped| Ok(i32::from(dropped == Dropped::Later)),
+            |dropped| Ok(i32::from(dropped == DropOutcome::Later)),
         )
     }
 
@@ -217,11 +214,11 @@ impl Engine {
     }
 
     /// Latent frames that a slot's memory holds, and a digest of their values.
-    pub fn memory(&self, model: Ticket, slot: u32) -> Answer<MemoryState> {
+    #[cfg(feature = "rehearsal")]
+    pub fn memory(&self, model: Ticket, slot: u32) -> Answer<(usize, u64)> {
         let model = self.model(model)?;
         let Some((episodes, slot)) = model.episode(slot) else { return misuse("the model has no such slot") };
-        let Some((frames, digest)) = episodes.content(slot) else { return misuse("an inference has the slot") };
-        Ok(MemoryState { digest, frames: frames as u32, reserved: 0 })
+        episodes.content(slot).map_or_else(|| misuse("an inference has the slot"), Ok)
     }
 
     pub fn result(&self, index: u32) -> Option<*const crate::core::layout::ChunkResult> {
@@ -253,7 +250,7 @@ impl Engine {
         let (mut usage, mut moved) = (Usage::default(), [0; 3]);
         let (mut replicas, mut replicas_out) = (0, 0);
         for slot in self.models.iter() {
-            if let Place::Ready(model) = &*lock(&slot.place)
+            if let SlotState::Ready(model) = &*lock(&slot.state)
                 && model.frames.counted
             {
                 frames_free += model.frames.free() as u32;
@@ -301,8 +298,8 @@ impl Engine {
             let _ = thread.join();
         }
         for slot in self.models.iter() {
-            let place = std::mem::take(&mut *lock(&slot.place));
-            if let Place::Ready(model) = place {
+            let state = std::mem::take(&mut *lock(&slot.state));
+            if let SlotState::Ready(model) = state {
                 model.close();
             }
         }

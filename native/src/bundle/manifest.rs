@@ -8,7 +8,7 @@ mod picture;
 
 pub use graphs::{Dim, Extent, Graph, Graphs, Picture, Port, Role};
 pub use norm::{Clip, ColumnStats, Norm, NormStats, Normalisation, Scale, Statistic};
-pub use picture::Place;
+pub use picture::Alignment;
 
 use crate::core::dtype::Dtype;
 use crate::core::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
@@ -70,7 +70,7 @@ pub struct Image {
     pub width: usize,
     pub height: usize,
     pub resize: Resize,
-    pub place: Option<Place>,
+    pub place: Option<Alignment>,
     pub mean: [f64; 3],
     pub std: [f64; 3],
     pub tokens: usize,

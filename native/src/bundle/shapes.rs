@@ -41,8 +41,8 @@ const ARITHMETIC: [&str; 26] = [
 
 /// Names of the nodes in the file at `path` that compute shapes.
 pub fn of(path: &Path) -> Result<HashSet<String>, String> {
-    let told = |error: std::io::Error| format!("{}: {error}", path.display());
-    read(BufReader::new(File::open(path).map_err(told)?)).map_err(told).map(|graph| graph.shapes())
+    let failure = |error: std::io::Error| format!("{}: {error}", path.display());
+    read(BufReader::new(File::open(path).map_err(failure)?)).map_err(failure).map(|graph| graph.shapes())
 }
 
 pub fn of_bytes(model: &[u8]) -> Result<HashSet<String>, String> {

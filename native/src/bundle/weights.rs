@@ -90,9 +90,9 @@ impl Weights {
 
     /// The tensors of the graph at `path` that lie in these files.
     pub fn of_graph(&self, path: &Path) -> Result<Vec<External>, String> {
-        let told = |error: String| format!("{}: {error}", path.display());
-        let model = std::fs::read(path).map_err(|error| told(error.to_string()))?;
-        externals(&model).map_err(told)
+        let failure = |error: String| format!("{}: {error}", path.display());
+        let model = std::fs::read(path).map_err(|error| failure(error.to_string()))?;
+        externals(&model).map_err(failure)
     }
 
     /// The values of a tensor: the number of their file, and where it is mapped.

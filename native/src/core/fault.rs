@@ -1,41 +1,38 @@
-//! What goes wrong on purpose, for drills and tests, and how the failure of a device is told from that of an inference or of a bundle.
+//! What goes wrong on purpose, and what an error of the runtime means: a lost device, a failed inference or a bad bundle.
 
 use crate::core::status::Status;
 
-/// What goes wrong with an inference.
+/// What goes wrong with an inference on purpose.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "rehearsal", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Fault {
     /// Nothing.
     None = 0,
     /// Its replica hangs until the process ends.
     Hang = 1,
-    /// Its replica hangs until others have ended the inference, then goes on.
-    Late = 2,
-    /// The thread of its replica ends.
-    Die = 3,
     /// Its device fails.
-    Device = 4,
+    Device = 2,
     /// Native code panics.
-    Panic = 5,
+    Panic = 3,
+    /// Its replica hangs until others have ended the inference, then goes on.
+    #[cfg(feature = "rehearsal")]
+    Late,
+    /// The thread of its replica ends.
+    #[cfg(feature = "rehearsal")]
+    Die,
     /// A frame of the inference cannot be read.
-    Feed = 6,
+    #[cfg(feature = "rehearsal")]
+    Feed,
     /// Its device has no memory left for it.
-    Memory = 7,
+    #[cfg(feature = "rehearsal")]
+    Memory,
 }
 
 impl Fault {
-    /// Names for the generated file.
-    pub const NAMES: &[(&str, Fault)] = &[
-        ("none", Fault::None),
-        ("hang", Fault::Hang),
-        ("late", Fault::Late),
-        ("die", Fault::Die),
-        ("device", Fault::Device),
-        ("panic", Fault::Panic),
-        ("feed", Fault::Feed),
-        ("memory", Fault::Memory),
-    ];
+    /// The faults that a drill may ask for, with their names in the generated file.
+    pub const NAMES: &[(&str, Fault)] =
+        &[("none", Fault::None), ("hang", Fault::Hang), ("device", Fault::Device), ("panic", Fault::Panic)];
 
     /// From its number in a request.
     pub fn from_wire(number: u32) -> Option<Fault> {
@@ -47,6 +44,7 @@ impl Fault {
 pub const DEVICE_LOST: &str = "CUDA failure 700: an illegal memory access was encountered ; GPU=0";
 
 /// The text of a device without memory, in the same words.
+#[cfg(any(test, feature = "rehearsal"))]
 pub const DEVICE_FULL: &str = "CUDA failure 2: out of memory ; GPU=0";
 
 /// Errors of CUDA after which every later call of the process fails as well (cudaError_t): ECC, NVLink, illegal address, launch

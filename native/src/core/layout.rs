@@ -8,7 +8,7 @@ use crate::core::ticket::Ticket;
 use std::mem::{offset_of, size_of};
 
 /// Increased when a struct, a constant or a call changes.
-pub const ABI_VERSION: u32 = 9;
+pub const ABI_VERSION: u32 = 10;
 
 /// Frames that one observation may carry.
 pub const OBSERVATION_FRAMES_MAX: usize = 16;
@@ -195,18 +195,6 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// Content of a session slot. Owned by the caller, written during `tendon_memory` only.
-    MemoryState {
-        /// Of the values, the same in every slot.
-        digest: u64,
-        /// Latent frames.
-        frames: u32,
-        /// Always 0.
-        reserved: u32,
-    }
-}
-
-abi_struct! {
     /// What is new of one connection. Owned by the caller, written during `tendon_watch_read` only.
     ConnectionNote {
         /// The kernel's name of the socket, never used again.
@@ -245,9 +233,9 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// What the scan of a body found. Owned by the caller, written during `tendon_body_found`; the addresses are valid until
+    /// What the scan of a body found. Owned by the caller, written during `tendon_body_result`; the addresses are valid until
     /// `tendon_body_free`.
-    BodyFound {
+    BodyResult {
         /// The body.
         bytes: u64,
         /// The body's JSON with placeholders, UTF-8.
@@ -292,8 +280,8 @@ abi_struct! {
         units: u32,
         /// 1 if images are wanted and it is blank.
         blank: u32,
-        /// Of a JPEG: its bytes by the length of its base64.
-        told: u32,
+        /// Bytes of a JPEG by the length of its base64.
+        jpeg_len: u32,
         /// Of a decoded JPEG: where it is in the images.
         image: u32,
         /// Its bytes.
@@ -302,15 +290,14 @@ abi_struct! {
 }
 
 /// Every struct, in the order of `abi.ts`.
-pub const STRUCTS: [&Struct; 9] = [
+pub const STRUCTS: [&Struct; 8] = [
     &OpenOptions::LAYOUT,
     &ObserveRequest::LAYOUT,
     &ChunkResult::LAYOUT,
     &Stats::LAYOUT,
-    &MemoryState::LAYOUT,
     &ConnectionNote::LAYOUT,
     &BodyRules::LAYOUT,
-    &BodyFound::LAYOUT,
+    &BodyResult::LAYOUT,
     &BodyText::LAYOUT,
 ];
 

@@ -36,10 +36,7 @@ pub fn return_large_blocks() {
 /// Plain values that any bit pattern is valid for.
 pub trait Plain: Copy + Send + Sync + 'static {}
 impl Plain for u8 {}
-impl Plain for u16 {}
-impl Plain for i32 {}
 impl Plain for f32 {}
-impl Plain for i64 {}
 
 /// Whole pages that hold so many bytes, one at least.
 fn pages(bytes: usize) -> usize {
@@ -163,12 +160,6 @@ impl<T: Plain> Block<T> {
             // SAFETY: the range lies inside this mapping, and `&mut self` is the only reference.
             unsafe { libc::madvise(self.start.cast::<u8>().add(from).cast(), self.bytes - from, libc::MADV_DONTNEED) };
         }
-    }
-
-    /// The bytes of the values: any bit pattern is valid for T.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping holds them, any byte of plain data is one, and `&mut self` makes it the only reference.
-        unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.len * size_of::<T>()) }
     }
 
     /// Returns all pages to the system; they read as zero afterwards.

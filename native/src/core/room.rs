@@ -88,7 +88,7 @@ struct Group {
     folder: PathBuf,
     top: PathBuf,
     most: &'static str,
-    used: &'static str,
+    usage: &'static str,
     /// Pages of files, which the system takes back when memory is short.
     files: &'static str,
 }
@@ -97,7 +97,7 @@ impl Group {
     fn of(root: &Path, line: &str) -> Option<Group> {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?.trim_start_matches('/'));
-        let (top, most, used, files) = if controllers.is_empty() {
+        let (top, most, usage, files) = if controllers.is_empty() {
             (root.join("sys/fs/cgroup"), "memory.max", "memory.current", "inactive_file")
         } else if controllers.split(',').any(|one| one == "memory") {
             let top = root.join("sys/fs/cgroup/memory");
@@ -105,7 +105,7 @@ impl Group {
         } else {
             return None;
         };
-        Some(Group { folder: top.join(path), top, most, used, files })
+        Some(Group { folder: top.join(path), top, most, usage, files })
     }
 
     /// The narrowest of its own bound and those above it; None where there is no bound. In a container the path may be one of the
@@ -117,7 +117,7 @@ impl Group {
 
     fn room_in(&self, folder: &Path) -> Option<Room> {
         let number = |file: &str| std::fs::read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
-        let (most, used) = (number(self.most)?, number(self.used)?);
+        let (most, used) = (number(self.most)?, number(self.usage)?);
         let stat = std::fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
         let free = most.saturating_sub(used) + field(&stat, self.files).unwrap_or(0).min(used);
         Some(Room { of: "cgroup", free, reserve: most / HOST_RESERVE })

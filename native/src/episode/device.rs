@@ -6,7 +6,7 @@
 //! there. A place that is parked is copied whole.
 
 use super::finite_check::FiniteCheck;
-use super::layout::{Cache, Kept, Layout, Write};
+use super::layout::{Cache, Layout, ParkedFrames, Write};
 use crate::bundle::manifest::Role;
 use crate::bundle::onnx::copy_rows::{self, Names};
 use crate::core::dtype::Dtype;
@@ -35,14 +35,14 @@ pub struct DeviceRows {
 struct State {
     program: Program,
     finite_check: FiniteCheck,
-    places: Vec<Place>,
+    places: Vec<PlaceMemory>,
     offered: usize,
     /// For each block that an inference can write, where its rows go.
     writes: Vec<(Write, Vec<(CString, Value)>)>,
     _numbers: Vec<DeviceBlock>,
 }
 
-struct Place {
+struct PlaceMemory {
     binding: usize,
     finite_check: usize,
     /// No committed row was written since it was zeroed.
@@ -181,7 +181,7 @@ impl DeviceRows {
         let staged: Vec<*mut c_void> = caches.iter().map(|cache| cache.staged.address()).collect();
         // SAFETY: as above.
         let finite_check = unsafe { state.finite_check.bind(&self.layout, &staged) }?;
-        let place = Place { binding, finite_check, is_clean: true, caches };
+        let place = PlaceMemory { binding, finite_check, is_clean: true, caches };
         self.clear(&place)?;
         state.places.push(place);
         Ok(())
@@ -217,7 +217,7 @@ impl DeviceRows {
         Ok(Some("the rows for its memory are not finite".into()))
     }
 
-    fn clear(&self, place: &Place) -> Result<(), String> {
+    fn clear(&self, place: &PlaceMemory) -> Result<(), String> {
         self.zero(place.caches.iter().flat_map(|cache| [&cache.committed_words, &cache.staged_words]))
     }
 
@@ -244,12 +244,12 @@ impl DeviceRows {
     }
 
     /// Copies what a place keeps into a parked block. Called by the only user of both.
-    pub(super) fn park(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+    pub(super) fn park(&self, place: usize, kept: ParkedFrames, block: &Block<u8>) -> Result<(), String> {
         self.copy(place, kept, block, |host, device| (device, host))
     }
 
     /// Copies a parked block into a place. Called by the only user of both.
-    pub(super) fn bring_back(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+    pub(super) fn bring_back(&self, place: usize, kept: ParkedFrames, block: &Block<u8>) -> Result<(), String> {
         lock(&self.state).places[place].is_clean = false;
         self.copy(place, kept, block, |host, device| (host, device))
     }
@@ -257,7 +257,7 @@ impl DeviceRows {
     fn copy(
         &self,
         place: usize,
-        kept: Kept,
+        kept: ParkedFrames,
         block: &Block<u8>,
         direction: impl for<'a> Fn(&'a Value, &'a Value) -> (&'a Value, &'a Value),
     ) -> Result<(), String> {
@@ -283,7 +283,7 @@ impl DeviceRows {
     }
 
     /// Bytes that a parked block takes.
-    pub(super) fn parked_bytes(&self, kept: Kept) -> usize {
+    pub(super) fn parked_bytes(&self, kept: ParkedFrames) -> usize {
         let each = self.layout.caches.iter().map(|cache| self.layout.place_bytes(cache));
         let taken = |bytes: usize, frames: usize| if frames > 0 { bytes } else { 0 };
         each.map(|(committed, staged)| taken(committed, kept.committed) + taken(staged, kept.staged)).sum()
@@ -291,7 +291,7 @@ impl DeviceRows {
 
     /// Whether the device does with the first place what it is told: every block is carried out, and each word of the place is looked at.
     fn prove(&self) -> Result<(), String> {
-        let all = Kept { committed: self.layout.facts.window, staged: 1 };
+        let all = ParkedFrames { committed: self.layout.facts.window, staged: 1 };
         let mut values: Block<u8> = Block::lazy(self.layout.slot_bytes())?;
         // Bits of all kinds, numbers and not.
         for (at, word) in values.chunks_exact_mut(WORD).enumerate() {

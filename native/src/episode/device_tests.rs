@@ -8,7 +8,7 @@ use crate::core::dtype::Dtype;
 use crate::ort::home::Home as Memory;
 use crate::ort::program::Program;
 use crate::ort::runtime;
-use crate::ort::session::Opened;
+use crate::ort::session::OpenSession;
 use crate::ort::turn::Turns;
 use crate::ort::value::{Value, transfer};
 use std::path::Path;
@@ -21,7 +21,7 @@ fn program(model: &[u8]) -> Result<Program, String> {
     let runtime = runtime::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(packaged))?;
     let session = runtime.plain(1).and_then(|mut builder| builder.commit_from_memory(model));
     session
-        .map(|session| Program::new(Opened::new(session, Turns::Free), Turns::Free))
+        .map(|session| Program::new(OpenSession::new(session, Turns::Free), Turns::Free))
         .map_err(|error| error.to_string())
 }
 
@@ -41,11 +41,11 @@ fn begun(episodes: &Episodes, slot: usize, value: f32) -> Pass {
     let place = episodes.begin(slot).unwrap();
     let pass = episodes.plan(slot).unwrap();
     let staged = (episodes.address("k", Role::Block).unwrap().of)(place);
-    let given = [value; STAGED / 4];
+    let values = [value; STAGED / 4];
     // SAFETY: the staged rows of the place that this inference has.
     unsafe {
-        let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[given.len()]).unwrap();
-        transfer(Turns::Free, &[(&over(given.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
+        let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[values.len()]).unwrap();
+        transfer(Turns::Free, &[(&over(values.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
     }
     stage(episodes, slot, pass).unwrap();
     pass
@@ -103,12 +103,12 @@ fn rows_that_are_not_finite_are_found_there_and_nothing_of_them_is_kept() {
         let pass = far.plan(0).unwrap();
         let staged = (far.address("k", Role::Block).unwrap().of)(place);
         for at in [0, 5, STAGED / 4 - 1] {
-            let mut given = [2.0; STAGED / 4];
-            given[at] = bad;
+            let mut values = [2.0; STAGED / 4];
+            values[at] = bad;
             // SAFETY: the staged rows of the place that this inference has.
             unsafe {
-                let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[given.len()]).unwrap();
-                transfer(Turns::Free, &[(&over(given.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
+                let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[values.len()]).unwrap();
+                transfer(Turns::Free, &[(&over(values.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
             }
             assert_eq!(stage(&far, 0, pass), Err("the rows for its memory are not finite".into()), "{bad} at {at}");
             assert_eq!(stage(&far, 0, pass), Ok(()), "they are zeroes then");

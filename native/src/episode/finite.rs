@@ -1,6 +1,6 @@
 //! Only rows that are finite are staged, and so committed. The masks of a graph hide rows of a memory by a weight of 0, and 0 times a
 //! value that is not finite is not a number: one row that nobody may read would be in every row that is computed beside it. Rows on a
-//! device are looked at there (`look.rs`).
+//! device are looked at there (`finite_check.rs`).
 
 use super::layout::Write;
 use super::seats::Home;

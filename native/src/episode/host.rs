@@ -1,11 +1,9 @@
 //! The rows of a replica's sessions in host memory: where a CPU computes with them, and where a device's provider does not take them. Every
 //! cache has one tensor `[places, …]` of committed rows and one of staged rows.
 
-use super::digest::Fnv;
 use super::finite::is_finite;
-use super::layout::{Cache, Kept, Layout, Write};
+use super::layout::{Layout, ParkedFrames, Write};
 use crate::core::memory::Block;
-use std::hash::Hasher;
 
 /// Committed and staged rows of one cache, of all places.
 pub(super) struct HostCache {
@@ -72,7 +70,7 @@ impl HostRows {
 
     /// Each piece of what a place keeps, with its start in a parked block. Committed pieces come first; inside both parts the order is
     /// that of caches and leads.
-    fn pieces(&self, layout: &Layout, place: usize, kept: Kept, mut each: impl FnMut(*mut u8, usize, usize)) {
+    fn pieces(&self, layout: &Layout, place: usize, kept: ParkedFrames, mut each: impl FnMut(*mut u8, usize, usize)) {
         let mut at = 0;
         for (frames, is_staged) in [(kept.committed, false), (kept.staged, true)] {
             for (index, cache) in layout.caches.iter().enumerate() {
@@ -87,7 +85,7 @@ impl HostRows {
     }
 
     /// Copies what a place keeps into a parked block. Called by the only user of both.
-    pub(super) fn park(&self, layout: &Layout, place: usize, kept: Kept, block: &Block<u8>) {
+    pub(super) fn park(&self, layout: &Layout, place: usize, kept: ParkedFrames, block: &Block<u8>) {
         check(layout, kept, block);
         self.pieces(layout, place, kept, |from, at, len| {
             // SAFETY: inside the place and, by `check`, inside the block, which are different mappings; nobody else uses either.
@@ -96,35 +94,15 @@ impl HostRows {
     }
 
     /// Copies a parked block into a place. Called by the only user of both.
-    pub(super) fn bring_back(&self, layout: &Layout, place: usize, kept: Kept, block: &Block<u8>) {
+    pub(super) fn bring_back(&self, layout: &Layout, place: usize, kept: ParkedFrames, block: &Block<u8>) {
         check(layout, kept, block);
         self.pieces(layout, place, kept, |to, at, len| {
             // SAFETY: as in `park`.
             unsafe { std::ptr::copy_nonoverlapping(block.address().add(at), to, len) }
         });
     }
-
-    /// Adds `frames` committed frames of a place to a digest. Called by its only user.
-    pub(super) fn digest(&self, layout: &Layout, place: usize, frames: usize, digest: &mut Fnv) {
-        self.pieces(layout, place, Kept { committed: frames, staged: 0 }, |from, _, len| {
-            // SAFETY: inside the place, which the caller has alone.
-            digest.write(unsafe { std::slice::from_raw_parts(from, len) });
-        });
-    }
 }
 
-/// Where each lead's committed and staged rows of a cache begin in a block that `HostRows::park` has written.
-pub(super) fn parked_leads(layout: &Layout, kept: Kept, mut each: impl FnMut(&Cache, usize, usize)) {
-    let (mut at, mut staged_at) = (0, layout.bytes(kept.committed));
-    for cache in &layout.caches {
-        for _ in 0..cache.leads {
-            each(cache, at, staged_at);
-            at += cache.lead_len(kept.committed * layout.facts.tokens);
-            staged_at += cache.lead_len(kept.staged * layout.facts.tokens);
-        }
-    }
-}
-
-fn check(layout: &Layout, Kept { committed, staged }: Kept, block: &Block<u8>) {
+fn check(layout: &Layout, ParkedFrames { committed, staged }: ParkedFrames, block: &Block<u8>) {
     assert!(layout.bytes(committed + staged) <= block.len(), "a parked block has room for a whole memory");
 }

@@ -29,7 +29,7 @@ pub(super) struct Write {
 
 /// Latent frames that a parked block holds: committed ones, then staged ones of an inference that is not settled.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Kept {
+pub(super) struct ParkedFrames {
     pub(super) committed: usize,
     pub(super) staged: usize,
 }

@@ -143,7 +143,7 @@ fn a_session_that_is_dropped_while_it_moves_gives_place_and_block_back() {
     let leaving = seats.leave();
     seats.forget(0);
     seats.slots[0].taken = true;
-    assert!(seats.is_moving(0));
+    assert!(seats.slots[0].moving);
     seats.left(leaving);
     assert!(matches!(seats.slots[0].home, Home::Nowhere) && seats.slots[0].taken && seats.parked == 0);
     assert!(seats.enter(1).is_none() && seats.entered(1, place));
@@ -170,14 +170,14 @@ fn a_session_that_could_not_be_copied_is_where_it_was_and_what_was_dropped_meanw
     let leaving = seats.leave();
     let left = leaving.pending;
     seats.stayed(leaving, left);
-    assert!(matches!(seats.slots[0].home, Home::Place(0)) && !seats.is_moving(0));
+    assert!(matches!(seats.slots[0].home, Home::Place(0)) && !seats.slots[0].moving);
     assert_eq!((seats.slots[0].pending, seats.parked, seats.free_place()), (pending, 0, None));
     // And back.
     let leaving = seats.leave();
     seats.left(leaving);
     seats.enter(0);
     seats.turned_back(0, place);
-    assert!(matches!(seats.slots[0].home, Home::Parked { .. }) && !seats.is_moving(0));
+    assert!(matches!(seats.slots[0].home, Home::Parked { .. }) && !seats.slots[0].moving);
     assert_eq!((seats.parked, seats.free_place()), (1, Some(place)));
     // Dropped during either.
     seats.enter(0);
@@ -200,7 +200,7 @@ fn sessions_that_come_and_go_beside_the_moves_find_their_own_rows() {
     use std::sync::mpsc;
     let episodes = with_capacity(2, 4);
     let (submit, queue) = mpsc::channel::<(usize, f32)>();
-    let (told, done) = mpsc::channel::<usize>();
+    let (sender, done) = mpsc::channel::<usize>();
     std::thread::scope(|scope| {
         let shared = &episodes;
         scope.spawn(move || {
@@ -213,7 +213,7 @@ fn sessions_that_come_and_go_beside_the_moves_find_their_own_rows() {
                     unsafe { cache.staged.address().cast::<f32>().add(place * 24 + index).write(value) };
                 }
                 stage(shared, slot, pass).unwrap();
-                told.send(slot).unwrap();
+                sender.send(slot).unwrap();
             }
         });
         let mut alone: Vec<Episodes> = (0..6).map(|_| with_capacity(1, 0)).collect();

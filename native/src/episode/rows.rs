@@ -1,15 +1,13 @@
 //! The rows of a replica's sessions, in places that the graphs are bound to, and their way to a block of host memory and back: in host
 //! memory, or in that of the replica's device.
 
-use super::device::{self, DeviceRows};
-use super::digest::Fnv;
-use super::host::{self, HostRows};
-use super::layout::{Cache, Kept, Layout, Write};
+use super::device::DeviceRows;
+use super::host::HostRows;
+use super::layout::{Layout, ParkedFrames, Write};
 use crate::bundle::manifest::Role;
 use crate::core::dtype::Dtype;
 use crate::core::memory::Block;
 use crate::core::sync::lock;
-use std::hash::Hasher;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// All rows of one replica. They lie on the host until they are told to lie on a device.
@@ -98,7 +96,7 @@ impl Rows {
     }
 
     /// Copies what a place keeps into a parked block. Called by the only user of both.
-    pub(super) fn park(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+    pub(super) fn park(&self, place: usize, kept: ParkedFrames, block: &Block<u8>) -> Result<(), String> {
         match self.device() {
             Some(rows) => rows.park(place, kept, block),
             None => {
@@ -109,7 +107,7 @@ impl Rows {
     }
 
     /// Copies a parked block into a place. Called by the only user of both.
-    pub(super) fn bring_back(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+    pub(super) fn bring_back(&self, place: usize, kept: ParkedFrames, block: &Block<u8>) -> Result<(), String> {
         match self.device() {
             Some(rows) => rows.bring_back(place, kept, block),
             None => {
@@ -120,39 +118,7 @@ impl Rows {
     }
 
     /// Bytes that a parked block takes.
-    pub(super) fn parked_bytes(&self, kept: Kept) -> usize {
+    pub(super) fn parked_bytes(&self, kept: ParkedFrames) -> usize {
         self.device().map_or_else(|| self.layout.bytes(kept.committed + kept.staged), |rows| rows.parked_bytes(kept))
-    }
-
-    /// Digest of `frames` committed frames of a place, the same wherever they lie. Called by its only user.
-    pub(super) fn digest(&self, place: usize, frames: usize) -> Result<u64, String> {
-        if self.device().is_some() {
-            let (kept, block) = (Kept { committed: frames, staged: 0 }, Block::lazy(self.layout.slot_bytes())?);
-            self.park(place, kept, &block)?;
-            return Ok(self.digest_parked(kept, frames, None, &block));
-        }
-        let mut digest = Fnv::default();
-        digest.write_usize(frames);
-        if frames > 0 {
-            self.host().digest(&self.layout, place, frames, &mut digest);
-        }
-        Ok(digest.finish())
-    }
-
-    /// The same digest of a parked block, of which `pending` is kept and not carried out yet.
-    pub(super) fn digest_parked(&self, kept: Kept, frames: usize, pending: Option<Write>, block: &[u8]) -> u64 {
-        let mut digest = Fnv::default();
-        digest.write_usize(frames);
-        let Write { from, frames: written } = pending.unwrap_or(Write { from: frames, frames: 0 });
-        let each = |cache: &Cache, at: usize, staged_at: usize| {
-            let len = |frames: usize| cache.lead_len(frames * self.layout.facts.tokens);
-            digest.write(&block[at..at + len(from)]);
-            digest.write(&block[staged_at..staged_at + len(written)]);
-        };
-        match self.device() {
-            Some(_) => device::parked_leads(&self.layout, each),
-            None => host::parked_leads(&self.layout, kept, each),
-        }
-        digest.finish()
     }
 }

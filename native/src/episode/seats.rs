@@ -4,7 +4,7 @@
 //! Only the replica's thread moves rows, between two inferences. What it moves is marked, so that a session that is dropped meanwhile gives
 //! place and block back when the copy is done.
 
-use super::layout::{Kept, Write};
+use super::layout::{ParkedFrames, Write};
 
 #[derive(Clone, Copy, Default)]
 pub(super) enum Home {
@@ -13,7 +13,7 @@ pub(super) enum Home {
     Place(usize),
     Parked {
         block: usize,
-        kept: Kept,
+        kept: ParkedFrames,
     },
 }
 
@@ -28,17 +28,17 @@ pub(super) struct Slot {
     pub(super) pending: Option<Write>,
     pub(super) home: Home,
     /// The replica's thread copies its rows.
-    moving: bool,
+    pub(super) moving: bool,
     dropped: bool,
-    used: u64,
+    last_use: u64,
 }
 
 /// A slot that leaves its place, and what is to be copied.
-pub(super) struct Leaving {
+pub(super) struct Departure {
     pub(super) slot: usize,
     pub(super) place: usize,
     pub(super) block: usize,
-    pub(super) kept: Kept,
+    pub(super) kept: ParkedFrames,
     pub(super) pending: Option<Write>,
 }
 
@@ -87,7 +87,7 @@ impl Seats {
     /// Notes that an inference began or was settled.
     pub(super) fn touch(&mut self, slot: usize) {
         self.events += 1;
-        self.slots[slot].used = self.events;
+        self.slots[slot].last_use = self.events;
     }
 
     pub(super) fn free_place(&mut self) -> Option<usize> {
@@ -96,19 +96,19 @@ impl Seats {
 
     /// Picks the slot that makes room: the one that was not used for the longest, one that no run has before all others. An inference that
     /// has its slot waits in the queue, or for its settlement: none goes on, because the replica's thread is here.
-    pub(super) fn leave(&mut self) -> Leaving {
+    pub(super) fn leave(&mut self) -> Departure {
         let owners = self.owners.iter().enumerate().filter_map(|(place, slot)| slot.map(|slot| (place, slot)));
-        let longest = owners.min_by_key(|&(_, slot)| (self.slots[slot].taken, self.slots[slot].used));
+        let longest = owners.min_by_key(|&(_, slot)| (self.slots[slot].taken, self.slots[slot].last_use));
         let (place, slot) = longest.expect("no place is free, so that each has a slot");
         let block = self.warm.pop().or_else(|| self.cold.pop()).expect("there are blocks for all that can be parked");
         let state = &mut self.slots[slot];
         state.moving = true;
-        let kept = Kept { committed: state.frames, staged: state.staged.map_or(0, |write| write.frames) };
-        Leaving { slot, place, block, kept, pending: state.pending.take() }
+        let kept = ParkedFrames { committed: state.frames, staged: state.staged.map_or(0, |write| write.frames) };
+        Departure { slot, place, block, kept, pending: state.pending.take() }
     }
 
     /// Its rows are in the block; the place is the caller's.
-    pub(super) fn left(&mut self, Leaving { slot, place, block, kept, .. }: Leaving) {
+    pub(super) fn left(&mut self, Departure { slot, place, block, kept, .. }: Departure) {
         self.owners[place] = None;
         if self.arrive(slot, Home::Parked { block, kept }) {
             self.warm.push(block);
@@ -118,7 +118,7 @@ impl Seats {
     }
 
     /// They could not be copied: it keeps its place, unless it was emptied meanwhile. `pending` is what is still not carried out.
-    pub(super) fn stayed(&mut self, Leaving { slot, place, block, .. }: Leaving, pending: Option<Write>) {
+    pub(super) fn stayed(&mut self, Departure { slot, place, block, .. }: Departure, pending: Option<Write>) {
         self.warm.push(block);
         if self.arrive(slot, Home::Place(place)) {
             self.owners[place] = None;
@@ -140,7 +140,7 @@ impl Seats {
     }
 
     /// A slot's rows are about to be brought to a place, or the place to be theirs; what is to be copied.
-    pub(super) fn enter(&mut self, slot: usize) -> Option<(usize, Kept)> {
+    pub(super) fn enter(&mut self, slot: usize) -> Option<(usize, ParkedFrames)> {
         self.slots[slot].moving = true;
         if let Home::Parked { block, kept } = self.slots[slot].home { Some((block, kept)) } else { None }
     }
@@ -167,10 +167,6 @@ impl Seats {
         state.home = if gone { Home::Nowhere } else { home };
         (state.moving, state.dropped) = (false, false);
         gone
-    }
-
-    pub(super) fn is_moving(&self, slot: usize) -> bool {
-        self.slots[slot].moving
     }
 
     /// Empties a slot that no run has.

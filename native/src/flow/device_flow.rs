@@ -15,7 +15,7 @@ use crate::gpu::chunk::{self, Batch, Plans, Verdict};
 use crate::gpu::device::{Device, Memory};
 use crate::gpu::{Address, CudaError, flow};
 use crate::ort::driver_device::DriverDevice;
-use crate::ort::graph::Bound;
+use crate::ort::graph::BoundPort;
 use crate::ort::tensor::Tensor;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -176,17 +176,17 @@ impl DeviceFlow {
     }
 
     /// The memory of a port of the denoise graph, if it is one that stays here.
-    pub(super) fn bound(&self, port: &Port, owned: &[(Owner, Tensor)], given: bool) -> Option<Bound> {
+    pub(super) fn bound(&self, port: &Port, owned: &[(Owner, Tensor)], is_input: bool) -> Option<BoundPort> {
         let is = |tensor: usize| owned[tensor].1.name == port.name && owned[tensor].1.role == port.role;
-        let latent = |latent: &Latent| match (given, &latent.result) {
+        let latent = |latent: &Latent| match (is_input, &latent.result) {
             (true, _) if is(latent.tensor) => Some(latent.values.address()),
             (false, Some(result)) if port.role == Role::Latent => Some(result.address()),
             (false, None) if is(latent.velocity_tensor) => Some(latent.velocity.address()),
             _ => None,
         };
-        let time = |time: &TimeInput| (given && is(time.tensor)).then(|| time.memory.address());
+        let time = |time: &TimeInput| (is_input && is(time.tensor)).then(|| time.memory.address());
         let found = self.latents.iter().find_map(latent).or_else(|| self.times.iter().find_map(time));
-        found.map(|address| Bound::fixed(port, address as *mut c_void, true))
+        found.map(|address| BoundPort::fixed(port, address as *mut c_void, true))
     }
 
     /// What row `row` of the batch is decoded with, in robot units.
@@ -332,7 +332,7 @@ impl DeviceFlow {
         self.settle()
     }
 
-    /// The rows of a chunk, clamped; and how many of its values were, or why it is refused: `Encoder::encode_behind` on the latent says it
+    /// The rows of a chunk, clamped; and how many of its values were, or why it is refused: `Encoder::encode` on the latent says it
     /// in words.
     pub(super) fn decoded(&self, row: usize) -> (&[f32], Result<u32, chunk::Refusal>) {
         let (verdicts, chunks) = self.decoded_here.split_at(self.batch * VERDICT);

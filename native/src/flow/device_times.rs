@@ -21,8 +21,14 @@ impl Network {
         self.tensors.iter_mut().for_each(|tensor| driver_device.register(tensor));
         if let (Some(device_flow), Some(stream)) = (&mut self.device_flow, driver_device.stream().cloned()) {
             device_flow.register(&mut driver_device);
-            options.leave_running()?;
             self.mirrors.copy_in(stream);
+            let graphs = || [Some(&self.prefill), self.extend.as_ref(), Some(&self.denoise)].into_iter().flatten();
+            // ONNX Runtime gives page-locked memory that kernels were launched with back at the end of a run, but only of one that it waits
+            // for. Without the wait it keeps all of that until the session is closed, and then frees it in a callback of the stream, where
+            // CUDA refuses that and the process is aborted. A captured graph launches no kernel by itself.
+            if graphs().all(Graph::is_captured) {
+                options.leave_running()?;
+            }
             [Some(&mut self.prefill), self.extend.as_mut(), Some(&mut self.denoise)]
                 .into_iter()
                 .flatten()

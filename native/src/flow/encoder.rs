@@ -100,19 +100,9 @@ impl Encoder {
         }
     }
 
-    /// Writes `rows × columns` values of `latent` (`rows × width`) to `values`; returns how many were clamped.
-    pub fn encode(&self, latent: &[f32], state: &[f32], values: &mut [f32]) -> Result<u32, String> {
-        self.encode_behind(&[], latent, state, values)
-    }
-
-    /// The same of a chunk that continues the rows of `prefix`: they stand at its begin as they are, and only the others are judged.
-    pub fn encode_behind(
-        &self,
-        prefix: &[f32],
-        latent: &[f32],
-        state: &[f32],
-        values: &mut [f32],
-    ) -> Result<u32, String> {
+    /// Writes `rows × columns` values of `latent` (`rows × width`) to `values`; returns how many were clamped. The rows of `prefix`, which
+    /// the chunk continues, stand at its begin as they are: only the others are judged.
+    pub fn encode(&self, prefix: &[f32], latent: &[f32], state: &[f32], values: &mut [f32]) -> Result<u32, String> {
         let (clamped, outside) = self.convert(prefix, latent, state, values)?;
         match outside {
             Some(text) if !self.clamp => Err(text),

@@ -124,7 +124,7 @@ fn written(manifest: &Manifest) -> Result<(), String> {
     let mut tensors: Vec<Tensor> = owned.into_iter().map(|(_, tensor)| tensor).collect();
     for row in 0..most.batch {
         for one in &at.prefill {
-            let pixels = tensors[one.tensor].pixels();
+            let pixels = tensors[one.tensor].bytes();
             let len = pixels.len() / most.batch;
             pixels[row * len..][..len][one.first..][..one.bytes].fill(1);
         }

@@ -4,7 +4,7 @@ use super::{Files, Graphs, Whole};
 use crate::bundle::manifest::{self, Graph as GraphSpec, Role};
 use crate::bundle::onnx::unroll::unused_inputs;
 use crate::ort::home::Home;
-use crate::ort::session::Loaded;
+use crate::ort::session::GraphSession;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// host: bound to memory of the device it would be copied once, and be that of another observation from then on.
 pub(super) fn residents<'a>(
     specs: &'a manifest::Graphs,
-    sessions: &Graphs<Arc<Loaded>>,
+    sessions: &Graphs<Arc<GraphSession>>,
     home: Option<Home>,
 ) -> Result<HashSet<&'a str>, String> {
     let caches = |spec: &'a GraphSpec| spec.outputs.iter().filter(|port| port.role == Role::Cache);
@@ -37,7 +37,7 @@ pub(super) fn residents<'a>(
 }
 
 /// An error where the denoise graph computes with latents, velocities or times on the CPU: it is a sentence that names one.
-pub(super) fn latents_reside(spec: &GraphSpec, session: &Loaded, home: Option<Home>) -> Result<(), String> {
+pub(super) fn latents_reside(spec: &GraphSpec, session: &GraphSession, home: Option<Home>) -> Result<(), String> {
     let home = home.ok_or("the device computes in the memory of the host")?;
     for (ports, is_input) in [(&spec.inputs, true), (&spec.outputs, false)] {
         let elsewhere = home.elsewhere(session.get(), is_input)?;
@@ -56,7 +56,7 @@ pub(super) fn latents_reside(spec: &GraphSpec, session: &Loaded, home: Option<Ho
 /// read has a place there too, and keeps whatever it is bound to. `files`: what the sessions were made of.
 pub fn memory_resides(
     specs: &manifest::Graphs,
-    sessions: &Graphs<Arc<Loaded>>,
+    sessions: &Graphs<Arc<GraphSession>>,
     (files, whole): (&Files, Option<&Whole>),
     home: Home,
 ) -> Result<(), String> {

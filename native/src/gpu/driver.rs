@@ -139,9 +139,9 @@ mod tests {
 
     #[test]
     fn the_state_is_told_as_json_with_its_name() {
-        let told = serde_json::to_value(state(13_000, || Ok(vec![h200()]))).expect("plain data");
-        assert_eq!(told["state"], "ready");
-        assert_eq!(told["devices"][0]["arch"], "sm_90");
+        let json = serde_json::to_value(state(13_000, || Ok(vec![h200()]))).expect("plain data");
+        assert_eq!(json["state"], "ready");
+        assert_eq!(json["devices"][0]["arch"], "sm_90");
         assert_eq!(
             serde_json::to_value(Driver::NoDevice { version: "13.0".into() }).expect("data")["state"],
             "no_device"

@@ -164,7 +164,7 @@ impl Laps {
         let whole = !self.unknown && self.begun == self.ended && self.ended > 0;
         let runs = &self.events[..self.ended];
         let total = runs.last().filter(|_| whole).and_then(|[_, last]| {
-            let told = self.stream.context.apart(|calls| {
+            let total = self.stream.context.apart(|calls| {
                 // SAFETY: a live event, recorded.
                 calls.check("cuEventSynchronize", unsafe { (calls.event_wait)(*last) })?;
                 runs.iter().try_fold(0.0, |total, [begin, end]| {
@@ -174,7 +174,7 @@ impl Laps {
                     calls.check("cuEventElapsedTime", code).map(|()| total + ms)
                 })
             });
-            told.ok()
+            total.ok()
         });
         self.clear();
         total

@@ -57,9 +57,9 @@ type DestroyInstance = unsafe extern "system" fn(*mut c_void, *const c_void);
 
 impl Adapters {
     /// Opens every Vulkan driver of this machine for a moment, the first time it is called: some tens of milliseconds.
-    pub fn look() -> &'static Adapters {
-        static LOOKED: OnceLock<Adapters> = OnceLock::new();
-        LOOKED.get_or_init(|| found().map_or_else(Adapters::None, Adapters::of))
+    pub fn probe() -> &'static Adapters {
+        static PROBED: OnceLock<Adapters> = OnceLock::new();
+        PROBED.get_or_init(|| found().map_or_else(Adapters::None, Adapters::of))
     }
 
     fn of(all: Vec<(u32, String)>) -> Adapters {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_machine_can_be_asked_whatever_it_has() {
-        let (Adapters::Gpu(text) | Adapters::Software(text) | Adapters::None(text)) = Adapters::look();
+        let (Adapters::Gpu(text) | Adapters::Software(text) | Adapters::None(text)) = Adapters::probe();
         assert!(!text.is_empty());
     }
 }

@@ -10,7 +10,7 @@ mod text;
 
 use self::scan::{Fault, Rules, ScanResult, scan};
 use crate::core::completion::count_panic;
-use crate::core::layout::{BodyFound, BodyRules};
+use crate::core::layout::{BodyResult, BodyRules};
 use crate::core::queue::Queue;
 use crate::core::status::{Failure, Status};
 use crate::core::sync::lock;
@@ -148,11 +148,11 @@ impl Bodies {
     }
 
     /// What was found; its addresses are valid until the body is freed.
-    pub fn found(&self, id: u32) -> Answer<BodyFound> {
+    pub fn result(&self, id: u32) -> Answer<BodyResult> {
         match lock(&self.table).bodies.get(&id) {
             Some(State::Scanned(body)) => {
                 let Body { bytes, found, scan_us } = body;
-                Ok(BodyFound {
+                Ok(BodyResult {
                     bytes: bytes.as_ptr() as u64,
                     skeleton: found.skeleton.as_ptr() as u64,
                     table: found.table.as_ptr() as u64,

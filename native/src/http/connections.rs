@@ -31,7 +31,7 @@ struct Shared {
 }
 
 #[derive(Clone, Copy)]
-struct Seen {
+struct Socket {
     /// 0: no socket.
     cookie: u64,
     received: u64,
@@ -41,7 +41,7 @@ struct Seen {
     noted: bool,
 }
 
-const NOTHING: Seen = Seen { cookie: 0, received: 0, scan: 0, ours: false, noted: false };
+const NOTHING: Socket = Socket { cookie: 0, received: 0, scan: 0, ours: false, noted: false };
 
 /// `tcpi_bytes_received` in the kernel's `tcp_info`, in words of eight bytes; the libc crate's struct ends before it.
 const RECEIVED_AT: usize = 16;
@@ -50,10 +50,10 @@ impl Watch {
     /// Starts to watch the connections that were accepted on `port`.
     pub fn open(port: u16) -> Result<Watch, String> {
         let shared = Arc::new(Shared::default());
-        let own = shared.clone();
+        let watched = shared.clone();
         let thread = crate::core::thread::spawn("tendon-watch", move || {
             // A bug here ends the watch, not the process: connections are then bounded by the server's own time-outs alone.
-            let _ = catch_unwind(AssertUnwindSafe(|| own.run(port)));
+            let _ = catch_unwind(AssertUnwindSafe(|| watched.run(port)));
         })?;
         Ok(Watch { shared, thread: Some(thread) })
     }
@@ -78,7 +78,7 @@ impl Watch {
 
 impl Shared {
     fn run(&self, port: u16) {
-        let mut table: Vec<Seen> = Vec::new();
+        let mut table: Vec<Socket> = Vec::new();
         let mut scan = 0_u32;
         loop {
             let begun = Instant::now();
@@ -90,8 +90,10 @@ impl Shared {
                 }
                 self.meet(fd, &mut table[at], scan, port);
             });
-            for (fd, seen) in table.iter_mut().enumerate().filter(|(_, seen)| seen.cookie != 0 && seen.scan != scan) {
-                self.gone(fd as i32, seen);
+            for (fd, socket) in
+                table.iter_mut().enumerate().filter(|(_, socket)| socket.cookie != 0 && socket.scan != scan)
+            {
+                self.gone(fd as i32, socket);
             }
             let pause = SCAN_INTERVAL.max(begun.elapsed() * 10);
             let stopped = lock(&self.stopped);
@@ -102,53 +104,38 @@ impl Shared {
         }
     }
 
-    fn meet(&self, fd: i32, seen: &mut Seen, scan: u32, port: u16) {
+    fn meet(&self, fd: i32, socket: &mut Socket, scan: u32, port: u16) {
         let cookie = option::<u64>(fd, libc::SOL_SOCKET, libc::SO_COOKIE).unwrap_or(0);
-        if cookie != seen.cookie {
-            self.gone(fd, seen);
-            *seen = Seen { cookie, ours: cookie != 0 && is_accepted(fd, port), ..NOTHING };
+        if cookie != socket.cookie {
+            self.gone(fd, socket);
+            *socket = Socket { cookie, ours: cookie != 0 && is_accepted(fd, port), ..NOTHING };
         }
-        seen.scan = scan;
-        if !seen.ours {
+        socket.scan = scan;
+        if !socket.ours {
             return;
         }
         let Some(info) = option::<[u64; RECEIVED_AT + 1]>(fd, libc::IPPROTO_TCP, libc::TCP_INFO) else { return };
-        if !seen.noted || info[RECEIVED_AT] != seen.received {
-            seen.noted = true;
-            seen.received = info[RECEIVED_AT];
+        if !socket.noted || info[RECEIVED_AT] != socket.received {
+            socket.noted = true;
+            socket.received = info[RECEIVED_AT];
             let (address, port) = name(fd, libc::getpeername).unwrap_or(([0; 4], 0));
-            self.note(ConnectionNote {
-                cookie,
-                received: seen.received,
-                address,
-                port: u32::from(port),
-                fd: fd as u32,
-                gone: 0,
-                reserved: 0,
-            });
+            self.note(fd, socket, (address, port), 0);
         }
     }
 
-    fn gone(&self, fd: i32, seen: &mut Seen) {
-        if seen.ours {
-            let (cookie, received) = (seen.cookie, seen.received);
-            self.note(ConnectionNote {
-                cookie,
-                received,
-                address: [0; 4],
-                port: 0,
-                fd: fd as u32,
-                gone: 1,
-                reserved: 0,
-            });
+    fn gone(&self, fd: i32, socket: &mut Socket) {
+        if socket.ours {
+            self.note(fd, socket, ([0; 4], 0), 1);
         }
-        *seen = NOTHING;
+        *socket = NOTHING;
     }
 
-    fn note(&self, note: ConnectionNote) {
+    fn note(&self, fd: i32, socket: &Socket, (address, port): ([u32; 4], u16), gone: u32) {
+        let Socket { cookie, received, .. } = *socket;
         let mut notes = lock(&self.notes);
         if notes.len() < NOTES_MAX {
-            notes.push(note);
+            let (port, fd) = (u32::from(port), fd as u32);
+            notes.push(ConnectionNote { cookie, received, address, port, fd, gone, reserved: 0 });
         }
     }
 }
@@ -208,7 +195,7 @@ pub fn receive_at_most(port: u16, bytes: i32) -> usize {
 fn for_each_listener(port: u16, mut found: impl FnMut(i32)) {
     for_each_descriptor(|fd| {
         let listens = option::<i32>(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Some(1);
-        if listens && name(fd, libc::getsockname).is_some_and(|(_, own)| own == port) {
+        if listens && name(fd, libc::getsockname).is_some_and(|(_, local)| local == port) {
             found(fd);
         }
     });
@@ -216,7 +203,7 @@ fn for_each_listener(port: u16, mut found: impl FnMut(i32)) {
 
 fn is_accepted(fd: i32, port: u16) -> bool {
     option::<i32>(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Some(0)
-        && name(fd, libc::getsockname).is_some_and(|(_, own)| own == port)
+        && name(fd, libc::getsockname).is_some_and(|(_, local)| local == port)
 }
 
 /// Calls with every descriptor of this process. It allocates with the C library alone, once a look.
@@ -227,10 +214,10 @@ fn for_each_descriptor(mut call: impl FnMut(i32)) {
         if folder.is_null() {
             return;
         }
-        let own = libc::dirfd(folder);
+        let own_fd = libc::dirfd(folder);
         while let Some(entry) = libc::readdir(folder).as_ref() {
             let fd = libc::atoi(entry.d_name.as_ptr());
-            if entry.d_name[0] != b'.' as libc::c_char && fd != own {
+            if entry.d_name[0] != b'.' as libc::c_char && fd != own_fd {
                 call(fd);
             }
         }

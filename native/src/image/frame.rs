@@ -4,7 +4,7 @@ mod decode;
 mod state;
 
 pub use decode::Worker;
-pub use state::Dropped;
+pub use state::DropOutcome;
 
 use crate::bundle::manifest::{Image, Manifest, Picture, Resize};
 use crate::core::layout::{FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX};
@@ -195,9 +195,9 @@ impl FrameSlots {
     }
 
     /// Frees the slot, now or when its decode ends. None for a stale ticket, and for a frame that was dropped or belongs to an inference.
-    pub fn drop_frame(&self, ticket: Ticket) -> Option<Dropped> {
+    pub fn drop_frame(&self, ticket: Ticket) -> Option<DropOutcome> {
         let dropped = self.slot(ticket)?.state.drop_frame(ticket)?;
-        if dropped == Dropped::Free {
+        if dropped == DropOutcome::Free {
             self.freed(ticket);
         }
         Some(dropped)
@@ -218,8 +218,8 @@ impl FrameSlots {
         self.slot(ticket).is_some_and(|slot| slot.state.is_claimable(ticket))
     }
 
-    pub fn claim(&self, ticket: Ticket, run: Ticket, place: usize) -> bool {
-        self.slot(ticket).expect("a claimable frame").state.claim(ticket, run, place)
+    pub fn claim(&self, ticket: Ticket, run: Ticket, index: usize) -> bool {
+        self.slot(ticket).expect("a claimable frame").state.claim(ticket, run, index)
     }
 
     /// The inference that awaits a frame.
@@ -252,7 +252,7 @@ impl FrameSlots {
     /// How the decode of an inference's frame went: its place in the inference, its status, and the microseconds that it took.
     pub fn of_inference(&self, ticket: Ticket) -> Option<(usize, Status, u32)> {
         let state = &self.slot(ticket)?.state;
-        state.last(ticket).map(|last| (state.place(), last.status, last.spent_us))
+        state.last(ticket).map(|last| (state.index(), last.status, last.spent_us))
     }
 
     /// The data of a claimed frame.

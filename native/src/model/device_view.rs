@@ -1,6 +1,6 @@
 //! A model as its devices see it (`model/devices.rs`).
 
-use super::{Lost, Model};
+use super::{LostReplica, Model};
 use crate::core::device::Device;
 use crate::model::devices::{HostedModel, Load};
 use crate::ort::driver_device;
@@ -44,10 +44,10 @@ impl Model {
         drained.map_or_else(|| "its thread ended".into(), |hardware| hardware[replica].drained())
     }
 
-    pub(super) fn lost_replica(&self, replica: usize, reason: String) -> Lost {
+    pub(super) fn lost_replica(&self, replica: usize, reason: String) -> LostReplica {
         let hardware = self.hardware.get().map(|hardware| &hardware[replica]);
         let device = self.placement.get().map(|placement| placement.devices[replica].clone());
-        Lost {
+        LostReplica {
             replica,
             device: device.unwrap_or_default(),
             cause: hardware.map_or("replica_failed", |hardware| hardware.cause(&reason)),
@@ -79,7 +79,7 @@ impl HostedModel for Model {
     fn load(&self, replica: usize) -> Load {
         let episodes = self.episodes.get(replica);
         Load {
-            runs: self.running[replica].owed(),
+            inferences: self.running[replica].owed(),
             slots: episodes.map_or(0, |episodes| episodes.len()),
             slots_held: episodes.map_or(0, |episodes| episodes.usage().slots),
         }

@@ -22,7 +22,7 @@ pub trait HostedModel: Send + Sync {
 
 #[derive(Serialize, Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Load {
-    pub runs: usize,
+    pub inferences: usize,
     pub slots: usize,
     /// Of these, those whose memory is not empty.
     pub slots_held: usize,
@@ -191,10 +191,10 @@ impl Hardware {
         let (mut replicas, mut replicas_out, mut load) = (0, 0, Load::default());
         for (model, replica) in crew {
             let Some(model) = model.upgrade().filter(|model| model.counted()) else { continue };
-            let Load { runs, slots, slots_held } = model.load(replica);
+            let Load { inferences, slots, slots_held } = model.load(replica);
             replicas += 1;
             replicas_out += usize::from(model.is_out(replica));
-            load.runs += runs;
+            load.inferences += inferences;
             load.slots += slots;
             load.slots_held += slots_held;
         }

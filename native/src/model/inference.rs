@@ -59,10 +59,10 @@ impl Job {
     }
 
     /// Counts a frame whose decode has ended.
-    pub fn count(&mut self, place: usize, status: Status, spent_us: u32) {
+    pub fn count(&mut self, index: usize, status: Status, spent_us: u32) {
         self.frames_us = self.frames_us.saturating_add(spent_us);
-        if status != Status::Ok && self.bad.is_none_or(|(first, _)| place < first) {
-            self.bad = Some((place, status));
+        if status != Status::Ok && self.bad.is_none_or(|(first, _)| index < first) {
+            self.bad = Some((index, status));
         }
     }
 }
@@ -190,8 +190,8 @@ impl InferenceSlots {
 
     /// The decode of a frame that the inference awaited has ended: the last of them starts it.
     pub fn arrived(&self, ticket: Ticket, frames: &FrameSlots, frame: Ticket) {
-        let Some((place, status, spent_us)) = frames.of_inference(frame) else { return };
-        self.advance(ticket, |job| job.count(place, status, spent_us));
+        let Some((index, status, spent_us)) = frames.of_inference(frame) else { return };
+        self.advance(ticket, |job| job.count(index, status, spent_us));
     }
 
     pub fn claimed(&self, ticket: Ticket) {
@@ -214,7 +214,7 @@ impl InferenceSlots {
             // Still under the lock of its job, so that it is in the queue for whoever takes it back.
             model.enqueue(&job, ticket).err()
         };
-        let bad = job.bad.map(|(place, _)| job.frames[place]);
+        let bad = job.bad.map(|(index, _)| job.frames[index]);
         drop(job);
         if let Some((status, text)) = refused {
             let frame = bad.filter(|_| status != Status::Cancelled);
@@ -271,7 +271,7 @@ impl InferenceSlots {
         }
         let mut result = lock(&slot.result);
         result.frames_us = job.frames_us;
-        result.bad_frame = job.bad.map_or(0, |(place, _)| place as u32);
+        result.bad_frame = job.bad.map_or(0, |(index, _)| index as u32);
         result.model_us = job.begun.map_or(0, |begun| micros(begun.elapsed()));
         drop(result);
         slot.whole.store(outcome.is_ok(), Ordering::Release);
@@ -287,20 +287,16 @@ impl InferenceSlots {
         if keep && !slot.whole.load(Ordering::Acquire) || !slot.word.turn(ticket, DONE, CLOSED) {
             return false;
         }
-        if let Some((episodes, place)) = lock(&slot.job).episode.take() {
-            episodes.settle(place, keep);
+        if let Some((episodes, slot)) = lock(&slot.job).episode.take() {
+            episodes.settle(slot, keep);
         }
         true
     }
 
     /// Frees a closed slot. False for any other state.
     pub fn free(&self, ticket: Ticket) -> bool {
-        self.release(ticket, CLOSED)
-    }
-
-    fn release(&self, ticket: Ticket, from: u8) -> bool {
         let Some(index) = ticket.index(Kind::Chunk) else { return false };
-        let freed = self.slots.get(index).is_some_and(|slot| slot.word.turn(ticket, from, FREE));
+        let freed = self.slots.get(index).is_some_and(|slot| slot.word.turn(ticket, CLOSED, FREE));
         if freed {
             lock(&self.free).push(index as u16);
         }

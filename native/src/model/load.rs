@@ -1,7 +1,7 @@
-//! Loads a model: reads the bundle and its parity vectors, then places it (`place.rs`).
+//! Loads a model: reads the bundle and its parity vectors, then places it (`placement.rs`).
 
 use super::Model;
-use super::place::Target;
+use super::placement::Target;
 use crate::bundle::manifest::{Graph, Manifest, NormStats, Role};
 use crate::bundle::prompt::Prompt;
 use crate::bundle::weights::Weights;
@@ -55,7 +55,7 @@ impl Model {
             threads,
             slots,
             parked_bytes_max,
-            run_ms_max,
+            inference_ms_max,
             counted,
             gpu,
         } = serde_json::from_str(plan).map_err(|error| Failure::new(Status::Misuse, format!("load plan: {error}")))?;
@@ -114,7 +114,7 @@ impl Model {
             episodes,
             state_tokens: usize::from(state_tokens),
             running,
-            inference_max: Duration::from_millis(run_ms_max),
+            inference_max: Duration::from_millis(inference_ms_max),
             crew: Crew::new(replicas),
             ticket,
             inferences: host.inferences.clone(),

@@ -1,7 +1,7 @@
 //! Opens the networks of a model's replicas, each on its device; replicas on a CPU share their sessions.
 
 use super::Model;
-use super::place::{Target, Unproved};
+use super::placement::{ProofFailure, Target};
 use crate::bundle::onnx;
 use crate::core::device::Device;
 use crate::core::dtype::Dtype;
@@ -15,7 +15,7 @@ use crate::ort::engine_cache;
 use crate::ort::home::Reach;
 use crate::ort::provider::{self, GpuOptions, Kind};
 use crate::ort::runtime::{Beside, Providers, Runtime, Threads};
-use crate::ort::session::{Loaded, Tally};
+use crate::ort::session::{GraphSession, Tally};
 use crate::ort::turn::Turns;
 use crate::ort::weight_store::{DeviceWeights, Store};
 use std::cell::RefCell;
@@ -42,7 +42,7 @@ pub(super) struct Copied {
 
 /// The network of a replica, and why its device runs the steps of a flow one by one. None where it does not, and on a CPU, where
 /// nothing waits between them.
-pub(super) type Opened = (Network, Option<String>);
+pub(super) type OpenNetwork = (Network, Option<String>);
 
 struct Site {
     device: Device,
@@ -54,19 +54,23 @@ struct Site {
     apart: Option<String>,
     device_weights: DeviceWeights,
     /// None where each replica opens its own.
-    sessions: Option<Graphs<Arc<Loaded>>>,
+    sessions: Option<Graphs<Arc<GraphSession>>>,
 }
 
 impl Model {
     /// Each replica's network on its device, and what all of them read of the weight files there.
-    pub(super) fn networks(&self, opening: &Opening<'_>, devices: &[Device]) -> Result<(Vec<Opened>, Tally), Unproved> {
+    pub(super) fn networks(
+        &self,
+        opening: &Opening<'_>,
+        devices: &[Device],
+    ) -> Result<(Vec<OpenNetwork>, Tally), ProofFailure> {
         // Of a device that was tried before: its places take memory that may be needed now.
         self.episodes.iter().for_each(|episodes| episodes.lie_nowhere());
         let mut sites: Vec<Site> = Vec::new();
         let mut tally = Tally::default();
         let mut networks = Vec::with_capacity(devices.len());
         for (replica, &device) in devices.iter().enumerate() {
-            let refused = |reason: String| Unproved::Refused(replica, reason);
+            let refused = |reason: String| ProofFailure::Refused(replica, reason);
             let known = sites.iter().position(|site| site.device == device);
             let at = match known {
                 Some(at) => at,
@@ -120,7 +124,7 @@ impl Model {
         &self,
         opening: &Opening<'_>,
         site: &Site,
-        sessions: &Graphs<Arc<Loaded>>,
+        sessions: &Graphs<Arc<GraphSession>>,
         episodes: &Episodes,
     ) -> Result<(), String> {
         let Reach::Copied(home) = site.reach else { return episodes.lie_on_host(None) };
@@ -142,10 +146,10 @@ impl Model {
         }
         let (mut files, mut reach) = (wanted.files.clone(), Reach::of(device));
         let mut alone = false;
-        if let Some(Rehearsal { stale, hangs, graphs, driver, .. }) = rehearsal::of(&device.name()) {
+        if let Some(Rehearsal { playing, graphs, driver, .. }) = rehearsal::of(&device.name()) {
             // As on a GPU, where each replica has a stream.
             alone = driver.is_some();
-            reach = Reach::Rehearsed { stale, hangs };
+            reach = Reach::Played(playing);
             let names = &self.manifest.graphs;
             let replace = |file: &mut PathBuf, name: &str| graphs.get(name).map(|other| other.clone_into(file));
             replace(&mut files.prefill, &names.prefill.file);
@@ -182,7 +186,7 @@ impl Model {
         Site { device, files, whole, device_weights, .. }: &Site,
         threads: Threads,
         stream: Option<&Arc<Stream>>,
-    ) -> Result<Graphs<Arc<Loaded>>, String> {
+    ) -> Result<Graphs<Arc<GraphSession>>, String> {
         let providers = self.providers(runtime, &wanted.gpu, *device)?.on_stream(stream);
         files.open(threads, whole.as_ref(), |graph, threads| {
             driver_device::relax_thread(*device);

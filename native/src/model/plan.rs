@@ -22,7 +22,7 @@ pub struct LoadPlan {
     #[serde(default = "nothing")]
     pub parked_bytes_max: Option<u64>,
     /// Milliseconds from a batch's begin after which its replica is taken out.
-    pub run_ms_max: u64,
+    pub inference_ms_max: u64,
     /// False: the model is there to warm the engine up. It has few frame slots, and no counter knows of it.
     #[serde(default = "yes")]
     pub counted: bool,

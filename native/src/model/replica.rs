@@ -6,7 +6,9 @@ mod fill;
 mod prove;
 
 use crate::core::completion::count_panic;
-use crate::core::fault::{Fault, status_of};
+#[cfg(feature = "rehearsal")]
+use crate::core::fault::Fault;
+use crate::core::fault::status_of;
 use crate::core::status::Status;
 use crate::core::ticket::Ticket;
 use crate::flow::Network;
@@ -115,6 +117,7 @@ impl Replica {
             return !out;
         }
         let batch = taken.as_slice();
+        #[cfg(feature = "rehearsal")]
         if batch.iter().any(|&ticket| model.inferences.job(ticket).is_some_and(|job| job.fault == Fault::Die)) {
             std::panic::resume_unwind(Box::new("an inference was told to end its replica's thread"));
         }

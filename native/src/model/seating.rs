@@ -1,7 +1,7 @@
 //! How many sessions a model takes: decided on the device that it runs on, once every replica has run there.
 
 use super::Model;
-use super::place::Unproved;
+use super::placement::ProofFailure;
 use crate::core::device::Device;
 use crate::core::room::{self, Room, fit};
 use crate::core::status::{Failure, Status};
@@ -37,7 +37,7 @@ impl Model {
         replicas: &[Sender<Order>],
         devices: &[Device],
         most: Duration,
-    ) -> Result<Option<Room>, Unproved> {
+    ) -> Result<Option<Room>, ProofFailure> {
         let on_device = |replica: usize| self.episodes.get(replica).is_some_and(|episodes| episodes.is_on_device());
         let there: Vec<usize> = (0..replicas.len()).filter(|&replica| on_device(replica)).collect();
         let Some(first) = there.first().map(|&replica| &self.episodes[replica]) else { return Ok(None) };
@@ -57,12 +57,15 @@ impl Model {
             let _ = replicas[replica].send(Order::Places(wanted, made));
             let (places, refusal) = match places.recv_timeout(most.saturating_sub(begun.elapsed())) {
                 Ok(made) => made,
-                Err(RecvTimeoutError::Timeout) => return Err(Unproved::Hangs(replica, None)),
+                Err(RecvTimeoutError::Timeout) => return Err(ProofFailure::Hangs(replica, None)),
                 Err(RecvTimeoutError::Disconnected) => (0, Some("its thread ended".into())),
             };
             if places < if first.places_are_named() { wanted } else { 1 } {
                 let refusal = refusal.unwrap_or_default();
-                return Err(Unproved::Refused(replica, format!("{places} of {wanted} places for sessions: {refusal}")));
+                return Err(ProofFailure::Refused(
+                    replica,
+                    format!("{places} of {wanted} places for sessions: {refusal}"),
+                ));
             }
         }
         Ok(Some(room))

@@ -63,11 +63,11 @@ pub fn relax_thread(device: Device) {
 
 /// The device code of this build. A driver that the CPU plays has the kernels in itself, and looks at the first bytes alone.
 fn image(device: Device, options: &GpuOptions) -> Result<Vec<u8>, String> {
-    match (rehearsal::of(&device.name()), &options.kernels) {
-        (Some(_), _) => Ok(device::FAT_BINARY.to_vec()),
-        (None, Some(path)) => std::fs::read(path).map_err(|error| format!("{}: {error}", path.display())),
-        (None, None) => Err("this build has no GPU kernels".into()),
+    if rehearsal::of(&device.name()).is_some() {
+        return Ok(device::FAT_BINARY.to_vec());
     }
+    let path = options.kernels.as_ref().ok_or("this build has no GPU kernels")?;
+    std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The driver, as a replica has it.

@@ -39,9 +39,9 @@ impl Key<'_> {
 
 /// Makes the folder, if need be, and refuses one that others may write to.
 pub fn make(folder: &Path) -> Result<(), String> {
-    let told = |error: std::io::Error| format!("engine_cache: {}: {error}", folder.display());
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(told)?;
-    let found = std::fs::symlink_metadata(folder).map_err(told)?;
+    let failure = |error: std::io::Error| format!("engine_cache: {}: {error}", folder.display());
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failure)?;
+    let found = std::fs::symlink_metadata(folder).map_err(failure)?;
     // SAFETY: no argument, no failure.
     let user = unsafe { libc::geteuid() };
     if found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0 {

@@ -6,11 +6,12 @@ mod binding;
 
 use self::binding::{PortMemory, VariantBinding};
 use crate::bundle::manifest::{Extent, Port, Role};
+use crate::core::rehearsal::Playing;
 use crate::gpu::stream::Laps;
 use crate::ort::environment::check;
 use crate::ort::home::Reach;
 use crate::ort::mirrors::{Changed, Feed, Mirrors};
-use crate::ort::session::Loaded;
+use crate::ort::session::GraphSession;
 use crate::ort::tensor::Tensor;
 use crate::ort::terminator::Terminator;
 use ort::AsPointer;
@@ -19,7 +20,7 @@ use std::ffi::{CString, c_void};
 use std::sync::Arc;
 
 /// A port and the memory that it is bound to.
-pub struct Bound {
+pub struct BoundPort {
     /// Name, type and shape in the graph.
     pub port: Port,
     /// Address of its first value, for each variant of the binding.
@@ -27,9 +28,9 @@ pub struct Bound {
     pub on_device: bool,
 }
 
-impl Bound {
-    pub fn fixed(port: &Port, address: *mut c_void, on_device: bool) -> Bound {
-        Bound { port: port.clone(), address: Box::new(move |_| address), on_device }
+impl BoundPort {
+    pub fn fixed(port: &Port, address: *mut c_void, on_device: bool) -> BoundPort {
+        BoundPort { port: port.clone(), address: Box::new(move |_| address), on_device }
     }
 
     fn is_apart(&self) -> bool {
@@ -65,10 +66,10 @@ pub struct Graph {
     /// What it writes is read in the stream of its runs, and by the host only behind a wait for that.
     followed: bool,
     options: Arc<Terminator>,
-    ports: [Vec<Bound>; 2],
+    ports: [Vec<BoundPort>; 2],
     most: Extent,
     /// Replicas on a CPU share it.
-    session: Arc<Loaded>,
+    session: Arc<GraphSession>,
 }
 
 pub struct Binding<'a> {
@@ -90,10 +91,10 @@ impl Graph {
     /// device if the port's is; nobody may access it during `run` of that variant, nor, after `follow`, before what the run has put into its
     /// stream is done.
     pub unsafe fn bind(
-        session: Arc<Loaded>,
+        session: Arc<GraphSession>,
         with: Binding<'_>,
-        inputs: Vec<Bound>,
-        outputs: Vec<Bound>,
+        inputs: Vec<BoundPort>,
+        outputs: Vec<BoundPort>,
     ) -> Result<Graph, String> {
         let Binding { reach, options, variants, mirrors } = with;
         let most = *variants.last().ok_or("it has no variant")?;
@@ -148,7 +149,7 @@ impl Graph {
         self.ports = ports;
         self.feeds.push(feed?);
         if !self.captures.is_empty() {
-            let apart = self.ports.iter().flatten().any(Bound::is_apart);
+            let apart = self.ports.iter().flatten().any(BoundPort::is_apart);
             self.captures.push(number(if apart { variant } else { 0 }));
         }
         Ok(())
@@ -164,11 +165,11 @@ impl Graph {
     ) -> Result<(), String> {
         let _turn = self.reach.turns().wait();
         let binding = self.bindings[variant];
-        if !matches!(self.reach, Reach::InPlace | Reach::Rehearsed { stale: true, .. }) {
+        if !matches!(self.reach, Reach::InPlace | Reach::Played(Playing { stale: true, .. })) {
             // SAFETY: values and memory live as `bind` demands, and this is their only user.
             unsafe { self.feeds[variant].send(binding, changed, mirrors) }?;
         }
-        if matches!(self.reach, Reach::Rehearsed { hangs: true, .. }) {
+        if matches!(self.reach, Reach::Played(Playing { hangs: true, .. })) {
             loop {
                 std::thread::park();
             }

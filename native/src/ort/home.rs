@@ -1,6 +1,7 @@
 //! The memory that a provider computes in, and how its device reads what a graph is bound to.
 
 use crate::core::device::Device;
+use crate::core::rehearsal::Playing;
 use crate::ort::environment::check;
 use crate::ort::turn::Turns;
 use ort::AsPointer;
@@ -89,8 +90,8 @@ pub enum Reach {
     /// runs: what changes is written into that memory before each run, or bound again where that cannot be done. Without that nothing
     /// fails, but the rows have nothing to do with the frames.
     Copied(Home),
-    /// The CPU plays such a device, for a test (`rehearsal.rs`).
-    Rehearsed { stale: bool, hangs: bool },
+    /// The CPU plays such a device in a rehearsal.
+    Played(Playing),
 }
 
 impl Reach {
@@ -107,7 +108,7 @@ impl Reach {
         match self {
             Reach::InPlace => None,
             Reach::Copied(home) => Some(home),
-            Reach::Rehearsed { .. } => Some(Home::HOST),
+            Reach::Played(_) => Some(Home::HOST),
         }
     }
 

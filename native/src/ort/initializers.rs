@@ -20,10 +20,10 @@ impl DeviceWeights {
             let name =
                 CString::new(tensor.name.as_str()).map_err(|_| "a tensor name contains a zero byte".to_string())?;
             let (file, values) = self.weights.values(tensor)?;
-            let shared = self.store.as_ref().and_then(|store| store.place(file, tensor));
+            let shared = self.store.as_ref().and_then(|store| store.find_tensor(file, tensor));
             let (info, start) = shared.unwrap_or((&host, values.as_ptr().cast_mut().cast()));
             let External { kind, dims, bytes, .. } = tensor;
-            // SAFETY: so many bytes lie there, aligned, as `externals` and `values` have checked; `Loaded` keeps both for as long as
+            // SAFETY: so many bytes lie there, aligned, as `externals` and `values` have checked; `GraphSession` keeps both for as long as
             // the session runs. ONNX Runtime only reads initializers.
             Ok((name, unsafe { Value::at(info, start, *bytes, (dims, *kind)) }?, *bytes))
         };
@@ -38,7 +38,7 @@ impl Initializers {
     /// graph once more.
     ///
     /// # Safety
-    /// `options` are live and are not used when this is gone, and every session that is made with them becomes part of a `Loaded` that
+    /// `options` are live and are not used when this is gone, and every session that is made with them becomes part of a `GraphSession` that
     /// keeps the weights.
     pub unsafe fn add_to(&self, options: *mut OrtSessionOptions) -> Result<(), String> {
         let add = |name: &CString, value: &Value| {

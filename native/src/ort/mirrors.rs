@@ -126,7 +126,7 @@ pub(super) enum Transfer {
     /// It is bound again: ONNX Runtime copies what it is bound to.
     Bound(CString, *mut OrtValue),
     Written(Pair),
-    Rehearsed(Shadow),
+    Played(Shadow),
 }
 
 impl Input {
@@ -215,7 +215,7 @@ impl Feed {
                 continue;
             }
             match &mut input.transfer {
-                Transfer::Rehearsed(shadow) => match &mirrors.stream {
+                Transfer::Played(shadow) => match &mirrors.stream {
                     // SAFETY: the shadow is as large as what it stands for.
                     Some(stream) => {
                         unsafe { copy_in_stream(stream, shadow.address(), shadow.host.cast(), input.bytes) }?

@@ -3,7 +3,7 @@
 use crate::ort::device_memory::DeviceBlock;
 use crate::ort::environment::check;
 use crate::ort::home::Home;
-use crate::ort::session::Opened;
+use crate::ort::session::OpenSession;
 use crate::ort::turn::Turns;
 use crate::ort::value::Value;
 use ort::AsPointer;
@@ -15,14 +15,14 @@ use std::ptr::{null, null_mut};
 pub struct Program {
     bindings: Vec<*mut OrtIoBinding>,
     turns: Turns,
-    session: Opened,
+    session: OpenSession,
 }
 
 // SAFETY: the raw objects belong to the session and have no tie to a thread; `&mut self` keeps runs apart.
 unsafe impl Send for Program {}
 
 impl Program {
-    pub fn new(session: Opened, turns: Turns) -> Program {
+    pub fn new(session: OpenSession, turns: Turns) -> Program {
         Program { bindings: Vec::new(), turns, session }
     }
 

@@ -1,4 +1,4 @@
-//! What each execution provider is told: from the options of a load plan to its keys and values. No GPU is asked here.
+//! What each execution provider is with_pairs: from the options of a load plan to its keys and values. No GPU is asked here.
 
 use crate::core::device::Device;
 use ort::ep::{self, ArbitrarilyConfigurableExecutionProvider, ExecutionProviderDispatch};
@@ -84,13 +84,13 @@ impl Provider {
 
     /// As `ort` takes it. A failure is an error: by default it would be logged, and the graph run on the CPU.
     pub fn dispatch(&self) -> ExecutionProviderDispatch {
-        fn told<E: ArbitrarilyConfigurableExecutionProvider>(provider: E, pairs: &[(&'static str, String)]) -> E {
+        fn with_pairs<E: ArbitrarilyConfigurableExecutionProvider>(provider: E, pairs: &[(&'static str, String)]) -> E {
             pairs.iter().fold(provider, |provider, (key, value)| provider.with_arbitrary_config(key, value))
         }
         let built = match self.kind {
-            Kind::Cuda => told(ep::CUDA::default(), &self.pairs).build(),
-            Kind::TensorRt => told(ep::TensorRT::default(), &self.pairs).build(),
-            Kind::WebGpu => told(ep::WebGPU::default(), &self.pairs).build(),
+            Kind::Cuda => with_pairs(ep::CUDA::default(), &self.pairs).build(),
+            Kind::TensorRt => with_pairs(ep::TensorRT::default(), &self.pairs).build(),
+            Kind::WebGpu => with_pairs(ep::WebGPU::default(), &self.pairs).build(),
         };
         built.error_on_failure()
     }
@@ -181,7 +181,7 @@ fn webgpu(id: i32, options: &GpuOptions) -> Provider {
 mod tests {
     use super::*;
 
-    fn told(device: Device, options: &GpuOptions, engines: Option<&Path>) -> Vec<String> {
+    fn lines(device: Device, options: &GpuOptions, engines: Option<&Path>) -> Vec<String> {
         let line = |Provider { kind, pairs }: Provider| {
             let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
             format!("{kind:?} {}", pairs.join(" "))
@@ -193,11 +193,11 @@ mod tests {
     fn without_options_a_provider_computes_what_the_cpu_computes() {
         let options = GpuOptions::default();
         assert_eq!(
-            told(Device::Cuda(1), &options, None),
+            lines(Device::Cuda(1), &options, None),
             ["Cuda device_id=1 use_tf32=0 enable_cuda_graph=0 arena_extend_strategy=kSameAsRequested"]
         );
-        assert_eq!(told(Device::WebGpu(0), &options, None), ["WebGpu deviceId=0 preferredLayout=NCHW enableInt64=1"]);
-        assert!(told(Device::Cpu, &options, None).is_empty());
+        assert_eq!(lines(Device::WebGpu(0), &options, None), ["WebGpu deviceId=0 preferredLayout=NCHW enableInt64=1"]);
+        assert!(lines(Device::Cpu, &options, None).is_empty());
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
             arena_bytes_max: Some(2 << 30),
             ..GpuOptions::default()
         };
-        let [first, behind] = &told(Device::TensorRt(2), &options, Some(Path::new("/c/e")))[..] else {
+        let [first, behind] = &lines(Device::TensorRt(2), &options, Some(Path::new("/c/e")))[..] else {
             panic!("two providers")
         };
         assert_eq!(
@@ -222,7 +222,7 @@ mod tests {
         );
         let plain = GpuOptions { precision: Precision::Bf16, ..GpuOptions::default() };
         assert_eq!(
-            told(Device::TensorRt(0), &plain, None)[0],
+            lines(Device::TensorRt(0), &plain, None)[0],
             "TensorRt device_id=0 trt_fp16_enable=0 trt_bf16_enable=1 trt_cuda_graph_enable=0 trt_engine_cache_enable=0 \
              trt_timing_cache_enable=0"
         );
@@ -244,11 +244,11 @@ mod tests {
         let captured = GpuOptions { cuda_graph: true, ..GpuOptions::default() };
         for device in [Device::Cuda(0), Device::TensorRt(0), Device::WebGpu(0)] {
             assert_eq!(fits(device, &captured), Ok(()), "{device:?}");
-            let (told, plain) = (chain(device, &captured, None), chain(device, &GpuOptions::default(), None));
-            assert!(told.iter().all(Provider::captures) && !plain.iter().any(Provider::captures), "{device:?}");
-            for (told, plain) in told.iter().zip(&plain) {
-                assert_eq!(told.without_capture(), plain.without_capture());
-                assert!(!told.without_capture().captures());
+            let (capturing, plain) = (chain(device, &captured, None), chain(device, &GpuOptions::default(), None));
+            assert!(capturing.iter().all(Provider::captures) && !plain.iter().any(Provider::captures), "{device:?}");
+            for (capturing, plain) in capturing.iter().zip(&plain) {
+                assert_eq!(capturing.without_capture(), plain.without_capture());
+                assert!(!capturing.without_capture().captures());
             }
         }
         assert!(chain(Device::Cpu, &captured, None).is_empty());
@@ -258,8 +258,8 @@ mod tests {
     fn both_providers_of_a_gpu_work_in_one_stream_of_ours() {
         let address = 0x7f00_0000_0010;
         for provider in chain(Device::TensorRt(1), &GpuOptions::default(), None) {
-            let told = provider.on_stream(address).pairs;
-            let last: Vec<(&str, &str)> = told.iter().rev().take(2).map(|(key, value)| (*key, &value[..])).collect();
+            let pairs = provider.on_stream(address).pairs;
+            let last: Vec<(&str, &str)> = pairs.iter().rev().take(2).map(|(key, value)| (*key, &value[..])).collect();
             assert_eq!(last, [("user_compute_stream", "139637976727568"), ("has_user_compute_stream", "1")]);
         }
     }

@@ -9,14 +9,14 @@ mod small_graphs;
 mod with_weights;
 
 use self::error_text::plain;
-use self::with_weights::{Refused, frugal, with_weights};
+use self::with_weights::{CopyLog, frugal, with_weights};
 use crate::gpu::stream::Stream;
 use crate::ort::assignment;
 use crate::ort::assignment::RECORD;
 use crate::ort::environment;
 use crate::ort::provider::{Kind, Provider};
-use crate::ort::session::Loaded;
-use crate::ort::session::Opened;
+use crate::ort::session::GraphSession;
+use crate::ort::session::OpenSession;
 use crate::ort::turn::Turns;
 use crate::ort::webgpu;
 use crate::ort::weight_store::DeviceWeights;
@@ -41,9 +41,9 @@ impl Threads {
     /// operator, so that one without a core of its own holds up all. Of two cores it gets one: with both it takes two thirds of the
     /// time when nothing else runs, and twice the time when something does. The operators of a step are so short that a second
     /// thread would save a sixth of the time and cost a third more of the processor's.
-    pub fn new(initializers: Option<u32>, replicas: usize) -> Threads {
-        if let Some(initializers) = initializers {
-            return Threads { reader: initializers.max(1), step: initializers.max(1) };
+    pub fn new(configured: Option<u32>, replicas: usize) -> Threads {
+        if let Some(threads) = configured {
+            return Threads { reader: threads.max(1), step: threads.max(1) };
         }
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Threads { reader: Threads::of_reader(cores, replicas), step: 1 }
@@ -145,11 +145,11 @@ impl Runtime {
         threads: u32,
         providers: &Providers,
         weights: &DeviceWeights,
-    ) -> Result<Loaded, String> {
+    ) -> Result<GraphSession, String> {
         let captures = providers.chain.iter().any(Provider::captures);
         // Their weights are the same.
         let initializers = if weights.weights.is_empty() { None } else { Some(weights.of_graph(path)?) };
-        let refused = Refused::default();
+        let refused = CopyLog::default();
         let commit = |mut builder: SessionBuilder| {
             if let Some(initializers) = &initializers {
                 builder = with_weights(builder, initializers)?;
@@ -184,7 +184,7 @@ impl Runtime {
             }
         }
         let own_bytes = initializers.map_or(0, |initializers| refused.own_bytes(&initializers, weights, providers));
-        Ok(Loaded::new(opened, is_captured, weights.clone(), own_bytes))
+        Ok(GraphSession::new(opened, is_captured, weights.clone(), own_bytes))
     }
 
     fn opened(
@@ -192,13 +192,13 @@ impl Runtime {
         threads: u32,
         providers: &Providers,
         commit: impl FnOnce(SessionBuilder) -> ort::Result<Session>,
-    ) -> Result<Opened, String> {
+    ) -> Result<OpenSession, String> {
         providers.chain.iter().try_for_each(|provider| self.ready(provider))?;
         logged::forget();
         let turn = providers.turns.wait();
         let session = self.builder(threads, providers).and_then(commit);
         drop(turn);
-        session.map(|session| Opened::new(session, providers.turns)).map_err(|error| message(&error))
+        session.map(|session| OpenSession::new(session, providers.turns)).map_err(|error| message(&error))
     }
 
     /// Options of a session, apart from those of a file.

@@ -6,15 +6,15 @@ use ort::session::Session;
 use std::sync::{Arc, Weak};
 
 /// An open session, wherever it is dropped.
-pub struct Opened {
+pub struct OpenSession {
     /// None only while this is dropped.
     session: Option<Session>,
     turns: Turns,
 }
 
-impl Opened {
-    pub fn new(session: Session, turns: Turns) -> Opened {
-        Opened { session: Some(session), turns }
+impl OpenSession {
+    pub fn new(session: Session, turns: Turns) -> OpenSession {
+        OpenSession { session: Some(session), turns }
     }
 
     /// The session, for a call that waits for its turn.
@@ -23,7 +23,7 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for OpenSession {
     fn drop(&mut self) {
         let _turn = self.turns.wait();
         self.session = None;
@@ -31,18 +31,18 @@ impl Drop for Opened {
 }
 
 /// A session and what it reads: replicas on a CPU share one for each graph. Its fields are dropped in this order.
-pub struct Loaded {
-    session: Opened,
+pub struct GraphSession {
+    session: OpenSession,
     is_captured: bool,
     own_bytes: usize,
     weights: DeviceWeights,
 }
 
-impl Loaded {
+impl GraphSession {
     /// `session` was made with these weights, or without any, of which it has copied `own_bytes`. `is_captured`: its runs are captured
     /// once and replayed.
-    pub fn new(session: Opened, is_captured: bool, weights: DeviceWeights, own_bytes: usize) -> Loaded {
-        Loaded { session, is_captured, own_bytes, weights }
+    pub fn new(session: OpenSession, is_captured: bool, weights: DeviceWeights, own_bytes: usize) -> GraphSession {
+        GraphSession { session, is_captured, own_bytes, weights }
     }
 
     /// Whether its provider keeps the kernels of a run, and launches them as one from then on.
@@ -74,7 +74,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts a session of one replica.
-    pub fn add(&mut self, session: &Loaded) {
+    pub fn add(&mut self, session: &GraphSession) {
         self.own_bytes += session.own_bytes;
         if let DeviceWeights { store: Some(store), .. } = &session.weights
             && !self.seen.iter().any(|seen| seen.as_ptr() == Arc::as_ptr(store))

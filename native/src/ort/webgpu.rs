@@ -16,7 +16,7 @@ const LAYER: &str = "blocks.";
 /// Why `auto` does not try it. On a software rasteriser it is far slower than the CPU provider; who names it gets it.
 pub fn unfit_for_auto(device: Device) -> Option<String> {
     let Device::WebGpu(_) = device else { return None };
-    let adapters = Adapters::look();
+    let adapters = Adapters::probe();
     if let Adapters::Software(name) = adapters {
         return Some(format!("its only adapter is {name}, which computes on the CPU; to use it name webgpu:0"));
     }
@@ -25,7 +25,7 @@ pub fn unfit_for_auto(device: Device) -> Option<String> {
 
 /// Why it cannot be tried at all: without an adapter the provider fails as well, in many words on standard error.
 pub fn absent() -> Option<String> {
-    without(Adapters::look())
+    without(Adapters::probe())
 }
 
 fn without(adapters: &Adapters) -> Option<String> {

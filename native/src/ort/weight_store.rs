@@ -9,7 +9,7 @@ use crate::bundle::weights::{External, Weights};
 use crate::core::sync::lock;
 use crate::ort::device_memory::DeviceBlock;
 use crate::ort::home::{Home, Info};
-use crate::ort::session::Opened;
+use crate::ort::session::OpenSession;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::c_void;
@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex, Weak};
 /// The weights of one bundle on one device. Dropped when the last session that reads it is gone, each block in its turn. WebGPU keeps
 /// what is given back for its next allocations, and gives out some sizes alone: 102 MiB take 128.
 pub struct Store {
-    blocks: Mutex<HashMap<Place, DeviceBlock>>,
+    blocks: Mutex<HashMap<FileRange, DeviceBlock>>,
     home: Home,
     info: Info,
-    session: Opened,
+    session: OpenSession,
 }
 
 /// The weights of a bundle as the sessions of one device get them.
@@ -34,7 +34,7 @@ pub struct DeviceWeights {
 }
 
 /// The number of a file, the first byte there, and how many.
-type Place = (usize, usize, usize);
+type FileRange = (usize, usize, usize);
 
 /// Digests of the files, and the device's memory.
 type Key = (Vec<String>, Home);
@@ -49,7 +49,7 @@ impl Store {
         weights: &Weights,
         graphs: &[&Path],
         home: Home,
-        open: impl FnOnce() -> Result<Opened, String>,
+        open: impl FnOnce() -> Result<OpenSession, String>,
     ) -> Result<(Arc<Store>, usize), String> {
         let store = Store::find(weights, home, open)?;
         store.fill(weights, graphs).map(|copied| (store, copied))
@@ -58,7 +58,7 @@ impl Store {
     fn find(
         weights: &Weights,
         home: Home,
-        open: impl FnOnce() -> Result<Opened, String>,
+        open: impl FnOnce() -> Result<OpenSession, String>,
     ) -> Result<Arc<Store>, String> {
         let key: Key = (weights.digests(), home);
         let known = |stores: &[(Key, Weak<Store>)]| {
@@ -86,8 +86,8 @@ impl Store {
         for path in graphs {
             for tensor in weights.of_graph(path)? {
                 let (file, values) = weights.values(&tensor)?;
-                if let Entry::Vacant(place) = blocks.entry((file, tensor.offset, tensor.bytes)) {
-                    place.insert(DeviceBlock::of(self.session.get(), self.home, values)?);
+                if let Entry::Vacant(entry) = blocks.entry((file, tensor.offset, tensor.bytes)) {
+                    entry.insert(DeviceBlock::of(self.session.get(), self.home, values)?);
                     weights.forget(values);
                     copied += values.len();
                 }
@@ -97,7 +97,7 @@ impl Store {
     }
 
     /// Where the device has a tensor; None if it has not.
-    pub(super) fn place(&self, file: usize, tensor: &External) -> Option<(&Info, *mut c_void)> {
+    pub(super) fn find_tensor(&self, file: usize, tensor: &External) -> Option<(&Info, *mut c_void)> {
         let blocks = lock(&self.blocks);
         blocks.get(&(file, tensor.offset, tensor.bytes)).map(|block| (&self.info, block.address()))
     }

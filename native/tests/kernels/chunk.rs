@@ -1,4 +1,4 @@
-//! Chunk decode against `Encoder::encode_behind`.
+//! Chunk decode against `Encoder::encode`.
 
 use super::random::Random;
 use super::stage::Stage;
@@ -99,14 +99,14 @@ impl Bundle {
     }
 
     /// What the engine says of a latent: how many values were clamped, or the beginning of its sentence.
-    fn engine(&self, Given { latent, state, prefix }: &Given) -> (Vec<f32>, Result<u32, String>) {
+    fn engine(&self, Input { latent, state, prefix }: &Input) -> (Vec<f32>, Result<u32, String>) {
         let mut values = vec![0.0; self.rows * self.columns];
-        let told = self.encoder.encode_behind(prefix, latent, state, &mut values);
-        (values, told)
+        let clamped = self.encoder.encode(prefix, latent, state, &mut values);
+        (values, clamped)
     }
 
     /// A refusal in the engine's words, as far as it names the place.
-    fn words(&self, refusal: Refusal) -> String {
+    fn sentence(&self, refusal: Refusal) -> String {
         let name = |column: u32| &self.names[column as usize];
         match refusal {
             Refusal::NotFinite(row, column) => format!("row {row}, {} is not a finite number", name(column)),
@@ -122,22 +122,19 @@ impl Bundle {
     }
 
     /// Asserts that verdict and values are the engine's.
-    fn check(&self, given: &Given, values: &[f32], verdict: &Verdict, what: &str) -> String {
-        let (expected, told) = self.engine(given);
-        match (self.encoder.facts().judge(verdict), told) {
+    fn check(&self, input: &Input, values: &[f32], verdict: &Verdict, what: &str) -> String {
+        let (expected, clamped) = self.engine(input);
+        match (self.encoder.facts().judge(verdict), clamped) {
             (Ok(clamped), Ok(engine)) => {
                 assert_eq!(clamped, engine, "{what}: clamped");
                 let differ = |(one, other): (&f32, &f32)| one.to_bits() != other.to_bits();
                 assert_eq!(values.iter().zip(&expected).position(differ), None, "{what}: a value differs");
                 String::from(if clamped > 0 { "clamped" } else { "good" })
             }
-            (Err(refusal), Err(sentence)) => {
-                let words = self.words(refusal);
-                let (begin, end) = words.split_once('*').unwrap_or((&words, ""));
-                assert!(
-                    sentence.starts_with(begin) && sentence.contains(end.trim()),
-                    "{what}: {refusal:?}, {sentence}"
-                );
+            (Err(refusal), Err(engine)) => {
+                let sentence = self.sentence(refusal);
+                let (begin, end) = sentence.split_once('*').unwrap_or((&sentence, ""));
+                assert!(engine.starts_with(begin) && engine.contains(end.trim()), "{what}: {refusal:?}, {engine}");
                 format!("{refusal:?}").split('(').next().unwrap_or_default().into()
             }
             (ours, engine) => panic!("{what}: {ours:?}, but the engine says {engine:?}"),
@@ -171,7 +168,7 @@ fn bundles() -> Vec<Bundle> {
 }
 
 /// What a chunk is decoded from.
-struct Given {
+struct Input {
     latent: Vec<f32>,
     state: Vec<f32>,
     /// Rows that it continues.
@@ -179,7 +176,7 @@ struct Given {
 }
 
 /// A latent and a state, some of them spoilt: no number, too large, a rotation that spans no plane, a jump; and rows to continue.
-fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> Given {
+fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> Input {
     let slope: Vec<f32> = random.floats(bundle.width);
     let mut latent: Vec<f32> = (0..bundle.rows * bundle.width)
         .map(|at| slope[at % bundle.width] * 0.3 + (random.unit() * 0.4) as f32)
@@ -208,7 +205,7 @@ fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> Given {
     }
     let rows = random.below(facts.prefix_rows as usize + 1);
     let prefix = random.floats(rows * bundle.columns).iter().map(|value| value * 0.3).collect();
-    Given { latent, state, prefix }
+    Input { latent, state, prefix }
 }
 
 const TURNS: usize = 30;
@@ -232,15 +229,15 @@ fn check(stage: &Stage, kernel: &Kernel, threads: u32, bundle: &Bundle, random: 
     let plans = Plans::new(&stage.device, bundle.encoder.facts(), bundle.states as u32).expect("memory");
     let inputs: Vec<_> = (0..TURNS).map(|turn| inputs(bundle, turn, random)).collect();
     let on = |values: Vec<f32>| stage.device.copy_of(&values).expect("memory");
-    let latent_memory = on(inputs.iter().flat_map(|given| given.latent.clone()).collect());
-    let state_memory = on(inputs.iter().flat_map(|given| given.state.clone()).collect());
+    let latent_memory = on(inputs.iter().flat_map(|input| input.latent.clone()).collect());
+    let state_memory = on(inputs.iter().flat_map(|input| input.state.clone()).collect());
     let room = bundle.encoder.facts().prefix_rows as usize * bundle.columns;
     let prefixes: Vec<f32> = (inputs.iter())
-        .flat_map(|given| given.prefix.iter().copied().chain(std::iter::repeat_n(f32::NAN, room - given.prefix.len())))
+        .flat_map(|input| input.prefix.iter().copied().chain(std::iter::repeat_n(f32::NAN, room - input.prefix.len())))
         .collect();
-    let held: Vec<u32> = inputs.iter().map(|given| (given.prefix.len() / bundle.columns) as u32).collect();
+    let prefix_rows: Vec<u32> = inputs.iter().map(|input| (input.prefix.len() / bundle.columns) as u32).collect();
     let [prefix_memory, held_memory] =
-        [stage.device.copy_of(&prefixes), stage.device.copy_of(&held)].map(|memory| memory.expect("memory"));
+        [stage.device.copy_of(&prefixes), stage.device.copy_of(&prefix_rows)].map(|memory| memory.expect("memory"));
     let len = bundle.rows * bundle.columns;
     let value_memory = stage.device.memory(TURNS * len * 4).expect("memory");
     let verdict_memory = stage.device.memory(TURNS * size_of::<Verdict>()).expect("memory");

@@ -6,17 +6,7 @@ import { monthOf } from "../../std/calendar.ts";
 import type { DomainOf, Slice } from "../../store/domain.ts";
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, rows, type Steps } from "../../store/steps.ts";
-import {
-  keyAdd,
-  keyByPublicId,
-  keyRevoke,
-  keysOf,
-  keysRecent,
-  keysRevision,
-  keysRevoke,
-  keysUsed,
-  mayHaveKeys,
-} from "./keys.ts";
+import { keyAdd, keyByPublicId, keyRevoke, keysOf, keysRecent, keysRevision, keysUsed, mayHaveKeys } from "./keys.ts";
 
 export interface Account {
   readonly id: string;
@@ -118,7 +108,7 @@ function* accountSet(set: {
 
 const reads = { mayHaveKeys, accountByEmail, accountById, list, keyByPublicId, keysOf, keysRecent, keysRevision };
 
-const writes = { accountAdd, keyAdd, keyRevoke, keysRevoke, keysUsed, spendLimit, accountSet };
+const writes = { accountAdd, keyAdd, keyRevoke, keysUsed, spendLimit, accountSet };
 
 export const accounts = {
   reads,

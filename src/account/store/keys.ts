@@ -108,10 +108,9 @@ export function* keyRevoke(which: {
 }
 
 /** Revokes every valid key of the account. */
-export function* keysRevoke(which: { accountId: string; at: number }): Steps<"revoked"> {
+export function* keysRevoke(which: { accountId: string; at: number }): Steps<void> {
   yield* changes("UPDATE api_keys SET revoked_at = $at WHERE account_id = $accountId AND revoked_at IS NULL", which);
   yield* changes(REVISE);
-  return "revoked";
 }
 
 /** Nodes write the uses of some seconds at once, in any order. A stored time that is later by more came from a clock that was ahead. */

@@ -3,7 +3,12 @@ import { access, constants, mkdir, open, readdir, writeFile } from "node:fs/prom
 import { dirname, join } from "node:path";
 import type { Manifest } from "../../bundle/manifest.ts";
 import type { ActionChunk } from "../../client/chunk.ts";
-import { CAMERA_NAME, EPISODE_FILE, type EpisodeHead, type EpisodeObservation } from "../../client/episode-log.ts";
+import {
+  CAMERA_NAME,
+  EPISODE_FILE,
+  type EpisodeHead,
+  type EpisodeObservation,
+} from "../../client/episode-log/format.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import type { CameraFiles, Observation } from "./cameras.ts";

@@ -36,10 +36,9 @@ interface Given {
 }
 
 async function chunk(model: Model, { frames: jpegs, state, prefix, ...given }: Given): Promise<number[][] | Failure> {
-  const perCamera = jpegs.length / model.manifest.cameras.length;
   const frames: Observation["frames"][number][] = [];
-  for (const [at, jpeg] of jpegs.entries()) {
-    const frame = model.framePut(Math.floor(at / perCamera), jpeg, 0);
+  for (const jpeg of jpegs) {
+    const frame = model.framePut(jpeg, 0);
     if (frame instanceof Failure) return frame;
     frames.push(frame);
   }

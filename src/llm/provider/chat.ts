@@ -2,8 +2,7 @@
 import type { LlmConfig } from "../../config/llm.ts";
 import { type JsonObject, objectOf, present } from "../json.ts";
 import type { Draft } from "../output/draft.ts";
-import type { FunctionCall } from "../output/items.ts";
-import type { IncompleteReason } from "../output/object.ts";
+import type { FunctionCall, IncompleteReason } from "../output/object.ts";
 import type { InputItem, InputMessage, LlmRequest, Part, TextFormat } from "../request.ts";
 import { type LlmUsage, reportedUsage } from "../usage.ts";
 import { Fault, providerError } from "./fault.ts";
@@ -172,7 +171,7 @@ export class ChatDialect implements Dialect {
     if (!said) return new Fault("invalid", "the answer is no object");
     if (said.error) return providerError(said.error, this.secret);
     const usage = objectOf(said.usage);
-    if (usage) this.usage = usageOf(usage);
+    if (usage) this.usage = reportedUsage(usage);
     if (!Array.isArray(said.choices)) return new Fault("invalid", "the answer has no choices");
     // The request asks for one choice. The last chunk may have none and only the usage.
     const choice = objectOf(said.choices[0]);
@@ -197,9 +196,9 @@ export class ChatDialect implements Dialect {
       if (text !== undefined && text !== null && typeof text !== "string")
         return new Fault("invalid", "output that is no text");
     }
-    if (typeof reasoning === "string") this.draft.reasoning(reasoning);
-    if (typeof content === "string") this.draft.text(content);
-    if (typeof refusal === "string") this.draft.refusal(refusal);
+    if (typeof reasoning === "string") this.draft.add("reasoning_text", reasoning);
+    if (typeof content === "string") this.draft.add("output_text", content);
+    if (typeof refusal === "string") this.draft.add("refusal", refusal);
     if (calls === undefined || calls === null) return undefined;
     if (!Array.isArray(calls)) return new Fault("invalid", "tool_calls is no array");
     for (const [place, call] of calls.entries()) {
@@ -233,13 +232,4 @@ export class ChatDialect implements Dialect {
 
 function isOutput(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : Boolean(value);
-}
-
-function usageOf(usage: JsonObject): LlmUsage | undefined {
-  return reportedUsage({
-    input: usage.prompt_tokens,
-    cached: objectOf(usage.prompt_tokens_details)?.cached_tokens,
-    output: usage.completion_tokens,
-    reasoning: objectOf(usage.completion_tokens_details)?.reasoning_tokens,
-  });
 }

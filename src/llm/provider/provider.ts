@@ -30,16 +30,7 @@ export class Provider {
     private readonly apiKey: string | undefined,
     clock: Clock,
   ) {
-    const { baseUrl, connections, firstByteSeconds, idleSeconds, totalSeconds } = config;
-    this.client = new Client({
-      baseUrl,
-      apiKey,
-      connections,
-      firstByteMs: 1000 * firstByteSeconds,
-      idleMs: 1000 * idleSeconds,
-      totalMs: 1000 * totalSeconds,
-      clock,
-    });
+    this.client = new Client(config, apiKey, clock);
   }
 
   /** The field of the request that this provider cannot honour, or undefined. */
@@ -53,12 +44,12 @@ export class Provider {
     return undefined;
   }
 
-  /** Makes the body that `run` will send, while the caller waits for something else. */
+  /** Makes the body that `answer` will send, while the caller waits for something else. */
   prepare(request: LlmRequest): void {
     this.bodies.set(request, this.bodyOf(request));
   }
 
-  async run({ request, draft, once, signal, moved }: Call): Promise<Ending | Fault> {
+  async answer({ request, draft, once, signal, moved }: Call): Promise<Ending | Fault> {
     const { apiKey: secret, config } = this;
     const chat = config.protocol === "chat";
     const { stream } = config;

@@ -6,6 +6,7 @@
  */
 import type { Engine, Frame, Model, Run } from "../../engine/engine.ts";
 import { present } from "../../std/assert.ts";
+import { systemClock } from "../../std/clock.ts";
 import { Failure } from "../../std/failure.ts";
 import { Problem } from "../../std/problem.ts";
 import type { Observed } from "./observations.ts";
@@ -46,7 +47,12 @@ interface FrameSet {
 
 /** Attempts at a batch for each round that is wanted, before the size counts as one that does not form. */
 const ATTEMPTS = 3;
+/** Milliseconds between the observation ahead and the others, each tried until batches form: how soon a replica takes what waits depends on the machine. */
+const PAUSES_MS = [0, 0.1, 0.3, 1] as const;
+/** Rounds that are not counted: these at least, and until so many in a row have allocated nothing, for each thread that decodes allocates for its first frame. */
 const WARM_ROUNDS = 2;
+const QUIET_ROUNDS = 5;
+const WARM_ROUNDS_MAX = 50;
 
 /** `count` batches of `size` observations of a model without memory. */
 export async function batchRounds(
@@ -55,18 +61,21 @@ export async function batchRounds(
   observed: Observed,
   { size, count }: { readonly size: number; readonly count: number },
 ): Promise<Rounds | Problem> {
-  for (let warm = 0; warm < WARM_ROUNDS; warm += 1) {
-    const done = await together(model, observed, size);
+  const warmUp = new WarmUp(engine);
+  while (!warmUp.isOver()) {
+    const done = await together(model, observed, size, 0);
     if (done instanceof Problem) return done;
+    warmUp.ended();
   }
   const rounds: Round[] = [];
-  let largest = 0;
+  let [largest, unformed] = [0, 0];
   const before = engine.stats();
   for (let attempt = 0; rounds.length < count && attempt < ATTEMPTS * count; attempt += 1) {
-    const done = await together(model, observed, size);
+    const done = await together(model, observed, size, PAUSES_MS[unformed % PAUSES_MS.length] ?? 0);
     if (done instanceof Problem) return done;
     largest = Math.max(largest, ...done.map(({ batch }) => batch));
     if (done.every(({ batch }) => batch === size)) rounds.push(roundOf(done));
+    else unformed += 1;
     if (attempt === ATTEMPTS && largest < size) break;
   }
   return { rounds, batch: rounds.length > 0 ? size : largest, allocationsPerChunk: allocated(engine, before) };
@@ -80,15 +89,42 @@ export async function episodeRounds(
   count: number,
 ): Promise<Rounds | Problem> {
   const rounds: Round[] = [];
+  const warmUp = new WarmUp(engine);
   let before = engine.stats();
   for (let step = 0; rounds.length < count; step += 1) {
-    if (step === WARM_ROUNDS) before = engine.stats();
+    const counted = warmUp.isOver();
     const done = await inTurn(model, laterOf(episode, step), { turn: 0, step, slot: 0 });
     if (done instanceof Problem) return done;
-    if (step >= WARM_ROUNDS && !done.reset) rounds.push(roundOf([done]));
+    if (counted && !done.reset) rounds.push(roundOf([done]));
+    if (counted) continue;
+    warmUp.ended();
+    before = engine.stats();
   }
   model.sessionDrop(0);
   return { rounds, batch: 1, allocationsPerChunk: allocated(engine, before) };
+}
+
+/** Which rounds are the first, that are not counted. */
+class WarmUp {
+  private rounds = 0;
+  private quiet = 0;
+  private allocations: number;
+
+  constructor(private readonly engine: Engine) {
+    this.allocations = engine.stats().allocations;
+  }
+
+  isOver(): boolean {
+    return this.rounds >= WARM_ROUNDS && (this.quiet >= QUIET_ROUNDS || this.rounds >= WARM_ROUNDS_MAX);
+  }
+
+  /** A round has ended. */
+  ended(): void {
+    const { allocations } = this.engine.stats();
+    this.quiet = allocations === this.allocations ? this.quiet + 1 : 0;
+    this.allocations = allocations;
+    this.rounds += 1;
+  }
 }
 
 /** The first of an episode, then the others again and again. */
@@ -117,7 +153,12 @@ async function inTurn(model: Model, observed: Observed, place: Place): Promise<I
   return run instanceof Problem ? run : await ended(run);
 }
 
-async function together(model: Model, observed: Observed, size: number): Promise<InferenceTimes[] | Problem> {
+async function together(
+  model: Model,
+  observed: Observed,
+  size: number,
+  pauseMs: number,
+): Promise<InferenceTimes[] | Problem> {
   const ahead = size > 1 ? 1 : 0;
   const framed: FrameSet[] = [];
   for (let turn = 0; turn < size + ahead; turn += 1) {
@@ -130,6 +171,7 @@ async function together(model: Model, observed: Observed, size: number): Promise
     const run = begun(model, one, { turn, step: 0 });
     if (run instanceof Problem) return run;
     runs.push(run);
+    if (turn === 0 && ahead > 0) spin(pauseMs);
   }
   const ends: InferenceTimes[] = [];
   for (const outcome of await Promise.all(runs.map(ended))) {
@@ -139,11 +181,16 @@ async function together(model: Model, observed: Observed, size: number): Promise
   return ends.slice(ahead);
 }
 
+/** Waits on this thread, since a timer has whole milliseconds. */
+function spin(ms: number): void {
+  const until = systemClock.monotonicMs() + ms;
+  while (systemClock.monotonicMs() < until);
+}
+
 async function decoded(model: Model, observed: Observed, turn: number): Promise<FrameSet | Problem> {
-  const perCamera = observed.jpegs.length / model.manifest.cameras.length;
   const frames: Frame[] = [];
-  for (const [at, jpeg] of observed.jpegs.entries()) {
-    const frame = model.framePut(Math.floor(at / perCamera), jpeg, turn);
+  for (const jpeg of observed.jpegs) {
+    const frame = model.framePut(jpeg, turn);
     if (frame instanceof Failure) return new Problem(frame.message);
     frames.push(frame);
   }

@@ -95,7 +95,7 @@ export class FrameGroup implements ObservedFrames {
     }
     const taken: GroupFrame = {};
     const model = present(this.served.model, "the model of an open session");
-    const frame = this.free > 0 ? model.framePut(camera, jpeg, Bun.hash.crc32(accountId)) : undefined;
+    const frame = this.free > 0 ? model.framePut(jpeg, Bun.hash.crc32(accountId)) : undefined;
     if (digestsNow) taken.digest = frameDigest(jpeg);
     if (frame !== undefined && !(frame instanceof Failure)) {
       this.free -= 1;
@@ -113,11 +113,11 @@ export class FrameGroup implements ObservedFrames {
     return undefined;
   }
 
-  put(model: Model, _perCamera: number, turn: number): readonly PutFrame[] | Failure {
+  put(model: Model, turn: number): readonly PutFrame[] | Failure {
     const put: PutFrame[] = [];
     for (const [camera, frames] of this.cameras.entries()) {
       for (const [index, taken] of frames.entries()) {
-        const frame = taken.frame ?? model.framePut(camera, present(taken.jpeg, "a frame that waits"), turn);
+        const frame = taken.frame ?? model.framePut(present(taken.jpeg, "a frame that waits"), turn);
         if (frame instanceof Failure) return frame;
         taken.frame = frame;
         taken.jpeg = undefined;

@@ -79,7 +79,7 @@ function notOpen(): Failure {
   return new Failure(ROBOT.engine_unavailable, "the engine is not open yet; ask again in a second");
 }
 
-function onWire({ device, health, reason, replicas, replicasOut, runs, slots, slotsHeld }: DeviceFigures) {
-  const used = { replicas, replicas_out: replicasOut, runs, slots, slots_held: slotsHeld };
+function onWire({ device, health, reason, replicas, replicasOut, inferences, slots, slotsHeld }: DeviceFigures) {
+  const used = { replicas, replicas_out: replicasOut, inferences, slots, slots_held: slotsHeld };
   return { device, health, ...(reason === null ? {} : { reason }), ...used };
 }

@@ -156,7 +156,7 @@ const DEVICE: readonly (readonly [name: string, help: string, read: (figures: De
   ],
   ["replicas", "Replicas there, of all models.", ({ replicas }) => replicas],
   ["replicas_out", "Of these, those that take no more work.", ({ replicasOut }) => replicasOut],
-  ["runs", "Runs that are computed.", ({ runs }) => runs],
+  ["inferences", "Inferences that are computed now.", ({ inferences }) => inferences],
   ["slots", "Session slots.", ({ slots }) => slots],
   ["slots_held", "Session slots whose memory holds something.", ({ slotsHeld }) => slotsHeld],
   ["frames_waiting", "Frames that wait for a decoder.", ({ framesWaiting }) => framesWaiting],

@@ -47,7 +47,7 @@ describe("an observation whose deadline passes is taken back, free of charge", (
     const { admission } = at.service.robot;
     const permits = Array.from({ length: share }, () => admission.take("acct_1", MODEL, 3));
     await pass(at, at.chat(due));
-    expect([admission.waiting, at.engine.cameras.length]).toEqual([0, 0]);
+    expect([admission.waiting, at.engine.framesPut]).toEqual([0, 0]);
     for (const permit of permits) if ("release" in permit) permit.release();
     await expectClean(at, 0);
   });
@@ -111,7 +111,7 @@ test("the time counts from the arrival of the request's last byte: one that has 
     return await recorded(id);
   };
   await expectMissed(at.chat({ ...due, observation_id: "o" }));
-  expect([at.engine.cameras, at.engine.observations]).toEqual([[], []]);
+  expect([at.engine.framesPut, at.engine.observations]).toEqual([0, []]);
   at.store.robot.observation = recorded;
   await expectClean(at, 0);
 });

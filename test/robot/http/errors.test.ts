@@ -353,7 +353,7 @@ test("a missing key is 401 before the body is looked at; a wrong one too", async
     401,
     { error: { type: "authentication_error", code: "invalid_api_key" } },
   ]);
-  expect([none.headers.get("www-authenticate"), engine.cameras.length]).toEqual(["Bearer", 0]);
+  expect([none.headers.get("www-authenticate"), engine.framesPut]).toEqual(["Bearer", 0]);
 });
 
 test("404 not_found for an unknown route or a wrong method, key or no key", async () => {

@@ -23,7 +23,7 @@ test("reusing it with an identical body replays the original result with no new 
   const same = Object.fromEntries(Object.entries({ seed: null, ...asked }).reverse());
   at.clock.advance(5_000);
   expect(await replayed(await at.chat(same))).toEqual([text, generation, step, "true"]);
-  expect([at.engine.observations.length, at.engine.cameras.length, step]).toEqual([1, 3, "0"]);
+  expect([at.engine.observations.length, at.engine.framesPut, step]).toEqual([1, 3, "0"]);
   await expectClean(at, 1);
 });
 

@@ -169,7 +169,7 @@ test("a body that arrives after the signal to end opens no session", async () =>
   expect(await failure(await pending)).toMatchObject({ status: 503, code: "engine_unavailable" });
   await drained;
   const { robot, http } = at.service;
-  expect([robot.sessions.size, http.ingress.bytes, at.engine.cameras.length]).toEqual([0, 0, 0]);
+  expect([robot.sessions.size, http.ingress.bytes, at.engine.framesPut]).toEqual([0, 0, 0]);
 });
 
 test("a failure's detail is for the log, never for the client", async () => {

@@ -1,5 +1,7 @@
 /** Sessions over HTTP: ending one, memory slots, whose turn their runs are. */
 import { expect, test } from "bun:test";
+import { present } from "../../../src/std/assert.ts";
+import { memoryOf } from "../../engine/memory.ts";
 import { imagePart, observation, STATEFUL, type Stage, stage, textPart } from "../stage.ts";
 import { failure, settle } from "./outcome.ts";
 
@@ -49,7 +51,8 @@ test("DELETE of a session needs a key, and reaches those of its account alone", 
 
 test("an episode's memory: committed with the reply, as it was after a failure, gone when the session expires", async () => {
   const at = await stage();
-  const memory = () => at.service.robot.catalog.models.get(STATEFUL)?.model?.memory(0).frames;
+  const model = present(at.service.robot.catalog.models.get(STATEFUL)?.model, "a loaded model");
+  const memory = () => memoryOf(model, 0).frames;
   const { run } = at.engine.script;
   const seen: unknown[] = [];
   await at.chat(episode("s", 0));

@@ -53,7 +53,7 @@ test("a waiting request has put no frame; its session is busy until it is answer
   const empty = fill(at);
   const pending = at.chat(session);
   await settle();
-  expect([at.service.robot.admission.waiting, at.engine.cameras.length]).toEqual([1, 0]);
+  expect([at.service.robot.admission.waiting, at.engine.framesPut]).toEqual([1, 0]);
   expect(await failure(await at.chat(session))).toMatchObject({ status: 409, code: "session_busy" });
   empty();
   expect((await pending).status).toBe(200);
@@ -85,7 +85,7 @@ test("a waiting client that leaves frees its place, its session and its observat
   await pending;
   expect([at.service.robot.admission.waiting, at.service.robot.replays.size]).toEqual([0, 0]);
   empty();
-  expect([at.engine.cameras.length, at.service.robot.admission.held]).toEqual([0, 0]);
+  expect([at.engine.framesPut, at.service.robot.admission.held]).toEqual([0, 0]);
   await expectClean(at, 0);
 });
 
@@ -98,7 +98,7 @@ test("slots that come free in the moment of the deadline are given back", async 
   empty();
   expect(at.service.robot.admission.held).toBe(1);
   expect(await failure(await pending)).toMatchObject({ status: 503, code: "engine_unavailable" });
-  expect(at.engine.cameras.length).toBe(0);
+  expect(at.engine.framesPut).toBe(0);
   await expectClean(at, 0);
 });
 

@@ -50,7 +50,7 @@ describe("frames", () => {
     const one = new Peer(at);
     await one.open({ model: STATEFUL, session_id: "s" });
     one.frames([2, 0, 1]);
-    expect([at.engine.cameras, at.engine.framesHeld]).toEqual([[2, 0, 1], 3]);
+    expect([at.engine.framesPut, at.engine.framesHeld]).toEqual([3, 3]);
     await one.observe();
     expect(one.last.type).toBe("action_chunk");
     const cameras = [2, 1, 0, 0, 1, 2, 1, 0, 2, 1, 2, 0];

@@ -1,6 +1,8 @@
 /** A session whose connection has gone silent, and another connection of the same key that asks for it (contract section 3). */
 import { describe, expect, test } from "bun:test";
 import { LIMITS } from "../../../src/limits.ts";
+import { present } from "../../../src/std/assert.ts";
+import { memoryOf } from "../../engine/memory.ts";
 import { failure, settle } from "../http/outcome.ts";
 import { addKey, observation, STATEFUL, type Stage, stage } from "../stage.ts";
 import { gate, type Heard, held, ids, money, NOTHING, Peer } from "./peer.ts";
@@ -35,9 +37,9 @@ describe("a holder that answers no ping", () => {
     next.frames([0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
     await next.observe({ expected_step: 1 });
     expect(next.last).toMatchObject({ type: "action_chunk", step: 1 });
-    const model = at.service.robot.catalog.models.get(STATEFUL)?.model;
+    const model = present(at.service.robot.catalog.models.get(STATEFUL)?.model, "a loaded model");
     const slot = at.engine.observations.at(-1)?.slot ?? -1;
-    expect([at.engine.observations.map(({ slot }) => slot), model?.memory(slot).frames]).toEqual([[slot, slot], 2]);
+    expect([at.engine.observations.map(({ slot }) => slot), memoryOf(model, slot).frames]).toEqual([[slot, slot], 2]);
     expect(held(at)).toEqual(NOTHING);
   });
 

@@ -34,7 +34,7 @@ describe("a session takes a slot only if its account could pay for one chunk", (
         expect(one.heard).toEqual([{ type: "error", code, message: expect.any(String), closing: true, dropped: 1 }]);
         expect([one.closed, free(at), at.service.robot.sessions.size]).toEqual([1008, slots, 0]);
       }
-      expect([at.engine.cameras, held(at)]).toEqual([[], NOTHING]);
+      expect([at.engine.framesPut, held(at)]).toEqual([0, NOTHING]);
       // No record of a session was made either: the name is still free.
       await leave(at, 10n ** 15n + CHUNK);
       expect(await new Peer(at).open({ model: STATEFUL, session_id: "s" })).toMatchObject({ type: "session.opened" });

@@ -156,9 +156,7 @@ onBackends((test, kind) => {
     }
   });
 
-  test("an assembly that is gone, and is no blob, is told as a value; another one of its id joins", async ({
-    backend,
-  }) => {
+  test("a lost assembly is a value, and another one with its id joins", async ({ backend }) => {
     const to = await begun(backend);
     const old = await sent(backend, to, 1, random(10));
     await backend.abandon(to);
@@ -204,10 +202,7 @@ onBackends((test, kind) => {
     expect(grown / MiB).toBeWithin(0, 48);
   });
 
-  test("the first store of records that names itself owns the blobs; asking claims nothing", async ({
-    backend,
-    open,
-  }) => {
+  test("the first store of records that names itself owns the blobs", async ({ backend, open }) => {
     expect(await backend.identity(undefined)).toBeUndefined();
     expect(await backend.identity("store_1")).toBe("store_1");
     expect(await backend.identity("store_2")).toBe("store_1");

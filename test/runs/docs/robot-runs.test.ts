@@ -1,20 +1,22 @@
 /**
  * `/docs/robot-runs` says what the specification and the service say, and what it shows works: its commands run against a service
- * with real stores, the log on it is of its schema, its tables name what the schemas and the tables of errors have.
+ * with real stores, the log on it is read by the log's own reader, its tables name what the schemas and the tables of errors have.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmod, mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { TSchema } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
 import { admin } from "../../../src/cli/admin.ts";
 import { runs as runsCommands } from "../../../src/cli/runs.ts";
-import { EpisodeHead, EpisodeObservation } from "../../../src/client/episode-log.ts";
+import { exportRun } from "../../../src/cli/runs-export/command.ts";
+import { EPISODE_FILE, EpisodeHead, EpisodeObservation } from "../../../src/client/episode-log/format.ts";
+import { openEpisode } from "../../../src/client/episode-log/read.ts";
 import { BLOB_SETTINGS } from "../../../src/config/blobs.ts";
 import { Drills, readDrills } from "../../../src/drill.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import text from "../../../src/runs/docs/robot-runs.md" with { type: "text" };
 import { RUNS } from "../../../src/runs/errors.ts";
+import { Problem } from "../../../src/std/problem.ts";
 import { type Published, published } from "../../http/document/published.ts";
 import { stage } from "../../robot/stage.ts";
 import { temporaryFolder } from "../../store/temporary.ts";
@@ -78,7 +80,7 @@ describe("the page", () => {
   test("names every code with its status, every command, every key of the configuration, every drill", () => {
     for (const { wire, status } of Object.values(RUNS))
       expect(html).toContain(`<tr><td><code>${wire}</code></td><td>${status}</td>`);
-    const commands = runsCommands.commands.map(({ name }) => name);
+    const commands = [...runsCommands.commands, exportRun].map(({ name }) => name);
     const check = admin.commands.find(({ name }) => name === "admin runs check");
     expect([...commands, check?.name ?? "no such command"].filter((name) => !text.includes(`tendon ${name}`))).toEqual(
       [],
@@ -100,13 +102,15 @@ describe("the page", () => {
 });
 
 describe("the log", () => {
-  test("on the page is of its schema", () => {
+  test("on the page is read whole by the log's reader", async () => {
     const [log = "", ...more] = blocks("json");
     expect(more).toEqual([]);
-    const [head, ...lines] = Bun.JSONL.parse(log);
-    expect(lines).toHaveLength(2);
-    expect([...Value.Errors(EpisodeHead, head)]).toEqual([]);
-    for (const line of lines) expect([...Value.Errors(EpisodeObservation, line)]).toEqual([]);
+    await Bun.write(join(folder.path, "log", EPISODE_FILE), log);
+    const opened = await openEpisode(join(folder.path, "log"));
+    if (opened instanceof Problem) throw new Error(opened.message);
+    const found = [];
+    for await (const line of opened.observations) found.push(line instanceof Problem ? line.message : line.step);
+    expect([opened.head.model, found]).toEqual(["vendorB/molmoact2:yam", [0, 1]]);
   });
 
   test("has the fields of its schema, in the schema's order and with its types", () => {

@@ -37,8 +37,7 @@ onStores(MATRIX, {}, (test) => {
     const bob = await at.person();
     await ann.completed("done", { file: "12345" });
     await ann.put("open", "file", "12345");
-    const id = await ann.begun("open", "upload", { size: 5 });
-    await ann.part("open", "upload", id, 1, "12345");
+    const id = await ann.sent("open", "upload", "12345");
     const unknown = "up_000000000000000000000000";
     const routes: readonly ((run: string, file: string, upload: string, id: string) => Promise<Answer>)[] = [
       (run) => bob.manifest(run),

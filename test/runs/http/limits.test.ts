@@ -66,9 +66,7 @@ onStores(MATRIX, { bounds: BOUNDS }, (test) => {
     expect((await ann.begin("one", "c", { size: 1 })).said).toBe("201");
   });
 
-  test("the bytes of an account: all its runs and reservations, a replaced file beside its replacement", async ({
-    ann,
-  }) => {
+  test("the bytes of an account: runs, reservations, and a replaced file beside its replacement", async ({ ann }) => {
     await ann.put("one", "a", x(900));
     const id = await ann.begun("two", "a", { size: 500 });
     expect((await ann.put("two", "b", x(101))).said).toBe("413 storage_quota_exceeded");

@@ -20,19 +20,12 @@ async function drop(at: RunsStage, run: string): Promise<void> {
 }
 
 onStores(MATRIX, {}, (test) => {
-  test("a finish whose parts are gone says so and gives its room back; it passes when they have come again", async ({
-    at,
-    ann,
-  }) => {
+  test("a finish without its parts gives its room back, and passes when they have come again", async ({ at, ann }) => {
     const room = await ann.room();
-    const id = await ann.begun("again", "whole", { size: 5, sha256: sha256("12345") });
-    await ann.part("again", "whole", id, 1, "12345");
+    const id = await ann.sent("again", "whole", "12345", sha256("12345"));
     await drop(at, "again");
     const refused = await ann.finish("again", "whole", id);
-    expect([refused.said, refused.json.error.message]).toEqual([
-      "409 run_incomplete",
-      expect.stringContaining("send them"),
-    ]);
+    expect(refused).toMatchObject({ said: "409 run_incomplete", message: expect.stringContaining("send them") });
     expect(await ann.room()).toEqual([room[0], room[1] + 5]);
     expect((await ann.uploads("again", "whole", id)).json).toMatchObject({ received: [] });
     expect((await ann.part("again", "whole", id, 1, "12345")).said).toBe("200");
@@ -47,10 +40,7 @@ onStores(MATRIX, {}, (test) => {
     await drop(at, "rest");
     expect((await ann.part("rest", "video", id, 2, parts[1])).said).toBe("200");
     const refused = await ann.finish("rest", "video", id);
-    expect([refused.said, refused.json.error.message]).toEqual([
-      "409 run_incomplete",
-      expect.stringContaining("parts 1 "),
-    ]);
+    expect(refused).toMatchObject({ said: "409 run_incomplete", message: expect.stringContaining("parts 1 ") });
     expect((await ann.uploads("rest", "video", id)).json).toMatchObject({ received: [{ part: 2, size: 5 }] });
     expect((await ann.part("rest", "video", id, 1, parts[0])).said).toBe("200");
     expect((await ann.finish("rest", "video", id)).said).toBe("200");
@@ -69,12 +59,8 @@ onStores(MATRIX, {}, (test) => {
     expect(Buffer.compare((await ann.get("two", "video")).bytes, large)).toBe(0);
   });
 
-  test("a part that still comes when its upload is aborted, and its parts are removed, is refused as one of no upload", async ({
-    at,
-    ann,
-  }) => {
-    const id = await ann.begun("aborted", "a", { size: 10 });
-    await ann.part("aborted", "a", id, 1, "1234567890");
+  test("a part that still comes when its upload is aborted and removed is refused", async ({ at, ann }) => {
+    const id = await ann.sent("aborted", "a", "1234567890");
     const route = `/v1/robot/runs/arm/aborted/uploads/a?upload_id=${id}&part=1`;
     const half = ann.half("PUT", route, ["Content-Length: 10"], "12345");
     while ((await at.staged()).length === 0) await Bun.sleep(5);
@@ -85,8 +71,7 @@ onStores(MATRIX, {}, (test) => {
   });
 
   test("parts of an upload that another request puts together are not forgotten", async ({ at, ann }) => {
-    const id = await ann.begun("joining", "a", { size: 5 });
-    await ann.part("joining", "a", id, 1, "12345");
+    const id = await ann.sent("joining", "a", "12345");
     const { store, bounds } = at.service.runs;
     const of = { accountId: ann.accountId, uploadId: id };
     const token = String((await at.rows(`SELECT token FROM run_uploads WHERE id = '${id}'`))[0]?.token);

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { type Answer, fileOf, type Person, sha256 } from "../person.ts";
 import { MATRIX, onStores, RECORDS, type RunsStage } from "../stage.ts";
 
-/** Of bytes that say whose they are. */
+/** Bytes that name their writer. */
 const mark = (writer: number, size: number) => new Uint8Array(size).fill(writer + 1);
 
-/** With a pause for a place, of which an account has fewer than a hundred. */
+/** Repeats a request until it has a permit, of which an account has fewer than a hundred. */
 async function untilTaken(ask: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
     const answer = await ask();
@@ -64,10 +64,7 @@ onStores(RECORDS, { bounds: { accountBytesMax: 1_000_000 } }, (test) => {
     await expectNothingOver(at);
   });
 
-  test("a file whose bytes still come when the run is completed, or deleted, is refused, and none of it stays", async ({
-    at,
-    ann,
-  }) => {
+  test("a file that still comes when its run is completed or deleted is refused and removed", async ({ at, ann }) => {
     for (const [run, end, said] of [
       ["done", () => ann.complete("done", [fileOf("a", "1")]), "409 run_completed"],
       ["erased", () => ann.erase("erased"), "404 run_not_found"],
@@ -83,12 +80,8 @@ onStores(RECORDS, { bounds: { accountBytesMax: 1_000_000 } }, (test) => {
     await expectNothingOver(at);
   });
 
-  test("a run that is deleted takes an upload under way with it, also one that is being finished", async ({
-    at,
-    ann,
-  }) => {
-    const id = await ann.begun("erased", "a", { size: 5 });
-    await ann.part("erased", "a", id, 1, "12345");
+  test("a deletion of a run ends its uploads, also one that is being finished", async ({ at, ann }) => {
+    const id = await ann.sent("erased", "a", "12345");
     const held = holdJoins(at);
     const finishing = ann.finish("erased", "a", id);
     await held.reached;
@@ -128,12 +121,8 @@ onStores(RECORDS, { bounds: { accountBytesMax: 1_000_000 } }, (test) => {
     await expectNothingOver(at);
   });
 
-  test("of several that finish an upload at once one does it; the sweep leaves it alone meanwhile", async ({
-    at,
-    ann,
-  }) => {
-    const id = await ann.begun("twice", "a", { size: 5 });
-    await ann.part("twice", "a", id, 1, "12345");
+  test("one of several that finish an upload at once does it, beside the sweep", async ({ at, ann }) => {
+    const id = await ann.sent("twice", "a", "12345");
     const held = holdJoins(at);
     const said: string[] = [];
     const all = upTo(6).map(async () => said.push((await ann.finish("twice", "a", id)).said));
@@ -173,10 +162,7 @@ onStores(RECORDS, { bounds: { accountBytesMax: 1_000_000 } }, (test) => {
 const ON_SQLITE = MATRIX.filter(({ engine }) => engine === "SQLite");
 
 onStores(ON_SQLITE, { fresh: true }, (test) => {
-  test("a download that has begun when its run is deleted ends whole, or breaks; it never has other bytes", async ({
-    at,
-    ann,
-  }) => {
+  test("a download of a run that is deleted ends whole or breaks, and never has other bytes", async ({ at, ann }) => {
     // More than the buffers of a connection.
     const bytes = new Uint8Array(24 * 2 ** 20).map((_, index) => (index * 2_654_435_761) >>> 11);
     await ann.completed("one", { a: bytes });

@@ -10,12 +10,12 @@ import { Problem } from "../../../src/std/problem.ts";
 import { stage } from "../../robot/stage.ts";
 
 const figures = (device: string, changes: Partial<DeviceFigures> = {}): DeviceFigures => ({
-  ...{ device, health: "ready", reason: null, replicas: 2, replicasOut: 0, runs: 1, slots: 8, slotsHeld: 3 },
+  ...{ device, health: "ready", reason: null, replicas: 2, replicasOut: 0, inferences: 1, slots: 8, slotsHeld: 3 },
   framesWaiting: 0,
   ...changes,
 });
 const wire = (device: string, changes: object = {}) => ({
-  ...{ device, health: "ready", replicas: 2, replicas_out: 0, runs: 1, slots: 8, slots_held: 3 },
+  ...{ device, health: "ready", replicas: 2, replicas_out: 0, inferences: 1, slots: 8, slots_held: 3 },
   ...changes,
 });
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum Alignment {
     /// Bars on both sides; the odd pixel is right or below (openpi's `resize_with_pad`).
     #[default]
     Centre,

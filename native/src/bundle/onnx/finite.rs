@@ -32,17 +32,17 @@ pub fn finite(dtypes: &[Dtype]) -> Vec<u8> {
     let (mut inputs, mut outputs, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
     for (dtype, kind) in [(Dtype::F32, F32), (Dtype::F16, F16), (Dtype::Bf16, BF16)] {
         let Some(Names { values, sum }) = names(dtype) else { continue };
-        let own: Vec<String> =
+        let inputs_of_kind: Vec<String> =
             (0..dtypes.len()).filter(|&at| dtypes[at] == dtype).map(|at| format!("{values}{at}")).collect();
-        if own.is_empty() {
+        if inputs_of_kind.is_empty() {
             continue;
         }
         let (all, zeroes) = (format!("{values}all"), format!("{values}zeroes"));
-        let words: Vec<&str> = own.iter().map(String::as_str).collect();
-        nodes.push([node(&format!("{values}join"), "Concat", &words, &[&all]), attribute("axis", 0)].concat());
+        let names: Vec<&str> = inputs_of_kind.iter().map(String::as_str).collect();
+        nodes.push([node(&format!("{values}join"), "Concat", &names, &[&all]), attribute("axis", 0)].concat());
         nodes.push(node(&format!("{values}less"), "Sub", &[&all, &all], &[&zeroes]));
         nodes.push(node(&format!("{values}add"), "ReduceSum", &[&zeroes], &[&sum]));
-        inputs.extend(own.into_iter().map(|name| (name, kind)));
+        inputs.extend(inputs_of_kind.into_iter().map(|name| (name, kind)));
         outputs.push((sum, kind));
     }
     typed(&inputs, &outputs, &nodes)

@@ -256,9 +256,9 @@ impl<'a> Graph<'a> {
 /// The times of all steps, and what latents are moved with.
 fn constants(flow: &Loop<'_>) -> impl Iterator<Item = Vec<u8>> {
     let times = flow.steps.iter().enumerate().flat_map(|(step, &dt)| {
-        let told =
+        let constants =
             flow.times.iter().map(move |time| tensor(&at(time.name, step), time.kind, Some(1), &time.values[step]));
-        told.chain([floats(&dt_of(step), None, &[dt])])
+        constants.chain([floats(&dt_of(step), None, &[dt])])
     });
     let guides = flow.latents.iter().filter_map(|latent| Some(floats(&guide_of(latent.name), None, &[latent.guide?])));
     times.chain(guides).chain([ints(&branch_sizes(), &[1, 1])]).collect::<Vec<_>>().into_iter()

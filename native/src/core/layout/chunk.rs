@@ -1,6 +1,6 @@
 //! What an inference gives back.
 
-use super::{CHUNK_VALUES_MAX, Field, Struct};
+use super::{Field, Struct};
 use std::mem::{offset_of, size_of};
 
 abi_struct! {
@@ -49,25 +49,6 @@ abi_struct! {
 
 impl ChunkResult {
     /// No rows.
-    pub const ZERO: ChunkResult = ChunkResult {
-        rows: 0,
-        columns: 0,
-        prompt_tokens: 0,
-        cached_tokens: 0,
-        clamped: 0,
-        cache_reset: 0,
-        decoded_us: 0,
-        queue_us: 0,
-        prefill_us: 0,
-        denoise_us: 0,
-        prefill_device_us: 0,
-        denoise_device_us: 0,
-        encode_us: 0,
-        batch: 0,
-        frames_us: 0,
-        bad_frame: 0,
-        model_us: 0,
-        replica: 0,
-        values: [0.0; CHUNK_VALUES_MAX],
-    };
+    // SAFETY: the struct is plain numbers.
+    pub const ZERO: ChunkResult = unsafe { std::mem::zeroed() };
 }

@@ -39,7 +39,7 @@ mod tests {
     fn what_is_encoded_comes_back_as_it_was_with_zeros_behind_its_columns() {
         let latent = [1.0, 0.5, 9.0, -1.0, 0.25, 9.0];
         let (state, mut values, mut back) = ([7.0, 0.125], [0.0; 4], [5.0; 6]);
-        encoder(true).encode(&latent, &state, &mut values).expect("rows");
+        encoder(true).encode(&[], &latent, &state, &mut values).expect("rows");
         encoder(true).latent_of(&values, &state, &mut back);
         assert_eq!(back, [1.0, 0.5, 0.0, -1.0, 0.25, 0.0]);
         // One row of two: the second is noise, which stays.
@@ -64,9 +64,9 @@ mod tests {
         // The state is far away: the arm has moved on. Row 1 is 0.5 · 0.5 + 0.25 = 0.5.
         let (latent, state) = ([0.0, 0.0, 0.0, 0.5, 0.0, 0.0], [9.0, 0.0]);
         let mut values = [0.0; 4];
-        assert_eq!(limited.encode_behind(&[0.3, 0.1], &latent, &state, &mut values), Ok(0));
+        assert_eq!(limited.encode(&[0.3, 0.1], &latent, &state, &mut values), Ok(0));
         assert_eq!(values, [0.3, 0.1, 0.5, 0.0]);
-        let refusal = |prefix: &[f32]| limited.encode_behind(prefix, &latent, &state, &mut [0.0; 4]).unwrap_err();
+        let refusal = |prefix: &[f32]| limited.encode(prefix, &latent, &state, &mut [0.0; 4]).unwrap_err();
         assert_eq!(
             refusal(&[-0.25, 0.1]),
             "row 1, joint is 0.5, 0.750 from the -0.25 of the row that it continues, max_jump is 0.5"

@@ -15,15 +15,15 @@ pub fn decode_in_place(text: &mut [u8]) -> Option<usize> {
         return None;
     }
     let padding = text.iter().rev().take(2).take_while(|&&byte| byte == b'=').count();
-    let used = text.len() - padding;
-    if !to_sextets(&mut text[..used]) {
+    let data_len = text.len() - padding;
+    if !to_sextets(&mut text[..data_len]) {
         return None;
     }
-    text[used..].fill(0);
+    text[data_len..].fill(0);
     let stray = match padding {
         0 => 0,
-        1 => text[used - 1] & 0b11,
-        _ => text[used - 1] & 0b1111,
+        1 => text[data_len - 1] & 0b11,
+        _ => text[data_len - 1] & 0b1111,
     };
     if stray != 0 {
         return None;

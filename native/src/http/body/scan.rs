@@ -100,7 +100,7 @@ pub fn scan(body: &[u8], rules: Rules, found: &mut ScanResult) -> Result<(), Fau
     let at = if body.starts_with(&[0xEF, 0xBB, 0xBF]) { 3 } else { 0 };
     match str::from_utf8(body) {
         Ok(text) => Scan { text, body, at, values: 0, rules, found }.run(),
-        // Bounds come first, as far as they can be told.
+        // Bounds come first, as far as they can be jpeg_len.
         Err(_) => {
             let text = &*String::from_utf8_lossy(body);
             Err(Scan { text, body: text.as_bytes(), at, values: 0, rules, found }.run().err().unwrap_or(Fault::Syntax))
@@ -259,7 +259,7 @@ impl Scan<'_> {
             len: len as u32,
             units: units as u32,
             blank: 0,
-            told: 0,
+            jpeg_len: 0,
             image: 0,
             image_len: 0,
         };
@@ -285,9 +285,9 @@ impl Scan<'_> {
 
     /// A string that begins as the data URL of a JPEG does: the image behind it, if it is one that may be decoded.
     fn jpeg(&mut self, raw: &str, escaped: bool, stands: BodyText) -> BodyText {
-        let told = (stands.units as usize - JPEG_URL.len() - text::padding(raw, escaped)) * 3 / 4;
-        let form = |form: Form| BodyText { form: form as u32, told: told as u32, ..stands };
-        if told > self.rules.image_bytes_max {
+        let jpeg_len = (stands.units as usize - JPEG_URL.len() - text::padding(raw, escaped)) * 3 / 4;
+        let form = |form: Form| BodyText { form: form as u32, jpeg_len: jpeg_len as u32, ..stands };
+        if jpeg_len > self.rules.image_bytes_max {
             return form(Form::Jpeg);
         }
         let images = &mut self.found.images;

@@ -50,19 +50,10 @@ impl Worker {
 
     /// JPEG → RGB → resized, as the graphs take it: `spec.bytes()`. The error is a sentence part.
     pub fn frame(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut Block<u8>) -> Result<(), String> {
-        self.resized(jpeg, |resizer, rgb, source| spec.write(resizer, rgb, source, tensor))
-    }
-
-    /// JPEG → RGB → resized, normalised `[3, height, width]`. The error is a sentence part.
-    pub fn tensor(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut [f32]) -> Result<(), String> {
-        self.resized(jpeg, |resizer, rgb, source| spec.fill(resizer, rgb, source, tensor))
-    }
-
-    fn resized(&mut self, jpeg: &[u8], write: impl FnOnce(&mut Resizer, &[u8], (usize, usize))) -> Result<(), String> {
         let Header { width, height } = self.pixels(jpeg)?;
         let source = (width as usize, height as usize);
         let rgb = &self.rgb[..source.0 * source.1 * 3 + SLACK];
-        write(&mut self.resizer, rgb, source);
+        spec.write(&mut self.resizer, rgb, source, tensor);
         if source.0 * source.1 * 3 > RGB_KEEP_BYTES {
             self.rgb.release_beyond(RGB_KEEP_BYTES);
         }

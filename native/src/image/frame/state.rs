@@ -32,13 +32,13 @@ pub enum Listener<S> {
 }
 
 #[derive(Debug, PartialEq)]
-pub enum Dropped {
+pub enum DropOutcome {
     Free,
     Later,
 }
 
 #[derive(Clone, Copy)]
-pub struct Ended<S> {
+pub struct DecodeOutcome<S> {
     frame: Ticket,
     pub status: S,
     /// What it took, microseconds.
@@ -47,7 +47,7 @@ pub struct Ended<S> {
 
 pub struct State<S> {
     word: Word,
-    last: Mutex<Option<Ended<S>>>,
+    last: Mutex<Option<DecodeOutcome<S>>>,
     /// The inference that takes the frame, and the frame's place in it. Written before the frame is awaited.
     run: Mutex<(Ticket, usize)>,
 }
@@ -91,11 +91,11 @@ impl<S: Copy> State<S> {
     }
 
     /// Frees it. None for a stale ticket, and for a frame that was dropped or belongs to an inference.
-    pub fn drop_frame(&self, ticket: Ticket) -> Option<Dropped> {
+    pub fn drop_frame(&self, ticket: Ticket) -> Option<DropOutcome> {
         if self.turn(ticket, PENDING, DROPPED) || self.turn(ticket, WATCHED, DROPPED) {
-            return Some(Dropped::Later);
+            return Some(DropOutcome::Later);
         }
-        (self.turn(ticket, READY, FREE) || self.turn(ticket, FAILED, FREE)).then_some(Dropped::Free)
+        (self.turn(ticket, READY, FREE) || self.turn(ticket, FAILED, FREE)).then_some(DropOutcome::Free)
     }
 
     /// Asks for its completion. The result if its decode has ended; None inside if the completion comes. None for a stale ticket, and
@@ -112,8 +112,8 @@ impl<S: Copy> State<S> {
     }
 
     /// Takes a claimable frame for an inference, as its frame number `place`. True if it is awaited; false if its decode has ended.
-    pub fn claim(&self, ticket: Ticket, run: Ticket, place: usize) -> bool {
-        *lock(&self.run) = (run, place);
+    pub fn claim(&self, ticket: Ticket, run: Ticket, index: usize) -> bool {
+        *lock(&self.run) = (run, index);
         if self.turn(ticket, PENDING, AWAITED) {
             return true;
         }
@@ -128,7 +128,7 @@ impl<S: Copy> State<S> {
 
     /// Its decode has ended, `well` or not, or does not begin. Says who is told.
     pub fn ended(&self, ticket: Ticket, well: bool, status: S, spent_us: u32) -> Listener<S> {
-        *lock(&self.last) = Some(Ended { frame: ticket, status, spent_us });
+        *lock(&self.last) = Some(DecodeOutcome { frame: ticket, status, spent_us });
         let next = if well { READY } else { FAILED };
         // In the order in which the caller can change the state meanwhile.
         if self.turn(ticket, PENDING, next) {
@@ -154,12 +154,12 @@ impl<S: Copy> State<S> {
     }
 
     /// The frame's place in the inference that has it.
-    pub fn place(&self) -> usize {
+    pub fn index(&self) -> usize {
         lock(&self.run).1
     }
 
     /// None if the slot has not decoded this frame, or another one since.
-    pub fn last(&self, ticket: Ticket) -> Option<Ended<S>> {
+    pub fn last(&self, ticket: Ticket) -> Option<DecodeOutcome<S>> {
         (*lock(&self.last)).filter(|last| last.frame == ticket)
     }
 

@@ -1,6 +1,6 @@
 //! Weights of the triangle filter, as Pillow computes them, for both axes of a resize.
 
-use super::{Mode, Place, SPLIT_BITS, STEP, WEIGHT_BITS};
+use super::{Alignment, Mode, SPLIT_BITS, STEP, WEIGHT_BITS};
 
 /// One axis: the part of the resized image that is computed, and its place in the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +19,9 @@ pub struct Axis {
 /// Source and target sizes to the two axes.
 pub fn axes(mode: Mode, source: (usize, usize), target: (usize, usize)) -> (Axis, Axis) {
     let offset = |bars: usize| match mode {
-        Mode::Pad(Place::TopLeft) => 0,
-        Mode::Pad(Place::BottomRight) => bars,
-        Mode::Pad(Place::Centre) | Mode::Stretch | Mode::Crop => bars / 2,
+        Mode::Pad(Alignment::TopLeft) => 0,
+        Mode::Pad(Alignment::BottomRight) => bars,
+        Mode::Pad(Alignment::Centre) | Mode::Stretch | Mode::Crop => bars / 2,
     };
     let axis = |source: usize, target: usize, resized: usize| {
         if resized <= target {

@@ -4,7 +4,9 @@ use super::Replica;
 use super::fill::Inputs;
 use crate::core::allocator::thread_mallocs;
 use crate::core::completion::count_panic;
-use crate::core::fault::{DEVICE_FULL, DEVICE_LOST, Fault};
+#[cfg(feature = "rehearsal")]
+use crate::core::fault::DEVICE_FULL;
+use crate::core::fault::{DEVICE_LOST, Fault};
 use crate::core::layout::{NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::core::status::Status;
 use crate::core::ticket::Ticket;
@@ -70,11 +72,11 @@ pub(super) fn rows_of(
         return Ok(clamped);
     }
     let refused = network.decoded(row).is_some();
-    let told = encoder.encode_behind(prefix, network.latent(row), state, values);
-    if refused && told.is_ok() {
+    let clamped = encoder.encode(prefix, network.latent(row), state, values);
+    if refused && clamped.is_ok() {
         return Err("the device refuses its rows, which the host would take".into());
     }
-    told
+    clamped
 }
 
 impl Replica {
@@ -111,11 +113,11 @@ impl Replica {
         }
         let inferences = &model.inferences;
         let fails_at = |ticket: Ticket| inferences.job(ticket).map_or(NO_STEP, |job| job.fail_step);
-        let told = || Some((Status::Model, "the inference was told to fail at this flow step".to_string()));
+        let failure = || Some((Status::Model, "the inference was told to fail at this flow step".to_string()));
         let Some(network) = &mut self.network else {
             for (failed, &ticket) in self.failed.iter_mut().zip(batch) {
                 if failed.is_none() && fails_at(ticket) < model.manifest.flow.steps {
-                    *failed = told();
+                    *failed = failure();
                 }
             }
             return Ok(Some(BatchTimes {
@@ -136,7 +138,7 @@ impl Replica {
         let whole = network.denoise(variant, |step| {
             for (failed, &ticket) in failed.iter_mut().zip(batch) {
                 if failed.is_none() && fails_at(ticket) == step {
-                    *failed = told();
+                    *failed = failure();
                 }
             }
             !stop()
@@ -181,6 +183,7 @@ impl Replica {
         self.prefixes[row].extend_from_slice(job.prefix());
         drop(job);
         match observed.fault {
+            #[cfg(feature = "rehearsal")]
             Fault::Feed => return Err("a frame of the inference is gone, as it was told".into()),
             Fault::Panic => panic!("an inference was told to panic"),
             _ => {}
@@ -213,6 +216,7 @@ impl Replica {
             Fault::Hang => loop {
                 std::thread::park();
             },
+            #[cfg(feature = "rehearsal")]
             Fault::Late => {
                 while inferences.job(ticket).is_some() {
                     std::thread::sleep(Duration::from_millis(1));
@@ -220,6 +224,7 @@ impl Replica {
                 Ok(())
             }
             Fault::Device => Err(DEVICE_LOST.into()),
+            #[cfg(feature = "rehearsal")]
             Fault::Memory => Err(DEVICE_FULL.into()),
             _ => Ok(()),
         }

@@ -18,12 +18,12 @@ impl Replica {
     /// Copies frame `index` of `count` into row `row`.
     pub(super) fn picture(&mut self, row: usize, pass: Pass, (index, count): (usize, usize), tensor: &[u8]) {
         let manifest = &self.model.manifest;
-        let given = count / manifest.cameras.len();
-        let read = if pass.entry == Entry::Later { given } else { manifest.frames.first };
-        let (camera, age) = (index / given, index % given);
+        let per_camera = count / manifest.cameras.len();
+        let read = if pass.entry == Entry::Later { per_camera } else { manifest.frames.first };
+        let (camera, age) = (index / per_camera, index % per_camera);
         // A window that starts anew reads the last frames of each camera.
-        if let (Some(network), true) = (&mut self.network, age + read >= given) {
-            network.picture(pass.entry, row, camera, age + read - given).copy_from_slice(tensor);
+        if let (Some(network), true) = (&mut self.network, age + read >= per_camera) {
+            network.picture(pass.entry, row, camera, age + read - per_camera).copy_from_slice(tensor);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::core::device::Device;
 use crate::ort::home::Reach;
 use crate::ort::program::Program;
 use crate::ort::provider::{self, GpuOptions};
-use crate::ort::session::Opened;
+use crate::ort::session::OpenSession;
 
 impl Runtime {
     /// Why nothing runs on the device; None if it does.
@@ -15,7 +15,7 @@ impl Runtime {
     }
 
     /// A session of a graph without weights on the device, nothing of it on the CPU.
-    pub fn alone(&self, device: Device, graph: &[u8]) -> Result<Opened, String> {
+    pub fn alone(&self, device: Device, graph: &[u8]) -> Result<OpenSession, String> {
         // TensorRT by itself: it is not there because CUDA is.
         let mut chain = provider::chain(device, &GpuOptions::default(), None);
         chain.truncate(1);

@@ -14,7 +14,7 @@ use ort::session::builder::SessionBuilder;
 use std::sync::{Arc, Mutex};
 
 pub(super) fn with_weights(mut builder: SessionBuilder, initializers: &Initializers) -> ort::Result<SessionBuilder> {
-    // SAFETY: live options; `session` drops them before what is given, and makes a `Loaded` of what comes of them.
+    // SAFETY: live options; `session` drops them before what is given, and makes a `GraphSession` of what comes of them.
     unsafe { initializers.add_to(builder.ptr_mut()) }.map_err(ort::Error::new)?;
     Ok(builder.with_config_entry("optimization.constant_folding_max_output_size_in_bytes", FOLDED_BYTES_MAX)?)
 }
@@ -29,9 +29,9 @@ pub(super) fn frugal(builder: SessionBuilder) -> ort::Result<SessionBuilder> {
 
 /// The weights that a session on a device does not read where they were given: ONNX Runtime logs each, and copies it from the file.
 #[derive(Clone, Default)]
-pub(super) struct Refused(Arc<Mutex<Vec<String>>>);
+pub(super) struct CopyLog(Arc<Mutex<Vec<String>>>);
 
-impl Refused {
+impl CopyLog {
     /// Lets a session tell of them. Its errors are kept as those of all sessions are. A session has one logger: this one keeps the
     /// stream in place of that of `keeping`.
     pub(super) fn log_to(&self, builder: SessionBuilder, stream: Option<Arc<Stream>>) -> ort::Result<SessionBuilder> {

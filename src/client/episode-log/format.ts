@@ -9,7 +9,7 @@ import { type Static, Type } from "@sinclair/typebox";
 
 export const EPISODE_FILE = "episode.jsonl";
 
-/** A camera's name is part of paths. */
+/** A camera's name is part of paths, here and in what the log is exported to. */
 export const CAMERA_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 const nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
@@ -72,3 +72,14 @@ export const EpisodeObservation = Type.Object({
   error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
 });
 export type EpisodeObservation = Static<typeof EpisodeObservation>;
+
+/** A path of a run, as its routes take it: relative, and never out of the run's folder. */
+export function isRunPath(path: string): boolean {
+  const segments = path.split("/");
+  return (
+    new TextEncoder().encode(path).length <= 512 &&
+    segments.length <= 16 &&
+    segments.every((segment) => segment !== "" && segment !== "." && segment !== "..") &&
+    !/[\\\p{Cc}]/u.test(path)
+  );
+}

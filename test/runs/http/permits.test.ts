@@ -1,16 +1,16 @@
-/** The places of requests at once (`storage_busy`): of bodies, and of all others; also while an answer is still being read. */
+/** The permits of concurrent requests (`storage_busy`): those of bodies, those of all others, and those of answers that are being read. */
 import { expect, test } from "bun:test";
 import { connect } from "node:net";
 import { LIMITS } from "../../../src/limits.ts";
 import type { Person } from "../person.ts";
 import { RunsStage } from "../stage.ts";
 
-/** Bodies that have begun and go on for ever, until they are cut. */
+/** Bodies that go on until they are cut. */
 function trickles(by: Person, count: number) {
   return Array.from({ length: count }, (_, index) => by.halfPut(`run-${index % 3}`, `f${index}`, 1_000, "x"));
 }
 
-test("an account whose bodies take all of its places still reads, lists and deletes, and so do others", async () => {
+test("an account whose bodies take all of its permits still reads, lists and deletes, and so do others", async () => {
   await using at = await RunsStage.start();
   const ann = await at.person();
   const bob = await at.person();
@@ -27,16 +27,16 @@ test("an account whose bodies take all of its places still reads, lists and dele
   while (at.service.runs.bodies.size > 0) await Bun.sleep(5);
 });
 
-test("an answer that is read here keeps its place until its client has it, or leaves", async () => {
+test("an answer that is read here keeps its permit until its client has it, or leaves", async () => {
   await using at = await RunsStage.start();
   const ann = await at.person();
   await ann.completed("done", { a: new Uint8Array(32 * 2 ** 20) });
-  // Malformed: the whole file, past the server's own reading of Range.
+  // A malformed range is answered with the whole file, which this process reads.
   const { hostname, port } = new URL(at.url);
   const slow = connect({ host: hostname, port: Number(port) });
   const head = ["GET /v1/robot/runs/arm/done/files/a HTTP/1.1", "Host: x", `Authorization: Bearer ${ann.key}`];
   slow.write([...head, "Range: bytes=x", "", ""].join("\r\n"));
-  // It reads nothing, and so the answer does not end.
+  // It reads nothing, so the answer does not end.
   while (at.service.runs.requests.size === 0) await Bun.sleep(5);
   await Bun.sleep(50);
   expect(at.service.runs.requests.size).toBe(1);

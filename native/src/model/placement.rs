@@ -1,8 +1,8 @@
 //! Finds the devices that a model runs on: those of its list, one for each replica, or the first single one on which every replica can be
 //! opened and computes the bundle's parity vectors.
 
-use super::open::{Opened, Opening};
-use super::{Model, Placement, Refused, SessionCapacity};
+use super::open::{OpenNetwork, Opening};
+use super::{Model, Placement, RefusedDevice, SessionCapacity};
 use crate::bundle::weights::Weights;
 use crate::core::device::Device;
 use crate::core::dtype::Dtype;
@@ -29,7 +29,7 @@ use std::time::Duration;
 const PROOF_MAX: Duration = Duration::from_secs(600);
 
 /// Why replicas do not serve.
-pub(super) enum Unproved {
+pub(super) enum ProofFailure {
     /// The device of a replica cannot be used, or computes wrongly: its number, and a sentence.
     Refused(usize, String),
     /// The first run of a replica does not end. Beside it another one may be refused: its number, and a sentence.
@@ -50,7 +50,7 @@ pub(super) struct Target<'a> {
     pub(super) vectors: Option<Arc<Vectors>>,
 }
 
-struct Proved {
+struct Trial {
     names: Vec<String>,
     differences: Vec<f32>,
     facts: NetworkFacts,
@@ -126,44 +126,46 @@ impl Model {
                     let session_capacity = self.seat(&[], None)?;
                     let names = vec!["echo".into(); replicas];
                     let (facts, weights) = Default::default();
-                    self.settle(Proved { names, differences, facts, weights }, session_capacity, Vec::new(), host)
+                    self.settle(Trial { names, differences, facts, weights }, session_capacity, Vec::new(), host)
                 }
-                Err(Unproved::Refused(_, reason) | Unproved::Closed(_, reason) | Unproved::Unstarted(reason)) => {
-                    Err(fail(reason))
-                }
-                Err(Unproved::Hangs(..)) => Err(fail("its thread does not start".into())),
+                Err(
+                    ProofFailure::Refused(_, reason)
+                    | ProofFailure::Closed(_, reason)
+                    | ProofFailure::Unstarted(reason),
+                ) => Err(fail(reason)),
+                Err(ProofFailure::Hangs(..)) => Err(fail("its thread does not start".into())),
             };
         }
         let tries = wanted.device.tries(replicas).map_err(fail)?;
         let runtime = runtime::open(&host.runtime).map_err(fail)?;
-        let mut refused: Vec<Refused> = Vec::new();
+        let mut refused: Vec<RefusedDevice> = Vec::new();
         let mut status = Status::Load;
         for devices in tries {
             if let Some(reason) = self.passed_over(wanted, &devices) {
-                refused.push(Refused { device: devices[0].name(), reason });
+                refused.push(RefusedDevice { device: devices[0].name(), reason });
                 continue;
             }
             match self.try_on(runtime, wanted, &devices, host) {
-                Ok((proved, room)) => {
+                Ok((trial, room)) => {
                     let session_capacity = self.seat(&devices, room)?;
-                    return self.settle(proved, session_capacity, refused, host);
+                    return self.settle(trial, session_capacity, refused, host);
                 }
-                Err(Unproved::Refused(replica, reason)) => {
+                Err(ProofFailure::Refused(replica, reason)) => {
                     let device = devices[replica];
                     // The CPU is what a bundle is made for: what it does not compute is not the device's fault.
                     let is_for_it = device == Device::Cpu && self.manifest.compute != Some(Dtype::Bf16);
                     let otherwise = if is_for_it { Status::BadBundle } else { Status::Load };
                     status = status_of(&reason, otherwise);
                     tell_if_lost(host, device, status, &reason);
-                    refused.push(Refused { device: device.name(), reason });
+                    refused.push(RefusedDevice { device: device.name(), reason });
                 }
-                Err(Unproved::Closed(replica, reason)) => {
+                Err(ProofFailure::Closed(replica, reason)) => {
                     status = status_of(&reason, Status::Load);
-                    refused.push(Refused { device: devices[replica].name(), reason });
+                    refused.push(RefusedDevice { device: devices[replica].name(), reason });
                 }
-                Err(Unproved::Unstarted(reason)) => return Err(fail(reason)),
+                Err(ProofFailure::Unstarted(reason)) => return Err(fail(reason)),
                 // Its thread may go on at any time, on the memory of this model: no other device is tried with it.
-                Err(Unproved::Hangs(replica, beside)) => {
+                Err(ProofFailure::Hangs(replica, beside)) => {
                     let (device, ms) = (devices[replica], proof_max(&devices).as_millis());
                     let mut said = format!(
                         "{}: its first runs had not ended after {ms} ms; name another device, or correct this one",
@@ -178,7 +180,7 @@ impl Model {
             }
         }
         let tried: Vec<String> =
-            refused.iter().map(|Refused { device, reason }| format!("{device}: {reason}")).collect();
+            refused.iter().map(|RefusedDevice { device, reason }| format!("{device}: {reason}")).collect();
         Err(Failure::new(status, format!("{}; {}", tried.join(". "), advice(status))))
     }
 
@@ -198,18 +200,18 @@ impl Model {
         wanted: &Target<'_>,
         devices: &[Device],
         host: &Host,
-    ) -> Result<(Proved, Option<Room>), Unproved> {
+    ) -> Result<(Trial, Option<Room>), ProofFailure> {
         let names: Vec<String> = devices.iter().map(|device| device.name()).collect();
         for (replica, name) in names.iter().enumerate() {
             if let Some(reason) = host.devices.named(name).refusal() {
-                return Err(Unproved::Closed(replica, reason));
+                return Err(ProofFailure::Closed(replica, reason));
             }
         }
         let copied = RefCell::default();
         let opening = Opening { runtime, wanted, apart: None, copied: &copied };
         let (opened, weights) = match self.networks(&opening, devices) {
             // A device may refuse a flow as one graph, which is many times as large, and take its step.
-            Err(Unproved::Refused(replica, reason))
+            Err(ProofFailure::Refused(replica, reason))
                 if copied.borrow().has_whole && status_of(&reason, Status::Load) != Status::DeviceLost =>
             {
                 let apart = format!("{} does not open the flow as one graph: {reason}", names[replica]);
@@ -218,7 +220,7 @@ impl Model {
             opened => opened?,
         };
         let mut facts = Vec::with_capacity(opened.len());
-        let networks = opened.into_iter().map(|(mut network, apart): Opened| {
+        let networks = opened.into_iter().map(|(mut network, apart): OpenNetwork| {
             facts.push(NetworkFacts::of(&mut network, apart));
             Some(network)
         });
@@ -226,18 +228,18 @@ impl Model {
         let (differences, room) = self.start(networks, wanted.vectors.as_ref(), devices, proof_max(devices))?;
         // The most of any replica: those on the CPU have none.
         let facts = facts.into_iter().max_by_key(|facts| facts.device_bytes).unwrap_or_default();
-        Ok((Proved { names, differences, facts, weights }, room))
+        Ok((Trial { names, differences, facts, weights }, room))
     }
 
     /// Makes the replicas known to their devices; an error where one of these was closed since the load began.
     fn settle(
         self: &Arc<Model>,
-        proved: Proved,
+        trial: Trial,
         session_capacity: SessionCapacity,
-        refused: Vec<Refused>,
+        refused: Vec<RefusedDevice>,
         host: &Host,
     ) -> Result<(), Failure> {
-        let Proved { names, differences, facts, weights } = proved;
+        let Trial { names, differences, facts, weights } = trial;
         let NetworkFacts { flow, flow_reason, device_bytes, copies, driver_device } = facts;
         let slots = self.episodes.iter().map(|episodes| episodes.len()).sum();
         let mut distinct: Vec<&str> = Vec::new();

@@ -1,0 +1,15 @@
+/** What a video holds, as far as the rows beside it and a reader's catalogue need it. */
+
+export interface VideoFacts {
+  readonly width: number;
+  readonly height: number;
+  /** Frames a second, constant. */
+  readonly fps: number;
+  readonly frames: number;
+  /** By the names of FFmpeg: h264, hevc, av1, mjpeg, … */
+  readonly codec: string;
+  /** By the names of FFmpeg, where it can be told without decoding. */
+  readonly pixels: string | undefined;
+  readonly channels: 1 | 3;
+  readonly hasAudio: boolean;
+}
