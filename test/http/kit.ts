@@ -1,7 +1,6 @@
 /** The transport alone, with routes of a test: no product behind it. */
 
 import { authenticator } from "../../src/account/authenticate.ts";
-import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
 import { Unpaid } from "../../src/charge/unpaid.ts";
 import { appOf } from "../../src/http/app.ts";
@@ -20,7 +19,8 @@ import type { Metrics } from "../../src/std/metrics.ts";
 import { LOOPBACK, Networks } from "../../src/std/networks.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { Allowance } from "../../src/std/quota.ts";
-import { fakeStore, funded } from "../account/fake-store.ts";
+import { fakeStore } from "../account/fake-store.ts";
+import { addAccount } from "../robot/stage.ts";
 
 /** Failures of a surface that no product has. */
 export const FAKE = table({
@@ -54,10 +54,7 @@ interface Options extends Partial<Pick<HttpDeps, "clock" | "ingress">> {
 export async function kit(options: Options = {}): Promise<Kit> {
   const { clock = systemClock, ingress = new Ingress(), unpaidSeconds = LIMITS.unpaidSecondsDefault } = options;
   const store = fakeStore();
-  const key = makeKey();
-  await store.accounts.accountAdd(funded("acct_1", "one@example.org"));
-  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: "acct_1", name: "" };
-  await store.accounts.keyAdd({ ...record, createdAt: 0 });
+  const key = await addAccount(store, "acct_1");
   const logged: Kit["logged"] = [];
   const note = (event: string, facts: object = {}) => {
     logged.push({ event, facts: { ...facts } });

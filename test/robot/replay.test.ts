@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { Replays } from "../../src/robot/replay.ts";
+import { Replays, SeenIds } from "../../src/robot/replay.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { fakeStore, funded } from "../account/fake-store.ts";
 
@@ -68,4 +68,11 @@ test("ids are scoped to account, model and session; without session_id to accoun
   ];
   const outcomes = await Promise.all(asked.map(async (key) => await outcome(await replays.claim(key, one))));
   expect(outcomes).toEqual([["gen_1", 3, "of the session"], ["gen_2", null, "alone"], "claim", "claim", "claim"]);
+});
+
+test("an id that was seen is always known, and one that was not is hardly ever taken for seen", () => {
+  const ids = new SeenIds();
+  const wrong = Array.from({ length: 1000 }, (_, step) => ids.see(`towel.${step}`)).filter(Boolean).length;
+  expect(wrong).toBeLessThan(10);
+  expect(Array.from({ length: 1000 }, (_, step) => ids.see(`towel.${step}`)).every(Boolean)).toBe(true);
 });

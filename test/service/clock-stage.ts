@@ -1,5 +1,4 @@
 /** A service on a real store whose clock a test moves: processes that end and begin, wall clocks that jump, time that passes. */
-import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import type { NewAccount } from "../../src/account/store/accounts.ts";
 import { expireHolds } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
@@ -15,6 +14,7 @@ import { FakeEngine } from "../fake-engine.ts";
 import { ScriptedProvider } from "../llm/scripted-provider.ts";
 import { JOB, LIVE, providerConfig } from "../llm/stage.ts";
 import { manifest, statefulManifest } from "../robot/manifests.ts";
+import { addKey } from "../robot/stage.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { type EngineName, type Place, place } from "../store/engines.ts";
 
@@ -116,11 +116,8 @@ export class ClockStage implements AsyncDisposable {
 
   /** An account with a key. */
   async account(id: string, changes: Partial<NewAccount> = {}): Promise<string> {
-    const key = makeKey();
     await this.store.accounts.accountAdd({ ...funded(id, `${id}@example.org`), ...changes });
-    const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name: "" };
-    await this.store.accounts.keyAdd({ ...record, createdAt: 0 });
-    this.keys.set(id, key);
+    this.keys.set(id, await addKey(this.store, id));
     return id;
   }
 

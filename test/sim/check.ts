@@ -9,7 +9,7 @@ import type { KnownModel } from "../fake-engine.ts";
 import type { Committed, GatedModel } from "./gated-model.ts";
 import type { History } from "./history.ts";
 import { checkSaid } from "./link-check.ts";
-import type { Reply, Sent } from "./requests.ts";
+import type { Reply, RobotSent } from "./requests.ts";
 import { EARLY_FRAMES_MAX } from "./world.ts";
 
 interface Body {
@@ -20,7 +20,7 @@ interface Body {
 }
 
 /** One terminal reply of the right form; its code, or its step. */
-export function checkReply(all: readonly Sent[], sent: Sent, reply: Reply): { code?: string; step?: number } {
+export function checkReply(all: readonly RobotSent[], sent: RobotSent, reply: Reply): { code?: string; step?: number } {
   assert(sent.replies.length === 0, `#${sent.index} has one terminal reply`);
   const streamed = reply.status === 200 && sent.body.stream === true;
   const body: Body = JSON.parse(streamed ? terminalEvent(reply.text) : reply.text);
@@ -50,7 +50,7 @@ function isError(text: string): boolean {
   return text.includes('"error":{');
 }
 
-function sameContent(one: Sent, other: Sent): boolean {
+function sameContent(one: RobotSent, other: RobotSent): boolean {
   return one.account === other.account && one.body === other.body && one.body.observation_id !== undefined;
 }
 

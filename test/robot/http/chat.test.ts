@@ -5,8 +5,6 @@ import {
   CARTESIAN,
   cartesianState,
   imagePart,
-  imageUrl,
-  jpeg,
   MODEL,
   observation,
   RATES,
@@ -189,42 +187,6 @@ test("a chunk whose values were clamped says how many, and one without says noth
   expect("clamped" in (await said("none"))).toBe(false);
   engine.script.run = async (observed) => ({ ...engine.chunk(observed), clamped: 3 });
   for (let time = 0; time < 2; time += 1) expect(await said("some")).toMatchObject({ clamped: 3 });
-});
-
-test("limits are inclusive, null equals absence, unknown properties are accepted", async () => {
-  const { chat } = await stage();
-  const id = "😀".repeat(128);
-  const bodies = [
-    observation({ session_id: id }),
-    observation({ observation_id: "a".repeat(128), action_horizon: 30, num_inference_steps: 4, expected_step: 0 }),
-    observation({
-      seed: null,
-      stream: null,
-      handoff: null,
-      session_id: null,
-      action_horizon: null,
-      expected_step: null,
-    }),
-    observation({ num_inference_steps: null, observation_id: null, temperature: 0.5, nested: { a: [1] } }),
-    withContent([textPart(), imagePart(imageUrl(jpeg(262_144))), imagePart(), imagePart()]),
-    observation({ robot_state: { joint_position: Array(12).fill(-9), gripper_position: [0, 1], extra: 1 } }),
-  ];
-  for (const body of bodies) {
-    const start = JSON.stringify(body).slice(0, 60);
-    expect([start, (await chat(body)).status]).toEqual([start, 200]);
-  }
-});
-
-test("only the last user message is read", async () => {
-  const { chat, engine } = await stage();
-  const messages = [
-    { role: "user", content: 5 },
-    { role: "user", content: [textPart(), imagePart(), imagePart(), imagePart()] },
-    { role: "assistant", content: [{ type: "nonsense" }] },
-    null,
-  ];
-  expect((await chat(observation({ messages }))).status).toBe(200);
-  expect(engine.observations[0]?.instruction).toBe("fold the towel");
 });
 
 test("without images the reply is the model's description: no session, no step, usage of zeros", async () => {

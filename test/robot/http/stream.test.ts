@@ -1,7 +1,7 @@
 /** Streaming rules 1 to 5 of the specification, and what contract section 2 says about streams. */
 import { expect, test } from "bun:test";
 import { Fault } from "../../../src/engine/fault.ts";
-import { observation, STATEFUL, stage, withContent } from "../stage.ts";
+import { observation, stage, withContent } from "../stage.ts";
 import { expectClean, failure, holdModel, session, settle } from "./outcome.ts";
 
 const streamed = { ...session, stream: true };
@@ -114,17 +114,6 @@ test("every check up to capacity runs before the stream starts and answers as pl
   at.engine.script.observe = () => new Fault("busy", "every result slot is taken");
   const full = await at.chat(streamed);
   expect([full.headers.get("retry-after"), (await failure(full)).code]).toEqual(["1", "engine_unavailable"]);
-});
-
-test("no_replica_free comes as plain JSON before a stream", async () => {
-  const at = await stage();
-  const at3 = await Promise.all([0, 1, 2].map((i) => at.chat(observation({ model: STATEFUL, session_id: `s${i}` }))));
-  expect(at3.map(({ status }) => status)).toEqual([200, 200, 200]);
-  const fourth = await at.chat(observation({ model: STATEFUL, session_id: "s4", stream: true }));
-  expect([await failure(fourth), fourth.headers.get("retry-after")]).toEqual([
-    { status: 429, code: "no_replica_free", param: undefined },
-    "60",
-  ]);
 });
 
 test("a description streams like a chunk when stream is true", async () => {

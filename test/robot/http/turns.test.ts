@@ -2,9 +2,8 @@
 import { expect, test } from "bun:test";
 import { LIMITS } from "../../../src/limits.ts";
 import { present } from "../../../src/std/assert.ts";
-import { runUntilCancelled } from "../../fake-engine.ts";
-import { CARTESIAN, cartesianState, MODEL, observation, type Stage, stage, textPart, withContent } from "../stage.ts";
-import { expectClean, failure, holdModel, session, settle } from "./outcome.ts";
+import { MODEL, observation, type Stage, stage, textPart, withContent } from "../stage.ts";
+import { expectClean, failure, session, settle } from "./outcome.ts";
 
 /** Runs of three frames that one account may have. */
 const SHARE = Math.floor(LIMITS.accountFramesMax / 3);
@@ -49,21 +48,6 @@ test("a thousand requests of one account are all answered, while another account
   await expectClean(at, 0);
 });
 
-test("an account's runs are bounded over all models; the others wait", async () => {
-  const at = await stage();
-  const release = holdModel(at);
-  const changes = [{}, { model: CARTESIAN, robot_state: cartesianState }];
-  // A part of the share is kept for the third of the served models.
-  const share = LIMITS.accountChunksMax - Math.floor(LIMITS.accountChunksMax / 4 / 3);
-  const length = share + 10;
-  const running = Array.from({ length }, (_, index) => at.chat(observation(changes[index % 2])));
-  await settle();
-  expect([at.engine.observations.length, at.service.robot.admission.waiting]).toEqual([share, 10]);
-  release();
-  expect((await Promise.all(running)).map(({ status }) => status)).toEqual(Array(length).fill(200));
-  await expectClean(at, 0);
-});
-
 test("a waiting request has put no frame; its session is busy until it is answered", async () => {
   const at = await stage();
   const empty = fill(at);
@@ -105,27 +89,6 @@ test("a waiting client that leaves frees its place, its session and its observat
   await expectClean(at, 0);
 });
 
-test("a request that waits past its deadline: 503 engine_unavailable with Retry-After, and it is gone", async () => {
-  const at = await stage();
-  const empty = fill(at);
-  const pending = at.chat(session);
-  await settle();
-  at.clock.advance(9_999);
-  await settle();
-  expect(at.service.robot.admission.waiting).toBe(1);
-  at.clock.advance(1);
-  const response = await pending;
-  const { error } = (await response.clone().json()) as { error: { message: string } };
-  expect([response.headers.get("retry-after"), error.message]).toEqual([
-    "1",
-    "the chunk was not ready within 10 s and was stopped; retry with backoff",
-  ]);
-  expect(await failure(response)).toMatchObject({ status: 503, code: "engine_unavailable" });
-  expect([at.service.robot.admission.waiting, at.engine.framesPut]).toEqual([0, 0]);
-  empty();
-  await expectClean(at, 0);
-});
-
 test("slots that come free in the moment of the deadline are given back", async () => {
   const at = await stage();
   const empty = fill(at);
@@ -137,23 +100,6 @@ test("slots that come free in the moment of the deadline are given back", async 
   expect(await failure(await pending)).toMatchObject({ status: 503, code: "engine_unavailable" });
   expect(at.engine.framesPut).toBe(0);
   await expectClean(at, 0);
-});
-
-test("when the service ends, whoever waits for a slot is answered: 503 engine_unavailable", async () => {
-  const at = await stage();
-  at.engine.script.run = runUntilCancelled;
-  const requests = Array.from({ length: SHARE + 5 }, () => at.chat(observation()));
-  await settle();
-  expect(at.service.robot.admission.waiting).toBe(5);
-  const drained = at.service.core.lifecycle.drain();
-  at.service.core.lifecycle.cut();
-  const answers = await Promise.all(requests);
-  expect(answers.map(({ status }) => status)).toEqual(Array(SHARE + 5).fill(503));
-  await drained;
-  await settle();
-  const { held, waiting } = at.service.robot.admission;
-  expect([held, waiting, at.engine.runsHeld, at.engine.framesHeld, at.clock.armed]).toEqual([0, 0, 0, 0, 0]);
-  expect(at.engine.observations.length).toBe(SHARE);
 });
 
 test("frames of a client that left hold their slots until a decoder comes to them", async () => {

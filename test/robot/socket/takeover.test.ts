@@ -1,20 +1,11 @@
 /** A session whose connection has gone silent, and another connection of the same key that asks for it (contract section 3). */
 import { describe, expect, test } from "bun:test";
-import { keyDigest, keyPublicId, makeKey } from "../../../src/account/key.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import { present } from "../../../src/std/assert.ts";
 import { memoryOf } from "../../engine/memory.ts";
 import { failure, settle } from "../http/outcome.ts";
-import { observation, STATEFUL, type Stage, stage } from "../stage.ts";
+import { addKey, observation, STATEFUL, type Stage, stage } from "../stage.ts";
 import { gate, type Heard, held, ids, money, NOTHING, Peer } from "./peer.ts";
-
-/** Another key of the stage's account. */
-async function otherKey({ store }: Stage): Promise<string> {
-  const key = makeKey();
-  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: "acct_1", name: "" };
-  await store.accounts.keyAdd({ ...record, createdAt: 0 });
-  return key;
-}
 
 /** A connection that holds session `s` after `chunks` chunks, and whose client answers no ping from then on. */
 async function holding(at: Stage, chunks: number, fields: object = {}): Promise<Peer> {
@@ -161,7 +152,7 @@ describe("a holder that is there keeps the session", () => {
   test("another key is refused at once, and nobody is asked; so is a request over HTTP", async () => {
     const at = await stage();
     const one = await holding(at, 1);
-    const next = new Peer(at, await otherKey(at));
+    const next = new Peer(at, await addKey(at.store, "acct_1"));
     expect(await next.open({ session_id: "s" })).toMatchObject(TAKEN);
     const overHttp = await failure(await at.chat(observation({ session_id: "s" })));
     expect([overHttp.code, one.wire.pings, one.ended]).toEqual(["session_busy", 0, false]);
