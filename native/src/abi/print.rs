@@ -1,4 +1,4 @@
-//! Prints the layout: as JSON, which the library reports, and as the TypeScript file.
+//! The layout of the ABI as JSON, which the library reports, and as the TypeScript file.
 
 use crate::core::fault::Fault;
 use crate::core::layout::{CONSTANTS, STRUCTS};

@@ -1,8 +1,8 @@
 //! Tensor memory: whole pages, zeroed, page-locked where the system allows it.
 //!
-//! A locked frame is not paged out between its decode and its run, and a GPU copies from locked memory without a staging
-//! buffer once its driver knows it (`Block::register`). Locking is best effort: an ordinary user's limit is often 8 MiB (`tendon doctor`
-//! shows how much was locked).
+//! A locked frame is not paged out between its decode and its inference, and a GPU copies from locked memory without a staging buffer once
+//! its driver knows it (`Block::register`). Locking may fail: the limit of an ordinary user is often 8 MiB. `tendon doctor` shows how much
+//! was locked.
 
 use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static TENSOR_BYTES: AtomicU64 = AtomicU64::new(0);
 static LOCKED_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// (bytes of tensor memory, page-locked ones among them) over the whole process.
+/// Bytes of tensor memory of the process, and the page-locked ones among them.
 pub fn totals() -> (u64, u64) {
     (TENSOR_BYTES.load(Ordering::Relaxed), LOCKED_BYTES.load(Ordering::Relaxed))
 }
 
-/// Returns what the C library's heap keeps free to the system.
+/// Returns the free memory of the C library's heap to the system.
 pub fn trim_heap() {
     // SAFETY: it touches free memory alone, from any thread.
     unsafe { libc::malloc_trim(0) };
@@ -25,9 +25,8 @@ pub fn trim_heap() {
 /// Blocks of this size and more go back to the system as soon as they are free.
 const LARGE_BYTES: i32 = 4 << 20;
 
-/// Makes the C library's heap map each large block by itself, for the rest of the process. By default its limit grows to 32 MiB with
-/// the first such block that is freed; smaller ones then leave holes, of 1.3 GB after a run of 3 billion weights that never had more
-/// than 0.5 GB at a time.
+/// Has the C library map each large block by itself, for the rest of the process. Its default limit grows to 32 MiB with the first such
+/// block that is freed. Smaller blocks then leave holes: 1.3 GB after an inference of 3 billion weights that needed 0.5 GB at a time.
 pub fn return_large_blocks() {
     // SAFETY: it changes where later blocks come from, at any time, from any thread.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
@@ -38,7 +37,7 @@ pub trait Plain: Copy + Send + Sync + 'static {}
 impl Plain for u8 {}
 impl Plain for f32 {}
 
-/// Whole pages that hold so many bytes, one at least.
+/// Bytes of the whole pages that hold `bytes`, one page at least.
 fn pages(bytes: usize) -> usize {
     bytes.max(1).next_multiple_of(4096)
 }
@@ -51,7 +50,7 @@ pub struct Block<T: Plain> {
     start: *mut T,
     len: usize,
     bytes: usize,
-    /// Made by `locked`: counts as tensor memory.
+    /// It counts as tensor memory.
     tensor: bool,
     locked: bool,
     /// The driver of a GPU copies from and to it by itself.
@@ -64,12 +63,11 @@ unsafe impl<T: Plain> Send for Block<T> {}
 unsafe impl<T: Plain> Sync for Block<T> {}
 
 impl<T: Plain> Block<T> {
-    /// `len` zeroes, page-locked from their first touch if possible.
+    /// `len` zeroes, page-locked at their first write if the system allows it.
     pub fn locked(len: usize) -> Result<Block<T>, String> {
         let mut block: Block<T> = Block::lazy(len)?;
         block.tensor = true;
-        // Pages are locked when they are first written: most slots of a service are never used.
-        // SAFETY: the range is the mapping just made.
+        // Pages are locked at their first write: most slots of a service are never used.
         block.locked = unsafe { libc::mlock2(block.start.cast(), block.bytes, libc::MLOCK_ONFAULT) } == 0;
         TENSOR_BYTES.fetch_add(block.bytes as u64, Ordering::Relaxed);
         if block.locked {
@@ -78,13 +76,12 @@ impl<T: Plain> Block<T> {
         Ok(block)
     }
 
-    /// `count` blocks of `len` zeroes out of one mapping, which is far cheaper than one for each. They use memory only where they were
-    /// written; `lock`: they are page-locked, as many as the system allows.
+    /// `count` blocks of `len` zeroes in one mapping, which is far cheaper than one mapping each. They use memory only where they were
+    /// written. With `lock` they are page-locked, as many as the system allows.
     pub fn several(len: usize, count: usize, lock: bool) -> Result<Vec<Block<T>>, String> {
         let mut whole: Block<T> = Block::lazy(count.max(1) * pages(len * size_of::<T>()) / size_of::<T>())?;
         let bytes = pages(len * size_of::<T>());
-        // From their first touch on: most slots of a service are never used.
-        // SAFETY: the range lies inside the mapping just made.
+        // They are locked at their first write: most slots of a service are never used.
         let locks = |at: usize, bytes: usize| unsafe {
             libc::mlock2(whole.start.cast::<u8>().add(at).cast(), bytes, libc::MLOCK_ONFAULT) == 0
         };
@@ -130,10 +127,10 @@ impl<T: Plain> Block<T> {
         Ok(Block { start: start.cast(), len, bytes, tensor: false, locked: false, registered: None })
     }
 
-    /// Lets the driver of a GPU copy from and to it without a buffer between. Its pages, which no other block has a part of, are in memory
-    /// from here on, and locked.
+    /// Registers the block with the driver of a GPU, which then copies from and to it without its own buffer. Its pages are in memory and
+    /// locked from now on. No other block shares them.
     ///
-    /// `register` takes the first byte and the length: whole pages that stay mapped until the registration is dropped.
+    /// `register` takes the first byte and the length: whole pages, which stay mapped until the registration is dropped.
     pub fn register<E>(
         &mut self,
         register: impl FnOnce(*mut c_void, usize) -> Result<Box<dyn Registration>, E>,
@@ -165,7 +162,7 @@ impl<T: Plain> Block<T> {
     /// Returns all pages to the system; they read as zero afterwards.
     ///
     /// # Safety
-    /// Nobody reads or writes the block meanwhile.
+    /// No other thread reads or writes the block meanwhile.
     pub unsafe fn release(&self) {
         assert!(self.registered.is_none(), "a driver would go on with pages that the block has no more");
         // SAFETY: the range is this mapping, or its part of one; the caller has it alone.
@@ -179,7 +176,7 @@ impl<T: Plain> Block<T> {
 }
 
 impl Block<u8> {
-    /// The bytes as floats, for a tensor of which the manifest says what it holds.
+    /// The bytes as floats, for a tensor of f32.
     pub fn floats_mut(&mut self) -> &mut [f32] {
         // SAFETY: so many floats lie in the mapping, which begins at a page; any four bytes are one, and `&mut self` makes it the
         // only reference.

@@ -1,5 +1,5 @@
-//! The rows of a replica's sessions in host memory: where a CPU computes with them, and where a device's provider does not take them. Every
-//! cache has one tensor `[places, …]` of committed rows and one of staged rows.
+//! The rows of a replica's sessions in host memory: for a CPU, and for a device that cannot hold them. Every cache has one tensor `[places,
+//! …]` of committed rows and one of staged rows.
 
 use super::finite::is_finite;
 use super::layout::{Layout, ParkedFrames, Write};
@@ -14,7 +14,7 @@ pub(super) struct HostCache {
 pub(super) struct HostRows(pub(super) Vec<HostCache>);
 
 impl HostRows {
-    /// Zeroes for so many places, which use memory only where they were written.
+    /// Zeroes for the places, which use memory only where they were written.
     pub(super) fn new(layout: &Layout, places: usize) -> Result<HostRows, String> {
         let blocks = layout.caches.iter().map(|cache| {
             let (committed, staged) = layout.place_bytes(cache);
@@ -34,9 +34,9 @@ impl HostRows {
         unsafe { (committed.address().add(at * row), staged.address().add(at * block)) }
     }
 
-    /// Whether the staged rows of so many latent frames are finite; the error names the first that are not. All that is ever committed has
-    /// passed here: then what a place holds behind the length of its session, also rows of another one, can be hidden by a mask.
-    /// Called by the place's only user.
+    /// Whether the staged rows of the frames are finite; the error names the first cache whose rows are not. All committed rows have passed
+    /// here. So a mask can hide what lies in a place behind the length of its session, also rows of another one. Only the user of the place
+    /// calls it.
     pub(super) fn check_staged(&self, layout: &Layout, place: usize, frames: usize) -> Result<(), String> {
         for (index, cache) in layout.caches.iter().enumerate() {
             let len = cache.lead_len(frames * layout.facts.tokens);
@@ -52,7 +52,7 @@ impl HostRows {
         Ok(())
     }
 
-    /// Copies a kept block to the end of the committed rows. Called by the place's only user.
+    /// Copies a kept block to the end of the committed rows. Only the user of the place calls it.
     pub(super) fn apply_write(&self, layout: &Layout, place: usize, write: Write) {
         let tokens = layout.facts.tokens;
         for (index, cache) in layout.caches.iter().enumerate() {
@@ -68,8 +68,8 @@ impl HostRows {
         }
     }
 
-    /// Each piece of what a place keeps, with its start in a parked block. Committed pieces come first; inside both parts the order is
-    /// that of caches and leads.
+    /// Each piece of a place's rows, with its start in a parked block. Committed pieces come first; both parts are ordered by caches and
+    /// leads.
     fn pieces(&self, layout: &Layout, place: usize, kept: ParkedFrames, mut each: impl FnMut(*mut u8, usize, usize)) {
         let mut at = 0;
         for (frames, is_staged) in [(kept.committed, false), (kept.staged, true)] {
@@ -84,7 +84,7 @@ impl HostRows {
         }
     }
 
-    /// Copies what a place keeps into a parked block. Called by the only user of both.
+    /// Copies the rows of a place into a parked block. Only the user of both calls it.
     pub(super) fn park(&self, layout: &Layout, place: usize, kept: ParkedFrames, block: &Block<u8>) {
         check(layout, kept, block);
         self.pieces(layout, place, kept, |from, at, len| {
@@ -93,7 +93,7 @@ impl HostRows {
         });
     }
 
-    /// Copies a parked block into a place. Called by the only user of both.
+    /// Copies a parked block into a place. Only the user of both calls it.
     pub(super) fn bring_back(&self, layout: &Layout, place: usize, kept: ParkedFrames, block: &Block<u8>) {
         check(layout, kept, block);
         self.pieces(layout, place, kept, |to, at, len| {

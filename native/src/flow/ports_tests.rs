@@ -1,4 +1,4 @@
-//! Manifests whose ports are changed at random: what the host makes of them is an error that is told, or tensors that every run can write.
+//! Manifests with random changes of ports: the host gives an error, or tensors that every inference can write.
 
 use super::inputs::Inputs;
 use super::pictures::blacken;
@@ -78,7 +78,7 @@ fn change(manifest: &mut Value, draw: &mut impl FnMut(usize) -> usize) {
     match draw(8) {
         0 | 1 => {
             port["role"] = json!(ROLES[draw(ROLES.len())]);
-            // Those that the pictures of some views go to are made black.
+            // Inputs for the pictures of some views are black.
             if port["role"] == "images" {
                 port["cameras"] = json!(["top"]);
             }
@@ -103,7 +103,7 @@ fn change(manifest: &mut Value, draw: &mut impl FnMut(usize) -> usize) {
     }
 }
 
-/// What `Network::new` does before graphs are bound, then what a run writes.
+/// The part of `Network::new` before graphs are bound, then the writes of an inference.
 fn written(manifest: &Manifest) -> Result<(), String> {
     let most = manifest.extent(manifest.batch, manifest.prompt.tokens_max);
     let graphs = &manifest.graphs;

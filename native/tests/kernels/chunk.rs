@@ -13,7 +13,7 @@ pub const TESTS: &[Test] = &[
     ("chunk::the_first_reason_is_the_engines", Of::Host, judged),
 ];
 
-/// A bundle's chunk: what decodes it, and how large latent and state are.
+/// The chunk of a bundle: its encoder, and the sizes of latent and state.
 struct Bundle {
     encoder: Encoder,
     rows: usize,
@@ -26,7 +26,7 @@ struct Bundle {
 
 const NORMS: [&str; 3] = ["none", "quantile", "mean_std"];
 
-/// How hard a bundle is to please.
+/// The strictness of a bundle.
 #[derive(Clone, Copy)]
 struct Kind {
     clamp: bool,
@@ -35,7 +35,7 @@ struct Kind {
     range: f64,
     /// Means so large that their sum with a state cancels: the order of a sum, and each rounding, is seen.
     cancels: bool,
-    /// What published policies add: statistics of each row and clips.
+    /// Additions of published policies: statistics of each row, and clips.
     published: bool,
 }
 
@@ -98,14 +98,14 @@ impl Bundle {
         Bundle { encoder, rows, width, columns, states, names, rotations: rotations.to_vec() }
     }
 
-    /// What the engine says of a latent: how many values were clamped, or the beginning of its sentence.
+    /// The engine's result for a latent: how many values were clamped, or the beginning of its sentence.
     fn engine(&self, Input { latent, state, prefix }: &Input) -> (Vec<f32>, Result<u32, String>) {
         let mut values = vec![0.0; self.rows * self.columns];
         let clamped = self.encoder.encode(prefix, latent, state, &mut values);
         (values, clamped)
     }
 
-    /// A refusal in the engine's words, as far as it names the place.
+    /// The engine's sentence about a refusal; `*` is a part that varies.
     fn sentence(&self, refusal: Refusal) -> String {
         let name = |column: u32| &self.names[column as usize];
         match refusal {
@@ -167,7 +167,7 @@ fn bundles() -> Vec<Bundle> {
     all
 }
 
-/// What a chunk is decoded from.
+/// The inputs of one chunk.
 struct Input {
     latent: Vec<f32>,
     state: Vec<f32>,
@@ -175,7 +175,7 @@ struct Input {
     prefix: Vec<f32>,
 }
 
-/// A latent and a state, some of them spoilt: no number, too large, a rotation that spans no plane, a jump; and rows to continue.
+/// A latent and a state, some of them bad: NaN, too large, a rotation that spans no plane, a jump; and rows to continue.
 fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> Input {
     let slope: Vec<f32> = random.floats(bundle.width);
     let mut latent: Vec<f32> = (0..bundle.rows * bundle.width)
@@ -224,7 +224,7 @@ fn equals(stage: &Stage) {
     assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), kinds);
 }
 
-/// All turns as one batch; what came out of each.
+/// Decodes all turns as one batch; returns their results.
 fn check(stage: &Stage, kernel: &Kernel, threads: u32, bundle: &Bundle, random: &mut Random) -> Vec<String> {
     let plans = Plans::new(&stage.device, bundle.encoder.facts(), bundle.states as u32).expect("memory");
     let inputs: Vec<_> = (0..TURNS).map(|turn| inputs(bundle, turn, random)).collect();
@@ -245,7 +245,7 @@ fn check(stage: &Stage, kernel: &Kernel, threads: u32, bundle: &Bundle, random: 
         latents: latent_memory.address(),
         states: state_memory.address(),
         prefixes: prefix_memory.address(),
-        // A bundle whose chunks continue none has none to tell.
+        // A bundle whose chunks continue no rows has no prefix.
         prefix_rows: if room > 0 { held_memory.address() } else { 0 },
         values: value_memory.address(),
         verdicts: verdict_memory.address(),

@@ -1,4 +1,4 @@
-//! What a replica asks of the driver beside ONNX Runtime: registered memory of the host, a stream of its own, and the times of runs in it.
+//! The driver objects of a replica: registered host memory, its own stream, and the times of runs in it.
 //!
 //! The driver that the CPU plays counts what a real one refuses, and what only breaks later (`cuda/driver_host.h`).
 
@@ -29,7 +29,7 @@ fn context(stage: &Stage) -> Arc<Context> {
     Context::open(&stage.driver, 0).expect("device 0")
 }
 
-/// What the driver has now of a replica, and what was done wrong so far.
+/// The present counts of the driver, and its faults.
 fn counts(stage: &Stage) -> [u64; 4] {
     [Count::Streams, Count::Events, Count::Registered, Count::Faults].map(|count| stage.count(count))
 }
@@ -38,7 +38,7 @@ fn blocks(stage: &Stage) {
     let (before, ever) = (counts(stage), stage.count(Count::RegisteredEver));
     let context = context(stage);
     let mut alone: Block<f32> = Block::locked(1500).expect("memory");
-    // Out of one mapping, page beside page: each of its own, since each is unmapped by itself.
+    // The blocks are neighbours in one mapping. Each has its own pages, since each is unmapped alone.
     let mut several: Vec<Block<u8>> = Block::several(5000, 3, true).expect("memory");
     let bytes = stage.count(Count::RegisteredBytes);
     for _ in 0..2 {
@@ -51,7 +51,7 @@ fn blocks(stage: &Stage) {
     alone.fill(7.0);
     drop(several.remove(1));
     assert_eq!(stage.count(Count::Registered) - before[2], 3);
-    // On a thread that has no context, as that of whoever closes the engine.
+    // The thread has no context, like one that closes the engine.
     std::thread::spawn(move || drop((alone, several))).join().expect("a thread");
     drop(context);
     assert_eq!(counts(stage), before);
@@ -126,7 +126,7 @@ fn threads(stage: &Stage) {
 fn lifetimes(stage: &Stage) {
     let (before, contexts) = (counts(stage), stage.count(Count::Contexts));
     let stream = Stream::new(&context(stage)).expect("a stream");
-    // What a session keeps.
+    // A session keeps the stream.
     let kept = stream.clone();
     let laps = Laps::new(&stream, 3).expect("events");
     assert_ne!(stream.address(), 0);
@@ -154,7 +154,7 @@ fn laps_of(stage: &Stage, runs: usize) -> Laps {
     Laps::new(&Stream::new(&context).expect("a stream"), runs).expect("events")
 }
 
-/// As long as the processor is at it.
+/// The time of the work on the processor.
 fn work(ms: u64) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(ms) {
@@ -169,7 +169,7 @@ fn laps(stage: &Stage) {
     for runs in [3_u64, 1, 2] {
         let whole = Instant::now();
         for _ in 0..runs {
-            // What the host does between two runs is in none of them.
+            // The host's work between two runs is in none of them.
             work(2);
             laps.begin();
             work(3);
@@ -206,7 +206,7 @@ fn unknown(stage: &Stage) {
     assert_eq!(counts(stage), before);
 }
 
-/// That the played driver would have told.
+/// The played driver would have refused it.
 fn early(stage: &Stage) {
     type Create = unsafe extern "C" fn(*mut *mut c_void, u32) -> i32;
     type Elapsed = unsafe extern "C" fn(*mut f32, *mut c_void, *mut c_void) -> i32;

@@ -1,4 +1,4 @@
-//! What a frame becomes.
+//! The picture that a frame becomes.
 
 use super::{Image, Manifest, Resize, Role};
 use serde::Deserialize;
@@ -15,7 +15,7 @@ pub enum Alignment {
 }
 
 impl Manifest {
-    /// The views of the prefix, those included that the model has no camera for.
+    /// The views of the prefix, with those that the model has no camera for.
     pub fn prefix_views(&self) -> usize {
         let images = self.graphs.prefill.inputs.iter().filter(|port| port.role == Role::Images);
         images.map(|port| port.views(&self.cameras).len()).sum()
