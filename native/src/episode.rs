@@ -94,7 +94,7 @@ pub struct Episodes {
     seats: Mutex<Seats>,
     count: AtomicUsize,
     /// Host memory for parked rows; its pages are used only where they were written.
-    blocks: OnceLock<Vec<Block<u8>>>,
+    blocks: OnceLock<Vec<Block>>,
     /// Bytes of this machine that are promised to sessions.
     account: MemoryAccount,
     pub moves: Moves,
@@ -262,7 +262,7 @@ impl Episodes {
         Ok(place)
     }
 
-    fn block(&self, index: usize) -> &Block<u8> {
+    fn block(&self, index: usize) -> &Block {
         &self.blocks.get().expect("what is parked has blocks")[index]
     }
 

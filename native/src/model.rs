@@ -59,18 +59,25 @@ pub struct Placement {
     pub session_capacity: SessionCapacity,
     /// The largest difference of each parity vector over all replicas, in robot units; empty on `echo`.
     pub parity: Vec<f32>,
-    /// How a flow is run; with several devices, by the replicas with the most memory on a device.
+    /// The facts of the replica with the most memory on a device.
+    #[serde(flatten)]
+    pub network: NetworkFacts,
+    /// The weights in the memory of devices.
+    pub weights: Tally,
+}
+
+/// How a network runs a flow, and its use of its device and the driver.
+#[derive(serde::Serialize, Clone, Default)]
+pub struct NetworkFacts {
     pub flow: FlowMode,
     /// Why the steps of a flow are run one by one. None if they are not, and on a CPU, where nothing waits between them.
     pub flow_reason: Option<String>,
-    /// Bytes of one replica's tensors in the device's memory, the most of any replica; 0 on a CPU.
+    /// Bytes of its tensors in the device's memory; 0 on a CPU.
     pub device_bytes: usize,
     /// Bytes that an observation copies between host and device in a batch of one; 0 on a CPU.
     pub copies: Copies,
-    /// The driver use of the replica with the most memory on a device; None elsewhere.
+    /// None without a driver.
     pub driver_device: Option<DriverUse>,
-    /// The weights in the memory of devices.
-    pub weights: Tally,
 }
 
 /// A device that could not be used.

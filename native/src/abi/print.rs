@@ -43,7 +43,9 @@ pub fn typescript() -> String {
     for layout in STRUCTS {
         text += &format!("export const {} = {{\n  size: {},\n", layout.name, layout.size);
         for field in layout.fields {
-            text += &format!("  /** {} */\n  {}: {},\n", field.kind, field.name, field.offset);
+            let element = field.kind.strip_prefix('[').and_then(|array| array.split(';').next());
+            let kind = element.map_or(field.kind.into(), |element| format!("{element}[]"));
+            text += &format!("  /** {kind} */\n  {}: {},\n", field.name, field.offset);
         }
         text += "} as const;\n\n";
     }

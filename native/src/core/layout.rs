@@ -31,13 +31,13 @@ pub const NO_SLOT: u32 = u32::MAX;
 /// The value of `ObserveRequest.fail_step` for no failure.
 pub const NO_STEP: u32 = u32::MAX;
 
-/// A field of an ABI struct: name, offset in bytes, TypeScript reader.
+/// A field of an ABI struct: name, offset in bytes, type.
 pub struct Field {
     /// The name in Rust.
     pub name: &'static str,
     /// Bytes from the start of the struct.
     pub offset: usize,
-    /// `u32`, `i32`, `u64`, `f64`, or `f32[]`, `f64[]`, `u32[]` for arrays.
+    /// The type in Rust: a number, or an array of numbers.
     pub kind: &'static str,
 }
 
@@ -49,30 +49,6 @@ pub struct Struct {
     pub size: usize,
     /// In the order of declaration.
     pub fields: &'static [Field],
-}
-
-macro_rules! kind {
-    (u32) => {
-        "u32"
-    };
-    (i32) => {
-        "i32"
-    };
-    (u64) => {
-        "u64"
-    };
-    (f64) => {
-        "f64"
-    };
-    ([f32; $n:expr]) => {
-        "f32[]"
-    };
-    ([f64; $n:expr]) => {
-        "f64[]"
-    };
-    ([u32; $n:expr]) => {
-        "u32[]"
-    };
 }
 
 macro_rules! abi_struct {
@@ -88,7 +64,7 @@ macro_rules! abi_struct {
             pub const LAYOUT: Struct = Struct {
                 name: stringify!($name),
                 size: size_of::<$name>(),
-                fields: &[$(Field { name: stringify!($field), offset: offset_of!($name, $field), kind: kind!($ty) },)*],
+                fields: &[$(Field { name: stringify!($field), offset: offset_of!($name, $field), kind: stringify!($ty) },)*],
             };
         }
     };

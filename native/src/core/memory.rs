@@ -32,11 +32,6 @@ pub fn return_large_blocks() {
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
 }
 
-/// Plain values that any bit pattern is valid for.
-pub trait Plain: Copy + Send + Sync + 'static {}
-impl Plain for u8 {}
-impl Plain for f32 {}
-
 /// Bytes of the whole pages that hold `bytes`, one page at least.
 fn pages(bytes: usize) -> usize {
     bytes.max(1).next_multiple_of(4096)
@@ -45,9 +40,9 @@ fn pages(bytes: usize) -> usize {
 /// Keeps host memory registered with the driver of a GPU until it is dropped.
 pub trait Registration: Send + Sync {}
 
-/// A fixed block of `T`, zeroed when made, at a page boundary, never moved.
-pub struct Block<T: Plain> {
-    start: *mut T,
+/// A fixed block of bytes, zeroed when made, at a page boundary, never moved.
+pub struct Block {
+    start: *mut u8,
     len: usize,
     bytes: usize,
     /// It counts as tensor memory.
@@ -57,17 +52,18 @@ pub struct Block<T: Plain> {
     registered: Option<Box<dyn Registration>>,
 }
 
-// SAFETY: a Block owns its pages as a Box owns its slice; T is plain data.
-unsafe impl<T: Plain> Send for Block<T> {}
-// SAFETY: shared access only reads, but through `address`, whose users see to it that nobody reads what they write.
-unsafe impl<T: Plain> Sync for Block<T> {}
+// SAFETY: a Block owns its pages as a Box owns its slice.
+unsafe impl Send for Block {}
+// SAFETY: shared access only reads, but through `address`, whose users ensure that no thread reads what they write.
+unsafe impl Sync for Block {}
 
-impl<T: Plain> Block<T> {
+impl Block {
     /// `len` zeroes, page-locked at their first write if the system allows it.
-    pub fn locked(len: usize) -> Result<Block<T>, String> {
-        let mut block: Block<T> = Block::lazy(len)?;
+    pub fn locked(len: usize) -> Result<Block, String> {
+        let mut block = Block::lazy(len)?;
         block.tensor = true;
         // Pages are locked at their first write: most slots of a service are never used.
+        // SAFETY: the range is the mapping just made.
         block.locked = unsafe { libc::mlock2(block.start.cast(), block.bytes, libc::MLOCK_ONFAULT) } == 0;
         TENSOR_BYTES.fetch_add(block.bytes as u64, Ordering::Relaxed);
         if block.locked {
@@ -78,12 +74,12 @@ impl<T: Plain> Block<T> {
 
     /// `count` blocks of `len` zeroes in one mapping, which is far cheaper than one mapping each. They use memory only where they were
     /// written. With `lock` they are page-locked, as many as the system allows.
-    pub fn several(len: usize, count: usize, lock: bool) -> Result<Vec<Block<T>>, String> {
-        let mut whole: Block<T> = Block::lazy(count.max(1) * pages(len * size_of::<T>()) / size_of::<T>())?;
-        let bytes = pages(len * size_of::<T>());
-        // They are locked at their first write: most slots of a service are never used.
+    pub fn several(len: usize, count: usize, lock: bool) -> Result<Vec<Block>, String> {
+        let bytes = pages(len);
+        let mut whole = Block::lazy(count.max(1) * bytes)?;
+        // SAFETY: the range lies inside the mapping just made.
         let locks = |at: usize, bytes: usize| unsafe {
-            libc::mlock2(whole.start.cast::<u8>().add(at).cast(), bytes, libc::MLOCK_ONFAULT) == 0
+            libc::mlock2(whole.start.add(at).cast(), bytes, libc::MLOCK_ONFAULT) == 0
         };
         let mut locked = if !lock {
             0
@@ -94,7 +90,7 @@ impl<T: Plain> Block<T> {
         };
         let blocks = (0..count).map(|index| {
             // SAFETY: inside the mapping, at a page boundary.
-            let start = unsafe { whole.start.cast::<u8>().add(index * bytes).cast() };
+            let start = unsafe { whole.start.add(index * bytes) };
             let is_locked = locked > 0;
             locked -= usize::from(is_locked);
             TENSOR_BYTES.fetch_add(if lock { bytes as u64 } else { 0 }, Ordering::Relaxed);
@@ -108,8 +104,8 @@ impl<T: Plain> Block<T> {
     }
 
     /// `len` zeroes that use memory only where they were written.
-    pub fn lazy(len: usize) -> Result<Block<T>, String> {
-        let bytes = pages(len * size_of::<T>());
+    pub fn lazy(len: usize) -> Result<Block, String> {
+        let bytes = pages(len);
         // SAFETY: a new private anonymous mapping; the result is checked.
         let start = unsafe {
             libc::mmap(
@@ -152,10 +148,10 @@ impl<T: Plain> Block<T> {
     /// Returns the pages after the first `keep` values to the system; they read as zero afterwards.
     pub fn release_beyond(&mut self, keep: usize) {
         assert!(self.registered.is_none(), "a driver would go on with pages that the block has no more");
-        let from = (keep * size_of::<T>()).next_multiple_of(4096);
+        let from = keep.next_multiple_of(4096);
         if from < self.bytes {
             // SAFETY: the range lies inside this mapping, and `&mut self` is the only reference.
-            unsafe { libc::madvise(self.start.cast::<u8>().add(from).cast(), self.bytes - from, libc::MADV_DONTNEED) };
+            unsafe { libc::madvise(self.start.add(from).cast(), self.bytes - from, libc::MADV_DONTNEED) };
         }
     }
 
@@ -170,36 +166,39 @@ impl<T: Plain> Block<T> {
     }
 
     /// The address, for a library that is bound to this memory. Valid for the life of the block.
-    pub fn address(&self) -> *mut T {
+    pub fn address(&self) -> *mut u8 {
         self.start
     }
-}
 
-impl Block<u8> {
     /// The bytes as floats, for a tensor of f32.
+    pub fn floats(&self) -> &[f32] {
+        // SAFETY: the floats lie in the mapping, which begins at a page boundary; any four bytes are one.
+        unsafe { std::slice::from_raw_parts(self.start.cast(), self.len / size_of::<f32>()) }
+    }
+
+    /// The bytes as floats, to be written.
     pub fn floats_mut(&mut self) -> &mut [f32] {
-        // SAFETY: so many floats lie in the mapping, which begins at a page; any four bytes are one, and `&mut self` makes it the
-        // only reference.
+        // SAFETY: as above, and `&mut self` makes it the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.len / size_of::<f32>()) }
     }
 }
 
-impl<T: Plain> Deref for Block<T> {
-    type Target = [T];
-    fn deref(&self) -> &[T] {
+impl Deref for Block {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
         // SAFETY: the mapping holds `len` values, zeroed at first, and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }
 
-impl<T: Plain> DerefMut for Block<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
+impl DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and `&mut self` makes it the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
 }
 
-impl<T: Plain> Drop for Block<T> {
+impl Drop for Block {
     fn drop(&mut self) {
         self.registered = None;
         // SAFETY: a mapping made in `lazy`, or a part of one, unmapped once. Of one that became several nothing is left.
@@ -221,14 +220,14 @@ mod tests {
 
     #[test]
     fn several_blocks_lie_side_by_side_and_are_given_back_each_by_itself() {
-        let mut blocks: Vec<Block<f32>> = Block::several(1500, 3, false).expect("memory");
+        let mut blocks = Block::several(6000, 3, false).expect("memory");
         let addresses: Vec<usize> = blocks.iter().map(|block| block.address() as usize).collect();
         assert_eq!((addresses[1] - addresses[0], addresses[2] - addresses[1]), (8192, 8192));
         for (value, block) in blocks.iter_mut().enumerate() {
-            assert!(block.len() == 1500 && block.iter().all(|&zero| zero == 0.0));
-            block.fill(value as f32);
+            assert!(block.len() == 6000 && block.iter().all(|&zero| zero == 0));
+            block.fill(value as u8);
         }
         drop(blocks.remove(1));
-        assert!(blocks[0].iter().all(|&value| value == 0.0) && blocks[1].iter().all(|&value| value == 2.0));
+        assert!(blocks[0].iter().all(|&value| value == 0) && blocks[1].iter().all(|&value| value == 2));
     }
 }

@@ -222,7 +222,7 @@ impl DeviceRows {
 
     fn zero<'a>(&self, words: impl Iterator<Item = &'a Value>) -> Result<(), String> {
         let most = self.layout.caches.iter().map(|cache| self.layout.place_bytes(cache)).map(|(one, two)| one.max(two));
-        let zeroes: Block<u8> = Block::lazy(most.max().unwrap_or(0))?;
+        let zeroes = Block::lazy(most.max().unwrap_or(0))?;
         let mut all = Vec::new();
         for to in words {
             all.push((self.words(Home::HOST, zeroes.address().cast(), &[to.bytes() / WORD])?, to));
@@ -243,12 +243,12 @@ impl DeviceRows {
     }
 
     /// Copies the rows of a place into a parked block. Only the user of both calls it.
-    pub(super) fn park(&self, place: usize, kept: ParkedFrames, block: &Block<u8>) -> Result<(), String> {
+    pub(super) fn park(&self, place: usize, kept: ParkedFrames, block: &Block) -> Result<(), String> {
         self.copy(place, kept, block, |host, device| (device, host))
     }
 
     /// Copies a parked block into a place. Only the user of both calls it.
-    pub(super) fn bring_back(&self, place: usize, kept: ParkedFrames, block: &Block<u8>) -> Result<(), String> {
+    pub(super) fn bring_back(&self, place: usize, kept: ParkedFrames, block: &Block) -> Result<(), String> {
         lock(&self.state).places[place].is_clean = false;
         self.copy(place, kept, block, |host, device| (host, device))
     }
@@ -257,7 +257,7 @@ impl DeviceRows {
         &self,
         place: usize,
         kept: ParkedFrames,
-        block: &Block<u8>,
+        block: &Block,
         direction: impl for<'a> Fn(&'a Value, &'a Value) -> (&'a Value, &'a Value),
     ) -> Result<(), String> {
         assert!(self.layout.slot_bytes() <= block.len(), "a parked block has room for a whole memory");
@@ -291,7 +291,7 @@ impl DeviceRows {
     /// Checks on the first place that the device copies every block to the right rows.
     fn prove(&self) -> Result<(), String> {
         let all = ParkedFrames { committed: self.layout.facts.window, staged: 1 };
-        let mut values: Block<u8> = Block::lazy(self.layout.slot_bytes())?;
+        let mut values = Block::lazy(self.layout.slot_bytes())?;
         // The words have all kinds of bits, NaN too.
         for (at, word) in values.chunks_exact_mut(WORD).enumerate() {
             word.copy_from_slice(&(at as u32).wrapping_mul(0x9e37_79b9).to_le_bytes());
@@ -299,7 +299,7 @@ impl DeviceRows {
         self.bring_back(0, all, &values)?;
         let writes = self.layout.writes();
         writes.iter().try_for_each(|&write| self.apply_write(0, write))?;
-        let found: Block<u8> = Block::lazy(self.layout.slot_bytes())?;
+        let found = Block::lazy(self.layout.slot_bytes())?;
         self.park(0, all, &found)?;
         parked_leads(&self.layout, |cache, at, staged_at| {
             let len = |frames: usize| cache.lead_len(frames * self.layout.facts.tokens);
@@ -321,7 +321,7 @@ impl DeviceRows {
         // SAFETY: no run has the place.
         let mut is_finite = || unsafe { finite_check.is_finite(place.finite_check) };
         for (cache, lie) in self.layout.caches.iter().zip(&place.caches) {
-            let mut values: Block<u8> = Block::lazy(lie.staged_words.bytes())?;
+            let mut values = Block::lazy(lie.staged_words.bytes())?;
             let host = self.words(Home::HOST, values.address().cast(), &[values.len() / WORD])?;
             let last = values.len() - cache.dtype.bytes();
             for (value, bits) in not_finite(cache.dtype).into_iter().flat_map(|bits| [(0, bits), (last, bits)]) {

@@ -26,7 +26,7 @@ struct Sum {
     there: Value,
     /// The host's value for it, at the begin of `bits`. It is made once, so that a check makes nothing.
     here: Value,
-    bits: Block<u8>,
+    bits: Block,
     _block: DeviceBlock,
 }
 
@@ -48,7 +48,7 @@ impl FiniteCheck {
             let block = program.block(home, size_of::<u32>())?;
             // SAFETY: the block is kept beside it.
             let there = unsafe { Value::over(home, home.turns, block.address(), dtype, &[1]) }?;
-            let bits: Block<u8> = Block::lazy(size_of::<u32>())?;
+            let bits = Block::lazy(size_of::<u32>())?;
             // SAFETY: as above.
             let here = unsafe { Value::over(Home::HOST, home.turns, bits.address().cast(), dtype, &[1]) }?;
             sums.push(Sum { name: name(&sum), dtype, there, here, bits, _block: block });

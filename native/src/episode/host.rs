@@ -7,8 +7,8 @@ use crate::core::memory::Block;
 
 /// Committed and staged rows of one cache, of all places.
 pub(super) struct HostCache {
-    pub(super) committed: Block<u8>,
-    pub(super) staged: Block<u8>,
+    pub(super) committed: Block,
+    pub(super) staged: Block,
 }
 
 pub(super) struct HostRows(pub(super) Vec<HostCache>);
@@ -53,7 +53,7 @@ impl HostRows {
     }
 
     /// Copies a kept block to the end of the committed rows. Only the user of the place calls it.
-    pub(super) fn apply_write(&self, layout: &Layout, place: usize, write: Write) {
+    pub(super) fn apply_write(&self, layout: &Layout, place: usize, write: Write) -> Result<(), String> {
         let tokens = layout.facts.tokens;
         for (index, cache) in layout.caches.iter().enumerate() {
             for lead in 0..cache.leads {
@@ -66,6 +66,7 @@ impl HostRows {
                 }
             }
         }
+        Ok(())
     }
 
     /// Each piece of a place's rows, with its start in a parked block. Committed pieces come first; both parts are ordered by caches and
@@ -85,24 +86,32 @@ impl HostRows {
     }
 
     /// Copies the rows of a place into a parked block. Only the user of both calls it.
-    pub(super) fn park(&self, layout: &Layout, place: usize, kept: ParkedFrames, block: &Block<u8>) {
+    pub(super) fn park(&self, layout: &Layout, place: usize, kept: ParkedFrames, block: &Block) -> Result<(), String> {
         check(layout, kept, block);
         self.pieces(layout, place, kept, |from, at, len| {
             // SAFETY: inside the place and, by `check`, inside the block, which are different mappings; nobody else uses either.
             unsafe { std::ptr::copy_nonoverlapping(from, block.address().add(at), len) }
         });
+        Ok(())
     }
 
     /// Copies a parked block into a place. Only the user of both calls it.
-    pub(super) fn bring_back(&self, layout: &Layout, place: usize, kept: ParkedFrames, block: &Block<u8>) {
+    pub(super) fn bring_back(
+        &self,
+        layout: &Layout,
+        place: usize,
+        kept: ParkedFrames,
+        block: &Block,
+    ) -> Result<(), String> {
         check(layout, kept, block);
         self.pieces(layout, place, kept, |to, at, len| {
             // SAFETY: as in `park`.
             unsafe { std::ptr::copy_nonoverlapping(block.address().add(at), to, len) }
         });
+        Ok(())
     }
 }
 
-fn check(layout: &Layout, ParkedFrames { committed, staged }: ParkedFrames, block: &Block<u8>) {
+fn check(layout: &Layout, ParkedFrames { committed, staged }: ParkedFrames, block: &Block) {
     assert!(layout.bytes(committed + staged) <= block.len(), "a parked block has room for a whole memory");
 }

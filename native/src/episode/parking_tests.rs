@@ -120,7 +120,7 @@ fn blocks_that_nobody_uses_go_back_to_the_system() {
     }
     (0..2).for_each(|slot| assert!(episodes.forget(slot)));
     let nine = 9.0_f32.to_ne_bytes();
-    let has_nine = |block: &&Block<u8>| block.chunks_exact(4).any(|bytes| bytes == nine);
+    let has_nine = |block: &&Block| block.chunks_exact(4).any(|bytes| bytes == nine);
     let nines = |episodes: &Episodes| episodes.blocks.get().unwrap().iter().filter(has_nine).count();
     assert_eq!(nines(&episodes), 3);
     episodes.give_back();

@@ -88,32 +88,23 @@ impl Rows {
     pub(super) fn apply_write(&self, place: usize, write: Write) -> Result<(), String> {
         match self.device() {
             Some(rows) => rows.apply_write(place, write),
-            None => {
-                self.host().apply_write(&self.layout, place, write);
-                Ok(())
-            }
+            None => self.host().apply_write(&self.layout, place, write),
         }
     }
 
     /// Copies the rows of a place into a parked block. Only the user of both calls it.
-    pub(super) fn park(&self, place: usize, kept: ParkedFrames, block: &Block<u8>) -> Result<(), String> {
+    pub(super) fn park(&self, place: usize, kept: ParkedFrames, block: &Block) -> Result<(), String> {
         match self.device() {
             Some(rows) => rows.park(place, kept, block),
-            None => {
-                self.host().park(&self.layout, place, kept, block);
-                Ok(())
-            }
+            None => self.host().park(&self.layout, place, kept, block),
         }
     }
 
     /// Copies a parked block into a place. Only the user of both calls it.
-    pub(super) fn bring_back(&self, place: usize, kept: ParkedFrames, block: &Block<u8>) -> Result<(), String> {
+    pub(super) fn bring_back(&self, place: usize, kept: ParkedFrames, block: &Block) -> Result<(), String> {
         match self.device() {
             Some(rows) => rows.bring_back(place, kept, block),
-            None => {
-                self.host().bring_back(&self.layout, place, kept, block);
-                Ok(())
-            }
+            None => self.host().bring_back(&self.layout, place, kept, block),
         }
     }
 

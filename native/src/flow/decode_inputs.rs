@@ -9,7 +9,7 @@ use std::sync::Arc;
 const ALIGNMENT: usize = 256;
 
 pub(super) struct DecodeInputs {
-    pub(super) host: Block<u8>,
+    pub(super) host: Block,
     pub(super) device: Memory,
     /// The start of each part: states `[batch, state values]` f32, prefixes `[batch, values of a prefix]` f32, continued rows and continued
     /// values `[batch]` u32, and the table of times.

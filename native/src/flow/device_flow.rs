@@ -52,7 +52,7 @@ pub(super) struct DeviceFlow {
     plans: Plans,
     /// A verdict for each row of the batch, then `[batch, rows, columns]` f32: a smaller batch copies less.
     decoded: Memory,
-    decoded_here: Block<f32>,
+    decoded_here: Block,
     chunk: usize,
     branches: usize,
     batch: usize,
@@ -126,7 +126,7 @@ impl DeviceFlow {
         let decode_inputs =
             DecodeInputs::new(&device, (batch, states), (manifest.action.prefix * columns, columns), table)?;
         let len = batch * (rows * columns + VERDICT);
-        let mut decoded_here = Block::locked(len).map_err(CudaError::Call)?;
+        let mut decoded_here = Block::locked(4 * len).map_err(CudaError::Call)?;
         driver_device.register_block(&mut decoded_here);
         Ok(DeviceFlow {
             decode: chunk::Kernel::find(&module)?,
@@ -335,7 +335,7 @@ impl DeviceFlow {
     /// The clamped rows of a chunk, and how many values were clamped or why it is refused. `Encoder::encode` on the latent gives the reason
     /// as a sentence.
     pub(super) fn decoded(&self, row: usize) -> (&[f32], Result<u32, chunk::Refusal>) {
-        let (verdicts, chunks) = self.decoded_here.split_at(self.batch * VERDICT);
+        let (verdicts, chunks) = self.decoded_here.floats().split_at(self.batch * VERDICT);
         let verdict = Verdict::of(verdicts[row * VERDICT..].iter().map(|value| value.to_bits()));
         (&chunks[row * self.chunk..][..self.chunk], self.plans.facts().judge(&verdict))
     }

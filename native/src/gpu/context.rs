@@ -2,7 +2,7 @@
 
 use super::CudaError;
 use super::calls::{Calls, Code, Handle};
-use crate::core::memory::{Block, Plain, Registration};
+use crate::core::memory::{Block, Registration};
 use std::ffi::{c_int, c_void};
 use std::path::Path;
 use std::ptr::null_mut;
@@ -120,7 +120,7 @@ impl Drop for Context {
 
 impl Context {
     /// Registers a block, so that the driver copies from and to it without its own buffer.
-    pub fn register_block<T: Plain>(self: &Arc<Self>, block: &mut Block<T>) -> Result<(), CudaError> {
+    pub fn register_block(self: &Arc<Self>, block: &mut Block) -> Result<(), CudaError> {
         block.register(|start, bytes| {
             // SAFETY: whole pages, which stay mapped until the block has dropped the registration.
             unsafe { self.register(start, bytes) }.map(|registered| Box::new(registered) as Box<dyn Registration>)

@@ -60,7 +60,7 @@ impl FrameSpec {
     }
 
     /// Writes pixels as the graphs take them, to the first `bytes()` of the tensor.
-    fn write(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut Block<u8>) {
+    fn write(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut Block) {
         let (target, plane) = ((self.width, self.height), self.width * self.height);
         if self.picture == Picture::Normalised {
             self.fill(resizer, rgb, source, &mut tensor.floats_mut()[..self.values()]);
@@ -111,10 +111,10 @@ impl FrameSpec {
 /// The content of a slot. Only the slot's owner takes the lock, so no thread waits for it.
 pub struct FrameData {
     /// The first `jpeg_len` bytes are the file.
-    jpeg: Block<u8>,
+    jpeg: Block,
     jpeg_len: usize,
     /// The frame as the graphs take it.
-    tensor: Block<u8>,
+    tensor: Block,
     pub put: Instant,
     pub done: Instant,
 }

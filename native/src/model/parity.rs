@@ -32,7 +32,7 @@ struct Observation {
 /// One observation, ready to be run.
 pub struct Vector {
     /// The tensors of its frames in wire order, as the graphs take them.
-    pub frames: Vec<Block<u8>>,
+    pub frames: Vec<Block>,
     pub state: Vec<f32>,
     /// Rows that its chunk continues, in robot units, row-major.
     pub prefix: Vec<f32>,
@@ -69,7 +69,7 @@ impl Vectors {
         let file: File = serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
         let folder = name.rfind('/').map_or("", |end| &name[..=end]);
         let spec = FrameSpec::of(manifest);
-        let mut decode = |frame: &String| -> Result<Block<u8>, String> {
+        let mut decode = |frame: &String| -> Result<Block, String> {
             let name = format!("{folder}{frame}");
             let jpeg = std::fs::read(path(&name)?).map_err(|error| format!("{name}: {error}"))?;
             let mut tensor = Block::lazy(spec.bytes())?;

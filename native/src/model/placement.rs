@@ -2,7 +2,7 @@
 //! computes the parity vectors.
 
 use super::open::{OpenNetwork, Opening};
-use super::{Model, Placement, RefusedDevice, SessionCapacity};
+use super::{Model, NetworkFacts, Placement, RefusedDevice, SessionCapacity};
 use crate::bundle::weights::Weights;
 use crate::core::device::Device;
 use crate::core::dtype::Dtype;
@@ -10,13 +10,11 @@ use crate::core::fault::status_of;
 use crate::core::rehearsal;
 use crate::core::room::Room;
 use crate::core::status::{Failure, Status};
-use crate::flow::{Files, FlowMode, Network};
+use crate::flow::{Files, Network};
 use crate::model::Host;
 use crate::model::devices::{Hardware, HostedModel};
 use crate::model::parity::Vectors;
 use crate::model::plan::Wish;
-use crate::ort::driver_device::DriverUse;
-use crate::ort::graph::Copies;
 use crate::ort::provider::{self, GpuOptions};
 use crate::ort::runtime::{self, Runtime, Threads};
 use crate::ort::session::Tally;
@@ -55,16 +53,6 @@ struct Trial {
     differences: Vec<f32>,
     facts: NetworkFacts,
     weights: Tally,
-}
-
-/// How a flow is run, and what the replica uses of its device and the driver.
-#[derive(Default)]
-struct NetworkFacts {
-    flow: FlowMode,
-    flow_reason: Option<String>,
-    device_bytes: usize,
-    copies: Copies,
-    driver_device: Option<DriverUse>,
 }
 
 impl NetworkFacts {
@@ -240,7 +228,6 @@ impl Model {
         host: &Host,
     ) -> Result<(), Failure> {
         let Trial { names, differences, facts, weights } = trial;
-        let NetworkFacts { flow, flow_reason, device_bytes, copies, driver_device } = facts;
         let slots = self.episodes.iter().map(|episodes| episodes.len()).sum();
         let mut distinct: Vec<&str> = Vec::new();
         for name in &names {
@@ -265,11 +252,7 @@ impl Model {
             slots,
             session_capacity,
             parity: differences,
-            flow,
-            flow_reason,
-            device_bytes,
-            copies,
-            driver_device,
+            network: facts,
             weights,
         };
         let _ = self.placement.set(placement);

@@ -10,7 +10,7 @@
 //! tested with a driver that the CPU plays (`native/cuda/driver_host.h`).
 
 use crate::core::device::Device;
-use crate::core::memory::{Block, Plain};
+use crate::core::memory::Block;
 use crate::core::rehearsal;
 use crate::gpu::context::{self, Context};
 use crate::gpu::device::{self, Module};
@@ -129,7 +129,7 @@ impl DriverDevice {
         }
     }
 
-    pub fn register_block<T: Plain>(&mut self, block: &mut Block<T>) {
+    pub fn register_block(&mut self, block: &mut Block) {
         let (Some(context), Some(usage)) = (&self.context, &mut self.usage) else { return };
         match context.register_block(block) {
             Ok(()) => usage.registered_bytes += block.registered_bytes(),

@@ -150,7 +150,7 @@ impl Input {
 /// Host memory that plays a device's.
 pub(super) struct Shadow {
     host: *const u8,
-    copy: Block<u8>,
+    copy: Block,
 }
 
 impl Shadow {

@@ -14,7 +14,7 @@ const VALUES_MAX: usize = 1 << 32;
 
 pub enum Storage {
     /// Page-locked memory.
-    Host(Block<u8>),
+    Host(Block),
     /// Memory of the device, which the host does not read.
     Device(DeviceBlock),
 }

@@ -62,22 +62,13 @@ impl Bundle {
                 })
             })
             .collect();
-        let graph = json!({ "file": "", "inputs": [], "outputs": [] });
-        let manifest: Manifest = serde_json::from_value(json!({
-            "export_id": "", "cameras": [], "frames": { "first": 1, "later": 1 },
-            "image": { "width": 1, "height": 1, "resize": "pad", "mean": [0, 0, 0], "std": [1, 1, 1], "tokens": 1 },
-            "state": { "columns": state, "width": states },
-            "prompt": { "tokens_max": 1, "pad_id": 0, "parts": [] },
-            "action": {
-                "rows": rows, "prefix": rows / 2, "width": width, "columns": action, "rotation6d": rotations,
-                "out_of_range": if kind.clamp { "clamp" } else { "fail" },
-            },
-            "flow": { "t_start": 1, "t_end": 0, "steps": 1, "shift": 1 },
-            "guidance": null, "memory": null, "batch": 1,
-            "graphs": { "prefill": graph, "extend": null, "denoise": graph },
-            "tokenizer": "", "norm": "", "parity": { "file": "", "tolerance": 0 },
-        }))
-        .expect("a manifest");
+        let mut manifest: Value = serde_json::from_str(include_str!("../manifest.json")).expect("JSON");
+        manifest["state"] = json!({ "columns": state, "width": states });
+        manifest["action"] = json!({
+            "rows": rows, "prefix": rows / 2, "width": width, "columns": action, "rotation6d": rotations,
+            "out_of_range": if kind.clamp { "clamp" } else { "fail" },
+        });
+        let manifest: Manifest = serde_json::from_value(manifest).expect("a manifest");
         let mut draw = |low: f64, high: f64| -> Vec<f64> {
             (0..columns).map(|_| low + (high - low) * (random.unit() + 1.0) / 2.0).collect()
         };

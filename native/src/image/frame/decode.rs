@@ -14,7 +14,7 @@ pub struct Worker {
     decoder: Decoder,
     resizer: Resizer,
     /// Address space for the largest image; only written pages use memory.
-    rgb: Block<u8>,
+    rgb: Block,
 }
 
 /// Bytes of pixel memory that a thread keeps between frames; the rest goes back to the system after a large image.
@@ -49,7 +49,7 @@ impl Worker {
     }
 
     /// JPEG → RGB → resized, as the graphs take it: `spec.bytes()`. The error is a sentence part.
-    pub fn frame(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut Block<u8>) -> Result<(), String> {
+    pub fn frame(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut Block) -> Result<(), String> {
         let Header { width, height } = self.pixels(jpeg)?;
         let source = (width as usize, height as usize);
         let rgb = &self.rgb[..source.0 * source.1 * 3 + SLACK];
