@@ -1,4 +1,4 @@
-//! Prints the layout: as JSON, which the library reports, and as the TypeScript file.
+//! The layout of the ABI as JSON, which the library reports, and as the TypeScript file.
 
 use crate::core::fault::Fault;
 use crate::core::layout::{CONSTANTS, STRUCTS};
@@ -43,8 +43,10 @@ pub fn typescript() -> String {
     for layout in STRUCTS {
         text += &format!("export const {} = {{\n  size: {},\n", layout.name, layout.size);
         for field in layout.fields {
-            if field.kind != "u32" {
-                text += &format!("  /** {} */\n", field.kind);
+            let element = field.kind.strip_prefix('[').and_then(|array| array.split(';').next());
+            let kind = element.map_or(field.kind.into(), |element| format!("{element}[]"));
+            if kind != "u32" {
+                text += &format!("  /** {kind} */\n");
             }
             text += &format!("  {}: {},\n", field.name, field.offset);
         }
