@@ -9,7 +9,7 @@
  * The verdict has the first place of each kind, so that the host refuses a chunk for the reason that the CPU would (native/src/cuda/chunk.rs).
  *
  * A block per chunk: a thread per value, one per row for rotations, barriers between. Some kilobytes are moved: the launch is what it
- * costs. No GPU has run it yet.
+ * costs.
  */
 #include "rotation.h"
 

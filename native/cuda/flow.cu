@@ -5,7 +5,7 @@
  * its sign is the direction of the flow. A velocity with guidance is `[2, branch]`, first the branch with the instruction.
  * The first values of a row of the batch may be held: those of rows that a chunk continues stay as they are (flow/own.rs).
  *
- * One thread per value. A chunk is some thousand values: the launch is what a step costs. No GPU has run it yet.
+ * One thread per value. A chunk is some thousand values: the launch is what a step costs.
  */
 #include "target.h"
 

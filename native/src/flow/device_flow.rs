@@ -1,8 +1,9 @@
 //! Latents that stay on an NVIDIA GPU from their noise to the rows of a chunk, moved and decoded by our kernels (`native/cuda/`).
 //!
 //! All is put into the stream of the replica, behind the runs of its graphs: the noise and what a run is decoded with goes there in one
-//! copy for each tensor, the times of all steps among it; then graph, flow update, graph, flow update, and chunk decode. The host waits
-//! once, for rows and verdicts. Without this the host copies velocities, adds them to latents, and copies those back, step by step.
+//! copy for each tensor, the times of all steps among it; then graph, flow update, graph, flow update, and chunk decode. Where graphs are
+//! captured the host waits once, for rows and verdicts; otherwise behind each run too. Without this the host copies velocities, adds them
+//! to latents, and copies those back, step by step.
 
 use super::Video;
 use super::decode_inputs::DecodeInputs;

@@ -7,8 +7,8 @@
 //!   two events of it: their times are the device's.
 //! - With `own_kernels` our kernels are loaded (`native/cuda/`) and launched in that stream.
 //!
-//! A driver that refuses any of this refuses no model: the placement says what is not there and why. **No GPU has run this yet**: it was
-//! tested against the driver that the CPU plays (`native/cuda/driver_host.h`).
+//! A driver that refuses any of this refuses no model: the placement says what is not there and why. Tests ask the
+//! driver that the CPU plays (`native/cuda/driver_host.h`); an NVIDIA H200 has run all of it.
 
 use crate::core::device::Device;
 use crate::core::memory::{Block, Plain};

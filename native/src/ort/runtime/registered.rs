@@ -1,7 +1,7 @@
 //! Tells the environment of the CUDA provider's library. A session opens that library by itself; copies between the host and a GPU that
 //! belong to no session (`CopyTensors`) know a way only where it was registered: without it ONNX Runtime 1.30 says "Data transfer
-//! implementation between source and destination device was not found", with it it calls `cudaMemcpy`. Both were seen with the real
-//! library beside a driver that has no device; **no GPU has run this yet**.
+//! implementation between source and destination device was not found", with it it calls `cudaMemcpy`. The first was seen with
+//! the real library beside a driver that has no device, the second on an NVIDIA H200.
 
 use super::Runtime;
 use std::sync::OnceLock;
