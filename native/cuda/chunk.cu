@@ -8,8 +8,7 @@
  * The reference is native/src/flow/encoder.rs: sums in f64, each value rounded to f32 once, and once more in a rotation. The verdict has
  * the first index of each kind, so that the host refuses a chunk for the same reason as the CPU (native/src/gpu/chunk.rs).
  *
- * A block per chunk: a thread per value, one per row for rotations, barriers between. Some kilobytes are moved: the launch is the cost. No
- * GPU has run it yet.
+ * A block per chunk: a thread per value, one per row for rotations, barriers between. Some kilobytes are moved: the launch is the cost.
  */
 #include "rotation.h"
 

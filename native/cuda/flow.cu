@@ -5,7 +5,7 @@
  * the direction of the flow. A velocity with guidance is `[2, branch]`, first the branch with the instruction. The values of rows that a
  * chunk continues stay unchanged (flow/device_flow.rs).
  *
- * One thread per value. A chunk is some thousand values: the launch is the cost of a step. No GPU has run it yet.
+ * One thread per value. A chunk is some thousand values: the launch is the cost of a step.
  */
 #include "target.h"
 

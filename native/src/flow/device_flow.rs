@@ -1,8 +1,9 @@
 //! Latents that stay on an NVIDIA GPU from their noise to the rows of a chunk. Our kernels advance and decode them (`native/cuda/`).
 //!
 //! All work is in the replica's stream, behind that of its graphs. The noise and the inputs of chunk decode go there in one copy each, with
-//! the times of all steps. Then graph and flow update alternate, and chunk decode ends. The host waits once, for rows and verdicts. Without
-//! this the host copies velocities, adds them to latents, and copies those back, step by step.
+//! the times of all steps. Then graph and flow update alternate, and chunk decode ends. With captured graphs the host waits once, for rows
+//! and verdicts; otherwise it waits after each graph too. Without this the host copies velocities, adds them to latents, and copies those
+//! back, step by step.
 
 use super::Video;
 use super::decode_inputs::DecodeInputs;

@@ -6,8 +6,8 @@
 //!   events of the stream, which give the device's time.
 //! - With `own_kernels` our kernels are loaded (`native/cuda/`) and launched in that stream.
 //!
-//! No model is refused if the driver refuses any of this: the placement says what is missing and why. **No GPU has run this yet**: it was
-//! tested with a driver that the CPU plays (`native/cuda/driver_host.h`).
+//! No model is refused if the driver refuses any of this: the placement says what is missing and why. Tests use a driver that the CPU
+//! plays (`native/cuda/driver_host.h`); an NVIDIA H200 has run all of it.
 
 use crate::core::device::Device;
 use crate::core::memory::Block;

@@ -1,7 +1,7 @@
 //! Registers the CUDA provider's library with the environment. A session opens the library itself, but copies between host and GPU outside
 //! of a session (`CopyTensors`) need the registration. Without it ONNX Runtime 1.30 says "Data transfer implementation between source and
-//! destination device was not found", with it it calls `cudaMemcpy`. Both were seen with the real library and a driver without a device;
-//! **no GPU has run this yet**.
+//! destination device was not found", with it it calls `cudaMemcpy`. The first was seen with the real library and a driver without a
+//! device, the second on an NVIDIA H200.
 
 use super::Runtime;
 use std::sync::OnceLock;
