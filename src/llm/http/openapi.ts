@@ -16,7 +16,7 @@ const CREATE = [
     `gets the same response (\`Idempotent-Replayed: true\`); while the first one goes on it waits, up to ${LIMITS.llmKeyWaitMs / 1000} s.`,
   "What is not listed here, and what the model's provider cannot honour, is refused with 422 and `param`.",
   "With `stream: true` the answer is events (`text/event-stream`): live ones of a `:superfast` model, and of an `:async` model the " +
-    "whole output at its end. [The page about language models](docs/language-models) lists them, and says what is held and charged.",
+    "whole output at its end. The page about language models lists them, and says what is held and charged.",
 ].join("\n\n");
 
 export const LLM_EXAMPLES = {
