@@ -1,5 +1,4 @@
 /** Calls to a language model, to its provider itself or through the service, timed from outside. */
-
 import http from "node:http";
 
 export interface Target {

@@ -1,5 +1,4 @@
 /** The times of a flow, and what its graph makes of the one that it is asked at: one condition for all its rows, or one for each where a chunk continues some of them. */
-
 import { present } from "../std/assert.ts";
 import type { Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";

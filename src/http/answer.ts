@@ -1,5 +1,4 @@
 /** The one response of a request, made of what its handler answers: request id, error objects, counting, the last catch. */
-
 import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";

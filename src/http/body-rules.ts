@@ -1,5 +1,4 @@
 /** What a route takes as its body. */
-
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { type Body, type BodyContext, busy, joined, readBody } from "./body.ts";

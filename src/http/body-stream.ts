@@ -2,7 +2,6 @@
  * A request's body, piece by piece into a sink: for uploads that are larger than the memory. The next piece is read when the
  * sink has taken the last one; until then the client's connection waits. Only the piece in hand is in memory.
  */
-
 import type { Clock } from "../std/clock.ts";
 import type { Failure } from "../std/failure.ts";
 

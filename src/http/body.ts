@@ -1,5 +1,4 @@
 /** A request's body as bytes in memory, under the route's limit, the budget of all bodies in memory, and a time limit. */
-
 import { LIMITS } from "../limits.ts";
 import { type Answers, Failure } from "../std/failure.ts";
 import { announcedLength, streamBody } from "./body-stream.ts";

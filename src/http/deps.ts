@@ -1,5 +1,4 @@
 /** What the transport works with: the parts of the running service that every route needs, and no product's. */
-
 import type { Unpaid } from "../charge/unpaid.ts";
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";

@@ -2,7 +2,6 @@
  * Large JSON bodies: native threads check them and set long strings aside (bodies.ts), so that what is parsed here is short
  * whatever the client sent. The verdicts and their words are those of json.ts.
  */
-
 import { LIMITS } from "../limits.ts";
 import { inSlices, pause, type Steps } from "../std/slices.ts";
 import type { Bodies, BodyBounds, SentBody } from "./bodies.ts";

@@ -7,7 +7,6 @@
  * of whose observations fits keeps its turn in the round; if one lacks frame permits of its model, those that become free are reserved
  * for it, because a stream of small observations would otherwise starve a large one.
  */
-
 import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
 import { Failure } from "../std/failure.ts";

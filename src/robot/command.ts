@@ -1,5 +1,4 @@
 /** An observation after all checks of its transport, its caller, and the parts of the service that an attempt needs. */
-
 import type { Charges } from "../charge/charges.ts";
 import type { Unpaid } from "../charge/unpaid.ts";
 import type { Drills } from "../drill.ts";

@@ -6,7 +6,6 @@
  * observation is admitted, and its answer corrects a wrong estimate. Goal: past capacity the work goes into useful chunks. Not a goal:
  * the last per cent of capacity.
  */
-
 import type { Clock } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";

@@ -4,7 +4,6 @@
  * Which ids run now is in memory; what was answered is in the store, written in the same step as the session's activity and
  * before the answer leaves. A process that ends in between has answered nobody, so the id is free again.
  */
-
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import type { Log } from "../std/log.ts";

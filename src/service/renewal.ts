@@ -1,5 +1,4 @@
 /** Reads the certificate anew when its files change. A wrong pair leaves the one in use, and is logged once. */
-
 import { type CertificateFiles, certificateVersion, readCertificate } from "../http/certificate.ts";
 import { listenersOf } from "../http/connection-watch.ts";
 import type { Listener } from "../http/listen.ts";

@@ -6,7 +6,6 @@
  *   new ──open──▶ idle(step 0)
  *   idle ──60 s, or end──▶ expired          busy ──end──▶ busy(ending) ──commit or fail──▶ expired, or new if it never opened
  */
-
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
 import { ROBOT } from "../errors.ts";

@@ -3,7 +3,6 @@
  * the difference between what the kernel has received for the connection and what the messages so far account for. Each has a deadline,
  * and all together a bound: the connection that has waited longest is ended first.
  */
-
 import type { Meter } from "../../http/connections.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";

@@ -1,5 +1,4 @@
 /** The text messages of `/v1/responses` (contract section 3): those of a client with their checks, then those of the service. */
-
 import { type Check, firstFailure } from "../../http/check.ts";
 import { isObject, type JsonObject, jsonBounds } from "../../http/json.ts";
 import { LIMITS } from "../../limits.ts";

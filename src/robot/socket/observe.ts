@@ -1,5 +1,4 @@
 /** One observation of an open session to the messages that answer it. */
-
 import type { JsonObject } from "../../http/json.ts";
 import { Failure } from "../../std/failure.ts";
 import { observe } from "../attempt.ts";

@@ -1,5 +1,4 @@
 /** The two queues of one connection: messages that wait for its session, and observations that wait for their answers. */
-
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
 import { Failure } from "../../std/failure.ts";
