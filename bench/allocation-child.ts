@@ -15,11 +15,11 @@ async function main(device: string, chunks: number): Promise<object | Problem> {
   if (frames instanceof Problem) return frames;
   const open = await openModel({ decodeThreads: 2, device });
   if (open instanceof Problem) return open;
-  for (let step = 0; step < WARMUP_CHUNKS; step++) await oneChunk(open.model, frames, step);
+  for (let step = 0; step < WARMUP_CHUNKS; step++) await oneChunk(open, frames, step);
   const [library, runtime]: [number[], number[]] = [[], []];
   let before = open.engine.stats().allocations;
   for (let step = 0; step < chunks; step++) {
-    await oneChunk(open.model, frames, step);
+    await oneChunk(open, frames, step);
     const stats = open.engine.stats();
     library.push(stats.allocations - before);
     runtime.push(stats.runtimeAllocationsLast);

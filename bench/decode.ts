@@ -10,10 +10,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import type { Model } from "../src/engine/engine.ts";
+import { Fault } from "../src/engine/fault.ts";
 import { locateLibraries } from "../src/engine/library.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { median } from "../src/measure/stats.ts";
-import { Failure } from "../src/std/failure.ts";
 import { Problem } from "../src/std/problem.ts";
 import { reportsOf } from "./child.ts";
 import { openModel } from "./engine.ts";
@@ -103,9 +103,9 @@ async function sideBySide(frames: readonly Uint8Array[], rounds: number): Promis
 async function decodeTogether(model: Model, frames: readonly Uint8Array[]): Promise<number | Problem> {
   const before = performance.now();
   const put = frames.map((jpeg) => model.framePut(jpeg, 0));
-  const ends = await Promise.all(put.map((frame) => (frame instanceof Failure ? frame : frame.decoded())));
+  const ends = await Promise.all(put.map((frame) => (frame instanceof Fault ? frame : frame.decoded())));
   const us = (performance.now() - before) * 1000;
-  for (const frame of put) if (!(frame instanceof Failure)) frame.drop();
-  const failure = ends.find((end) => end instanceof Failure);
+  for (const frame of put) if (!(frame instanceof Fault)) frame.drop();
+  const failure = ends.find((end) => end instanceof Fault);
   return failure === undefined ? us : new Problem(failure.message);
 }

@@ -1,14 +1,16 @@
 /** The engine with the sample's model loaded, in this process, for proofs that look below HTTP. */
-import { installedBundles } from "../src/bundle/read.ts";
+import type { Manifest } from "../src/bundle/manifest.ts";
 import type { ChunkResult, Engine, Frame, Model } from "../src/engine/engine.ts";
+import { Fault } from "../src/engine/fault.ts";
 import { openEngine } from "../src/engine/native.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL } from "../src/measure/sample/observation.ts";
-import { Failure } from "../src/std/failure.ts";
+import { installedBundles } from "../src/service/bundles.ts";
 import { Problem } from "../src/std/problem.ts";
 
 export interface OpenModel {
   readonly engine: Engine;
   readonly model: Model;
+  readonly manifest: Manifest;
   close(): Promise<void>;
 }
 
@@ -26,28 +28,32 @@ export async function openModel(options: { decodeThreads: number; device: string
     threads: undefined,
     slots: undefined,
   });
-  if (model instanceof Failure) {
+  if (model instanceof Problem) {
     await engine.close();
-    return new Problem(model.message);
+    return model;
   }
   const close = async (): Promise<void> => {
     await model.unload();
     await engine.close();
   };
-  return { engine, model, close };
+  return { engine, model, manifest: bundle.manifest, close };
 }
 
 /** One observation through the engine, as the service does it. Throws when anything is refused: a bench has no caller to tell. */
-export async function oneChunk(model: Model, frames: readonly Uint8Array[], step: number): Promise<ChunkResult> {
+export async function oneChunk(
+  { model, manifest }: OpenModel,
+  frames: readonly Uint8Array[],
+  step: number,
+): Promise<ChunkResult> {
   const put = frames.map((jpeg) => model.framePut(jpeg, 0));
-  const taken = put.filter((frame): frame is Frame => !(frame instanceof Failure));
-  const refused = (await Promise.all(taken.map((frame) => frame.decoded()))).find((end) => end instanceof Failure);
+  const taken = put.filter((frame): frame is Frame => !(frame instanceof Fault));
+  const refused = (await Promise.all(taken.map((frame) => frame.decoded()))).find((end) => end instanceof Fault);
   if (taken.length < put.length || refused) throw new Error(`a frame was refused: ${refused?.message ?? "no slot"}`);
-  const state = new Float32Array(model.manifest.state.columns.length).fill(0.1);
+  const state = new Float32Array(manifest.state.columns.length).fill(0.1);
   const run = model.observe({ frames: taken, instruction: SAMPLE_INSTRUCTION, state, step, seed: 0, turn: 0 });
-  if (run instanceof Failure) throw new Error(run.message);
+  if (run instanceof Fault) throw new Error(run.message);
   const result = await run.result;
-  if (result instanceof Failure) throw new Error(result.message);
+  if (result instanceof Fault) throw new Error(result.message);
   run.commit();
   return result;
 }

@@ -60,7 +60,7 @@ async function main(device: string, chunks: number): Promise<object | Problem> {
   if (frames instanceof Problem) return frames;
   const open = await openModel({ decodeThreads: 2, device });
   if (open instanceof Problem) return open;
-  for (let step = 0; step < WARMUP_CHUNKS; step++) await oneChunk(open.model, frames, step);
+  for (let step = 0; step < WARMUP_CHUNKS; step++) await oneChunk(open, frames, step);
   const stopIdle = startTimer();
   await Bun.sleep(Math.min(IDLE_MS_MAX, chunks * 20));
   const idle = stopIdle();
@@ -73,7 +73,7 @@ async function main(device: string, chunks: number): Promise<object | Problem> {
   const stopBusy = startTimer();
   for (let step = 0; step < chunks; step++) {
     log.length = 0;
-    await oneChunk(open.model, frames, step);
+    await oneChunk(open, frames, step);
     longest.push(Math.max(...log.map((call) => call.us)));
     longestCpu.push(Math.max(...log.map((call) => call.cpuUs)));
     calls.push(...log);

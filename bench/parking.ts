@@ -8,12 +8,14 @@
  */
 import { join } from "node:path";
 import sharp from "sharp";
+import type { Manifest } from "../src/bundle/manifest.ts";
+import type { Bundle } from "../src/bundle/read.ts";
 import { readBundle } from "../src/bundle/read.ts";
-import { type Bundle, type Engine, LOAD_MS_MAX, type Model } from "../src/engine/engine.ts";
+import { type Engine, LOAD_MS_MAX, type Model } from "../src/engine/engine.ts";
+import { Fault } from "../src/engine/fault.ts";
 import { openEngine } from "../src/engine/native.ts";
 import { median } from "../src/measure/stats.ts";
 import { present } from "../src/std/assert.ts";
-import { Failure } from "../src/std/failure.ts";
 import { Problem } from "../src/std/problem.ts";
 import { type Figure, judged, MIB, type Proof } from "./proof.ts";
 
@@ -83,7 +85,7 @@ async function measure(engine: Engine, bundle: Bundle, jpeg: Uint8Array, steps: 
     slots: 1,
     parkedBytesMax: "default",
   });
-  if (model instanceof Failure) return new Problem(model.message);
+  if (model instanceof Problem) return model;
   const waits: number[] = [];
   let movedBytes = 0;
   let before = engine.stats();
@@ -91,7 +93,7 @@ async function measure(engine: Engine, bundle: Bundle, jpeg: Uint8Array, steps: 
     if (step === FILLING) before = engine.stats();
     for (const slot of [0, 1]) {
       const brought = engine.stats().parkedBytesHeld;
-      const waitedMs = await observe(model, jpeg, step, slot);
+      const waitedMs = await observe(model, bundle.manifest, jpeg, step, slot);
       if (waitedMs instanceof Problem) return waitedMs;
       if (step < FILLING) continue;
       waits.push(waitedMs);
@@ -113,21 +115,26 @@ async function measure(engine: Engine, bundle: Bundle, jpeg: Uint8Array, steps: 
 }
 
 /** One observation, kept; milliseconds from the last frame's tensor, or from `observe`, to the model's start. */
-async function observe(model: Model, jpeg: Uint8Array, step: number, slot: number): Promise<number | Problem> {
-  const { manifest } = model;
+async function observe(
+  model: Model,
+  manifest: Manifest,
+  jpeg: Uint8Array,
+  step: number,
+  slot: number,
+): Promise<number | Problem> {
   const each = step === 0 ? manifest.frames.first : manifest.frames.later;
   const frames = [];
   for (let index = 0; index < each * manifest.cameras.length; index += 1) {
     const frame = model.framePut(jpeg, 0);
-    if (frame instanceof Failure) return new Problem(frame.message);
+    if (frame instanceof Fault) return new Problem(frame.message);
     await frame.decoded();
     frames.push(frame);
   }
   const state = new Float32Array(manifest.state.columns.length);
   const run = model.observe({ frames, instruction: "fold", state, step, seed: 0, turn: 0, slot });
-  if (run instanceof Failure) return new Problem(run.message);
+  if (run instanceof Fault) return new Problem(run.message);
   const result = await run.result;
-  if (result instanceof Failure) return new Problem(result.message);
+  if (result instanceof Fault) return new Problem(result.message);
   run.commit();
   await run.released;
   return result.micros.queue / 1_000;

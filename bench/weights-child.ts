@@ -3,11 +3,10 @@
  * the digests that an earlier one kept in the file DIGESTS, loads it on the CPU, and prints one JSON object.
  */
 import { readFile } from "node:fs/promises";
-import { keepDigests, recallDigests } from "../src/bundle/file-digest.ts";
 import { readBundle } from "../src/bundle/read.ts";
 import { LOAD_MS_MAX } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
-import { Failure } from "../src/std/failure.ts";
+import { keepDigests, recallDigests } from "../src/std/file-digest.ts";
 import { Problem } from "../src/std/problem.ts";
 import { report } from "./child.ts";
 
@@ -24,7 +23,7 @@ async function main(dir: string, replicas: number, digests: string): Promise<obj
   const alive = setTimeout(() => undefined, LOAD_MS_MAX);
   const opened = performance.now();
   const model = await engine.load({ bundle, device: "cpu", replicas, threads: undefined, slots: 1 });
-  if (model instanceof Failure) return new Problem(model.message);
+  if (model instanceof Problem) return model;
   const loaded = performance.now();
   Bun.gc(true);
   const [status, io] = await Promise.all(["status", "io"].map((name) => readFile(`/proc/self/${name}`, "utf8")));

@@ -10,30 +10,34 @@ import type {
   Engine,
   EngineStats,
   Frame,
+  Inference,
   LoadOptions,
   LostReplica,
   Model,
   Observation,
-  Run,
 } from "../src/engine/engine.ts";
-import { ROBOT } from "../src/robot/errors.ts";
+import { Fault } from "../src/engine/fault.ts";
 import { present } from "../src/std/assert.ts";
-import { Failure } from "../src/std/failure.ts";
 import type { Problem } from "../src/std/problem.ts";
 import type { FakeMemory } from "./engine/memory.ts";
 
 /** How the fake answers; a test replaces members at any time. */
 export interface Script {
   /** The outcome of one frame's decode. */
-  decode: (jpeg: Uint8Array) => Promise<Failure | undefined>;
+  decode: (jpeg: Uint8Array) => Promise<Fault | undefined>;
   /** When the model takes the run from its queue. */
   start: (observation: Observation) => Promise<void>;
   /** The outcome of one run, unless it is cancelled before. */
-  run: (observation: Observation) => Promise<ChunkResult | Failure>;
+  run: (observation: Observation) => Promise<ChunkResult | Fault>;
   /** Refusals at once. */
-  framePut: () => Failure | undefined;
-  observe: () => Failure | undefined;
-  measure: (instruction: string) => number | Failure;
+  framePut: () => Fault | undefined;
+  observe: () => Fault | undefined;
+  measure: (instruction: string) => number | Fault;
+}
+
+/** A model beside what its bundle says. */
+export interface KnownModel extends Model {
+  readonly manifest: Manifest;
 }
 
 const PROMPT_TOKENS = 100;
@@ -68,7 +72,7 @@ export class FakeEngine implements Engine {
     measure: (instruction) => {
       const tokens = instruction.split(/\s+/).length;
       // Whatever the words are, a prompt has as many tokens as a run says that it had.
-      return tokens <= 999 ? PROMPT_TOKENS : new Failure(ROBOT.instruction_too_long, "over 999 words");
+      return tokens <= 999 ? PROMPT_TOKENS : new Fault("instruction_too_long", "over 999 words");
     },
   };
 
@@ -90,11 +94,11 @@ export class FakeEngine implements Engine {
   replicasPerModel = 1;
   private readonly manifests = new WeakMap<Observation, Manifest>();
   /** Of each frame: gives it to a run, which waits for its decode. */
-  private readonly taken = new WeakMap<Frame, () => Promise<Failure | undefined>>();
+  private readonly taken = new WeakMap<Frame, () => Promise<Fault | undefined>>();
   private readonly losses = new Map<string, (lost: Omit<LostReplica, "device">) => void>();
 
   async load({ bundle, device }: LoadOptions): Promise<Model> {
-    return this.model(bundle.manifest, deviceText(device));
+    return this.model(bundle.manifest as Manifest, deviceText(device));
   }
 
   /** What devices say of themselves. */
@@ -113,7 +117,7 @@ export class FakeEngine implements Engine {
   /** Where the replicas of a model run: those beyond the list on its last device. */
   devicesPerModel: readonly string[] = [];
 
-  model(manifest: Manifest, device = "fake"): Model & FakeMemory {
+  model(manifest: Manifest, device = "fake"): KnownModel & FakeMemory {
     const devices = Array.from(
       { length: this.replicasPerModel },
       (_, replica) => this.devicesPerModel[replica] ?? this.devicesPerModel.at(-1) ?? device,
@@ -128,6 +132,7 @@ export class FakeEngine implements Engine {
     });
     const longest = () => this.instructionBytesMax;
     return {
+      id: manifest.id,
       manifest,
       device,
       devices,
@@ -192,8 +197,8 @@ export class FakeEngine implements Engine {
   }
 
   /** A run that came to nothing. */
-  failure(detail: string): Failure {
-    return new Failure(ROBOT.model_failure, "the model failed", { detail });
+  fault(detail: string): Fault {
+    return new Fault("model_failed", "the model failed", detail);
   }
 
   stats(): EngineStats {
@@ -225,7 +230,7 @@ export class FakeEngine implements Engine {
 
   async close(): Promise<void> {}
 
-  private framePut(jpeg: Uint8Array): Frame | Failure {
+  private framePut(jpeg: Uint8Array): Frame | Fault {
     const refusal = this.script.framePut();
     if (refusal) return refusal;
     this.framesPut += 1;
@@ -239,11 +244,11 @@ export class FakeEngine implements Engine {
       if (failure) release();
       return failure;
     });
-    const dropped = Promise.withResolvers<Failure>();
+    const dropped = Promise.withResolvers<Fault>();
     const drop = () => {
       release();
       // As the native engine: the decode of a dropped frame ends.
-      dropped.resolve(new Failure(ROBOT.engine_unavailable, "the frame was dropped before its decode"));
+      dropped.resolve(new Fault("busy", "the frame was dropped before its decode"));
     };
     const taken = () => {
       release();
@@ -260,7 +265,7 @@ export class FakeEngine implements Engine {
     return frame;
   }
 
-  private observe(manifest: Manifest, observation: Observation, slot: FakeSlot | undefined): Run | Failure {
+  private observe(manifest: Manifest, observation: Observation, slot: FakeSlot | undefined): Inference | Fault {
     const refusal = this.script.observe();
     if (refusal) return refusal;
     if (slot?.running) throw new Error("a slot takes one run at a time");
@@ -268,7 +273,7 @@ export class FakeEngine implements Engine {
     const frames = observation.frames.map((frame) => present(this.taken.get(frame), "a frame of this engine")());
     this.runsHeld += 1;
     if (slot) slot.running = true;
-    const cancelled = Promise.withResolvers<Failure>();
+    const cancelled = Promise.withResolvers<Fault>();
     const released = Promise.withResolvers<void>();
     let [settled, started, ended] = [false, false, false];
     const work = Promise.all(frames).then(async (failures) => {
@@ -283,7 +288,7 @@ export class FakeEngine implements Engine {
     });
     const result = Promise.race([work, cancelled.promise]).then((outcome) => {
       settled = true;
-      if (slot && !(outcome instanceof Failure)) slot.staged = JSON.stringify([observation.step, observation.seed]);
+      if (slot && !(outcome instanceof Fault)) slot.staged = JSON.stringify([observation.step, observation.seed]);
       return outcome;
     });
     const end = () => {
@@ -298,9 +303,9 @@ export class FakeEngine implements Engine {
       settled = true;
       this.cancels += 1;
       // As the native engine: the result settles at once, whatever still runs.
-      cancelled.resolve(new Failure(ROBOT.engine_unavailable, "the run was cancelled"));
+      cancelled.resolve(new Fault("cancelled", "the run was cancelled"));
     };
-    const run: Run & { badFrame: number | undefined } = {
+    const run: Inference & { badFrame: number | undefined } = {
       result,
       badFrame: undefined,
       decodeMs: frames.length * this.decodeMs,

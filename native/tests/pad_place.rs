@@ -1,5 +1,5 @@
-//! Where a padded picture stands, against plain loops: Pillow's triangle filter as its `Resample.c` says it (`precompute_coeffs`,
-//! `normalize_coeffs_8bpc`), written here anew, and the published arithmetic of the bars.
+//! The position of a padded picture, against plain loops: Pillow's triangle filter of its `Resample.c` (`precompute_coeffs`,
+//! `normalize_coeffs_8bpc`) and the published arithmetic of the bars, both rewritten here.
 //!
 //! - `centre`: openpi `openpi_client/image_tools.py`, `resize_with_pad`: size int(edge / ratio), offset int((target − size) / 2).
 //! - `bottom_right`: LeRobot `policies/smolvla/modeling_smolvla.py`, `resize_with_pad`: the same size, all of the bars left and above.

@@ -17,21 +17,12 @@ fn flat(value: &Value) -> Vec<f32> {
     value.as_array().expect("rows").iter().flat_map(floats).collect()
 }
 
-/// All else is as small as it can be.
+/// The smallest manifest, with these states and this action.
 fn manifest(states: usize, action: &Value) -> Manifest {
     let columns: Vec<Value> = (0..states).map(|at| json!({ "name": format!("s{at}"), "norm": "none" })).collect();
-    let graph = json!({ "file": "g", "inputs": [], "outputs": [] });
-    let manifest = json!({
-        "export_id": "0", "cameras": ["top"], "frames": { "first": 1, "later": 1 },
-        "image": { "width": 8, "height": 8, "resize": "stretch", "mean": [0, 0, 0], "std": [1, 1, 1], "tokens": 1 },
-        "state": { "columns": columns, "width": states },
-        "prompt": { "tokens_max": 8, "pad_id": 0, "parts": [] },
-        "action": action,
-        "flow": { "t_start": 1, "t_end": 0, "steps": 1, "shift": 1 },
-        "guidance": null, "memory": null, "batch": 1,
-        "graphs": { "prefill": graph, "denoise": graph },
-        "tokenizer": "t", "norm": "n", "parity": { "file": "p", "tolerance": 1 },
-    });
+    let mut manifest: Value = serde_json::from_str(include_str!("manifest.json")).expect("JSON");
+    manifest["state"] = json!({ "columns": columns, "width": states });
+    manifest["action"] = action.clone();
     serde_json::from_value(manifest).expect("a manifest")
 }
 

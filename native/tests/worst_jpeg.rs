@@ -1,4 +1,4 @@
-//! JPEG files that cost a decoder the most for their bytes: each is refused, or is decoded in bounded time.
+//! JPEG files that cost a decoder the most for their bytes. Each is refused or decoded in bounded time.
 //!
 //! `cargo test --release --test worst_jpeg -- --nocapture` prints what each costs, in processor time of its thread.
 
@@ -76,7 +76,7 @@ impl Picture {
         file.extend(data);
     }
 
-    /// So many bits, all 0, for each block of each component.
+    /// `bits` bits, all 0, for each block of each component.
     fn zeroes(self, components: u8, bits: u32) -> Vec<u8> {
         let mut data = Bits::default();
         (0..self.blocks() * u32::from(components)).for_each(|_| data.put(0, bits));
@@ -139,7 +139,7 @@ impl Picture {
         ended(file)
     }
 
-    /// The same, one coefficient a scan.
+    /// Writes one coefficient a scan.
     fn coefficients(self, scans: u32) -> Vec<u8> {
         let mut file = self.start(0xC2, 0xE0);
         self.scan(&mut file, 1..=self.components, [0, 0, 0], self.zeroes(self.components, 1));
@@ -173,7 +173,7 @@ fn the_dearest_files_are_refused_or_cost_little() {
     let mut tensor = Block::lazy(spec.bytes()).expect("memory");
     let colour = |edge| Picture { edge, components: 3 };
     let grey = |edge| Picture { edge, components: 1 };
-    // The largest of each kind that pass, and what is beyond.
+    // The largest file of each kind that passes, and one beyond it.
     for (name, file, passes) in [
         ("one scan of three components, 4096 colour", colour(4096).baseline(), true),
         ("one scan, 4096 grey", grey(4096).baseline(), true),

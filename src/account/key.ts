@@ -50,7 +50,6 @@ export function keyNameProblem(name: string): string | undefined {
   return `a key's name has at most ${LIMITS.keyNameCharsMax} characters, none of them a control character`;
 }
 
-/** SHA-256 of the whole key, 32 bytes. */
 export function keyDigest(key: string): Uint8Array {
   return sha256(key);
 }

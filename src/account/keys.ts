@@ -60,7 +60,6 @@ export class Keys {
     return asked !== undefined && this.clock.monotonicMs() - asked.sinceMs < LIMITS.keysAskMs;
   }
 
-  /** A valid key's record. */
   async find(publicId: string): Promise<KeyRecord | undefined | StoreDown> {
     const fresh = this.clock.monotonicMs() - this.checkedMs < LIMITS.keysBelievedMs;
     const known = fresh ? this.known.get(publicId) : undefined;
@@ -142,7 +141,6 @@ export class Keys {
   }
 }
 
-/** Makes room for one more entry. */
 function dropOldest(kept: Map<string, unknown> | Set<string>, max: number): void {
   if (kept.size < max) return;
   const [oldest] = kept.keys();

@@ -13,11 +13,9 @@ import { readEmail } from "./store/accounts.ts";
 export interface Transaction {
   readonly state: string;
   readonly nonce: string;
-  /** PKCE's code verifier. */
   readonly verifier: string;
 }
 
-/** A person as the provider knows them. */
 export interface Identity {
   readonly issuer: string;
   /** The provider's id of the person, which it never gives to another one. */

@@ -1,7 +1,7 @@
 /** `models/<name>/model.json`: a model's facts plus the architecture of its reference bundle. */
 import { type Static, Type } from "@sinclair/typebox";
 import { FactFields } from "./manifest-facts.ts";
-import { closed } from "./shape.ts";
+import { closed } from "./schema.ts";
 
 const Size = Type.Integer({ minimum: 1, maximum: 65_536 });
 

@@ -9,7 +9,7 @@ import { present } from "../std/assert.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { type Rotation, smallerProduct } from "./layers.ts";
 import { DATA_TYPE } from "./onnx-schema.ts";
-import { SLIGHT } from "./weights.ts";
+import { biased, joinedAlong } from "./smaller-weights.ts";
 
 export interface Heads {
   readonly heads: number;
@@ -36,7 +36,7 @@ export interface Part {
 
 /**
  * x [B, N, `from`] · the matrices of all parts, their heads part after part; plus their biases with `bias`. Names are those of
- * `linear`. One wide product is faster than several narrow ones; ONNX Runtime joins the matrices once, when it loads the graph.
+ * `linear`. One wide product is faster than several narrow ones.
  */
 export function joinedHeads(
   graph: GraphBuilder,
@@ -48,14 +48,11 @@ export function joinedHeads(
   const matrices = parts.map(({ name, heads, gain }) => ({ name, to: heads * headDim, gain }));
   const smaller = smallerProduct(graph, x, matrices, { from, bias });
   if (smaller !== undefined) return ownHeads(graph, smaller, heads, headDim);
-  const each = (axis: number, make: (part: Part, to: number) => Value) => {
-    const all = parts.map((part) => graph.within(part.name, () => make(part, part.heads * headDim)));
-    return graph.op("Concat", all, { axis });
-  };
-  const weights = each(1, ({ gain }, to) => graph.weight("weight", [from, to], { fanIn: from, gain }));
+  const weights = joinedAlong(graph, matrices, 1, ({ to, gain }) =>
+    graph.weight("weight", [from, to], { fanIn: from, gain }),
+  );
   const product = graph.op("MatMul", [x, weights]);
-  const sum = bias ? graph.op("Add", [product, each(0, (_, to) => graph.weight("bias", [to], SLIGHT))]) : product;
-  return ownHeads(graph, sum, heads, headDim);
+  return ownHeads(graph, bias ? biased(graph, product, matrices) : product, heads, headDim);
 }
 
 /** Cuts heads into pieces of so many. */

@@ -1,6 +1,6 @@
 /** Whether the parts of a manifest agree. Checked before anything is loaded, so that the code that runs a chunk need not check shapes. */
 import { LIMITS } from "../limits.ts";
-import { fault, firstRepeated } from "./fault.ts";
+import { fault, firstBroken, firstRepeated } from "./fault.ts";
 import { checkGraphs } from "./graph-consistency.ts";
 import type { Manifest } from "./manifest.ts";
 
@@ -14,51 +14,43 @@ export function contradiction(manifest: Manifest): string | undefined {
 }
 
 function checkFacts(manifest: Manifest): string | undefined {
-  if (manifest.attention !== undefined && (manifest.compute === undefined || manifest.weights !== undefined))
-    return fault("/attention", manifest.attention, "nothing, unless with compute and without weights");
-  const { cameras, frames, stateful, image, flow, action } = manifest;
-  const repeated = firstRepeated(cameras);
-  if (repeated !== undefined) return fault(`/cameras/${repeated}`, cameras[repeated], "a name that stands once");
+  const { attention, compute, weights, cameras, frames, stateful, image, flow, action } = manifest;
+  const twice = firstRepeated(cameras) ?? -1;
   const most = cameras.length * Math.max(frames.first, frames.later);
-  if (most > LIMITS.observationFramesMax)
-    return fault("/frames", `${most} in all`, `${LIMITS.observationFramesMax} at most`);
-  // Without memory a first request cannot be told from a later one.
-  if (!stateful && frames.first !== frames.later) return fault("/frames/first", frames.first, frames.later);
-  if (frames.first > frames.later) return fault("/frames/first", frames.first, `${frames.later} at most, as later`);
-  if (image.place !== undefined && image.resize !== "pad")
-    return fault("/image/place", image.place, `nothing, with ${image.resize}`);
-  if (flow.shift !== 1 && [flow.t_start, flow.t_end].some((t) => t < 0 || t > 1))
-    return fault("/flow/shift", flow.shift, "1, or times from 0 to 1");
-  if (flow.t_start === flow.t_end) return fault("/flow/t_end", flow.t_end, "another time than t_start");
-  if (action.prefix !== undefined && action.prefix >= action.rows)
-    return fault("/action/prefix", action.prefix, `less than the ${action.rows} rows`);
+  const frameMax = LIMITS.observationFramesMax;
+  const isPlain = attention === undefined || (compute !== undefined && weights === undefined);
+  const isInside = flow.shift === 1 || [flow.t_start, flow.t_end].every((t) => t >= 0 && t <= 1);
   const values = action.rows * action.columns.length;
-  if (values > LIMITS.chunkValuesMax) return fault("/action", `${values} values`, `${LIMITS.chunkValuesMax} at most`);
-  return undefined;
+  return firstBroken([
+    [isPlain, "/attention", attention, "nothing, unless with compute and without weights"],
+    [twice < 0, `/cameras/${twice}`, cameras[twice], "a name that stands once"],
+    [most <= frameMax, "/frames", `${most} in all`, `${frameMax} at most`],
+    // Without memory a first request cannot be told from a later one.
+    [stateful || frames.first === frames.later, "/frames/first", frames.first, frames.later],
+    [frames.first <= frames.later, "/frames/first", frames.first, `${frames.later} at most, as later`],
+    [image.place === undefined || image.resize === "pad", "/image/place", image.place, `nothing, with ${image.resize}`],
+    [isInside, "/flow/shift", flow.shift, "1, or times from 0 to 1"],
+    [flow.t_start !== flow.t_end, "/flow/t_end", flow.t_end, "another time than t_start"],
+    [(action.prefix ?? 0) < action.rows, "/action/prefix", action.prefix, `less than the ${action.rows} rows`],
+    [values <= LIMITS.chunkValuesMax, "/action", `${values} values`, `${LIMITS.chunkValuesMax} at most`],
+  ]);
 }
 
 /** Memory, and the fields that only a model with memory has. */
-function checkMemory(manifest: Manifest): string | undefined {
-  const { memory, stateful, batch, graphs, guidance } = manifest;
+function checkMemory({ memory, stateful, batch, graphs, guidance, cameras, image }: Manifest): string | undefined {
   const remembers = memory !== null;
-  if (stateful !== remembers)
-    return fault("/stateful", stateful, `${remembers}, as memory is ${remembers ? "" : "not "}there`);
-  if (remembers !== (graphs.extend !== undefined)) {
-    return fault(
-      "/graphs/extend",
-      remembers ? "nothing" : "a graph",
-      remembers ? "a graph" : "nothing, without memory",
-    );
-  }
-  if (!remembers) return guidance === null ? undefined : fault("/guidance", guidance, "null, without memory");
-  if (batch !== 1) return fault("/batch", batch, "1, with memory");
-  const tokens = manifest.cameras.length * manifest.image.tokens;
-  if (memory.tokens !== tokens) return fault("/memory/tokens", memory.tokens, `${tokens}, those of all cameras`);
-  for (const name of ["first", "later"] as const) {
-    if (memory[name] > memory.window)
-      return fault(`/memory/${name}`, memory[name], `${memory.window} at most, the window`);
-  }
-  return undefined;
+  const [found, expected] = remembers ? ["nothing", "a graph"] : ["a graph", "nothing, without memory"];
+  const tokens = cameras.length * image.tokens;
+  const { window = 0, first = 0, later = 0 } = memory ?? {};
+  return firstBroken([
+    [stateful === remembers, "/stateful", stateful, `${remembers}, as memory is ${remembers ? "" : "not "}there`],
+    [remembers === (graphs.extend !== undefined), "/graphs/extend", found, expected],
+    [remembers || guidance === null, "/guidance", guidance, "null, without memory"],
+    [!remembers || batch === 1, "/batch", batch, "1, with memory"],
+    [!remembers || memory.tokens === tokens, "/memory/tokens", memory?.tokens, `${tokens}, those of all cameras`],
+    [first <= window, "/memory/first", first, `${window} at most, the window`],
+    [later <= window, "/memory/later", later, `${window} at most, the window`],
+  ]);
 }
 
 function checkColumns(manifest: Manifest): string | undefined {

@@ -124,3 +124,19 @@ function port({ name, dtype, shape }: { name: string; dtype: string; shape: read
 export function hostMemoryNote(reason: string): string {
   return `the memory of its sessions lies on the host, from where each observation copies it: ${reason}`;
 }
+
+interface DeviceWeights {
+  readonly sharedBytes: number;
+  readonly ownBytes: number;
+  readonly reason?: string | undefined;
+}
+
+/** What lies of a bundle's weight files in the memory of devices, as a part of a sentence; undefined where there are none on a device: on a CPU, or of a bundle whose graphs hold their weights. */
+export function deviceWeightWords({ sharedBytes, ownBytes, reason }: DeviceWeights): string | undefined {
+  const shared = `${megabytes(sharedBytes)} of weights on the device once for all sessions`;
+  const own = `${megabytes(ownBytes)} of weights copied by its sessions${reason === undefined ? "" : ` (${reason})`}`;
+  const parts = [...(sharedBytes > 0 ? [shared] : []), ...(ownBytes > 0 ? [own] : [])];
+  return parts.length === 0 ? undefined : parts.join(", ");
+}
+
+const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;

@@ -1,18 +1,11 @@
 /** The model families: picks the graph builder for a model's facts. */
 import type { Architecture, Facts, WorldArchitecture } from "./architecture.ts";
 import { flowVla, flowVlaMismatch } from "./flow-vla.ts";
-import type { GraphBuilder } from "./graph.ts";
+import type { Graphs } from "./graph.ts";
 import { type Build, Weights } from "./weights.ts";
 import { worldAction, worldActionMismatch } from "./world-action/graphs.ts";
 
 type AnyArchitecture = Architecture | WorldArchitecture;
-
-export interface Graphs {
-  readonly prefill: GraphBuilder;
-  /** Of a model with memory. */
-  readonly extend?: GraphBuilder;
-  readonly denoise: GraphBuilder;
-}
 
 /** All graphs with random weights; `vocabulary` is the number of token ids. `sizeMismatch` has found nothing. */
 export function buildGraphs(facts: Facts, architecture: AnyArchitecture, vocabulary: number, build: Build): Graphs {

@@ -2,10 +2,9 @@
 import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
 import { expert } from "./expert.ts";
-import type { Graphs } from "./families.ts";
 import { commonRules, firstBroken } from "./fault.ts";
 import { type Prefix, prefixOf, readInputs, timeInput } from "./flow-vla-inputs.ts";
-import { GraphBuilder, type Port } from "./graph.ts";
+import { GraphBuilder, type Graphs, type Port } from "./graph.ts";
 import { embedTokens, type KeyValue, language } from "./language.ts";
 import { vision } from "./vision.ts";
 import type { Weights } from "./weights.ts";

@@ -1,7 +1,7 @@
 /** Whether the graphs of a manifest have the inputs and outputs that its facts ask for, and fit each other. */
 import { fault, firstRepeated } from "./fault.ts";
-import { graphSizes } from "./graph-sizes.ts";
 import { checkInputs } from "./input-consistency.ts";
+import { graphSizes } from "./input-roles.ts";
 import type { Graph, Manifest } from "./manifest.ts";
 
 type AnyPort = Graph["inputs"][number] | Graph["outputs"][number];

@@ -1,8 +1,7 @@
 /** Builds one ONNX graph of standard operators, node by node: batch dimension symbolic, deterministic names and bytes. A value is its name. */
 import { assert, present } from "../std/assert.ts";
 import type { Facts } from "./architecture.ts";
-import { INPUT_ROLES } from "./input-roles.ts";
-import type { Graph } from "./manifest.ts";
+import { type Graph, INPUT_ROLES } from "./manifest.ts";
 import {
   ATTRIBUTE_TYPE,
   type AttributeProto,
@@ -46,6 +45,14 @@ const OPSET = 23n;
 const IR_VERSION = 11n;
 /** The domain of ONNX Runtime's own operators, and its version. */
 const CONTRIBUTED = { domain: "com.microsoft", version: 1n } as const;
+
+/** All graphs of a model. */
+export interface Graphs {
+  readonly prefill: GraphBuilder;
+  /** Of a model with memory. */
+  readonly extend?: GraphBuilder;
+  readonly denoise: GraphBuilder;
+}
 
 export class GraphBuilder {
   private readonly inputs: Input[] = [];

@@ -1,9 +1,8 @@
 /** Whether the inputs of a manifest's graphs come from somewhere, as a type and in a shape that the engine can give them. */
 import { nearest } from "../std/nearest.ts";
 import { fault, firstRepeated } from "./fault.ts";
-import { type GraphSizes, graphSizes } from "./graph-sizes.ts";
-import { type GraphName, INPUT_ROLES, type Input, RULES } from "./input-roles.ts";
-import type { Manifest } from "./manifest.ts";
+import { type GraphName, type GraphSizes, graphSizes, type Input, RULES } from "./input-roles.ts";
+import { INPUT_ROLES, type Manifest } from "./manifest.ts";
 
 const FIELDS = ["buckets", "cameras"] as const;
 

@@ -5,26 +5,7 @@
  * B is "batch", 1 on a model with memory; R is B, or the number of branches on a model with memory. T are the tokens of the prompt; with
  * buckets they are the word "prompt".
  */
-import type { GraphSizes } from "./graph-sizes.ts";
-import type { Graph } from "./manifest.ts";
-
-/** In the order in which the manifests of reference bundles list the inputs. */
-export const INPUT_ROLES = [
-  "images",
-  "tokens",
-  "token_mask",
-  "image_mask",
-  "latent",
-  "video_latent",
-  "time",
-  "state",
-  "cache",
-  "memory_length",
-  "memory",
-  "block_length",
-  "block",
-] as const;
-export type InputRole = (typeof INPUT_ROLES)[number];
+import type { Graph, InputRole, Manifest } from "./manifest.ts";
 
 export type GraphName = "prefill" | "extend" | "denoise";
 export type Input = Graph["inputs"][number];
@@ -108,4 +89,32 @@ function imageShapes({ rows, cameras, frames, image }: GraphSizes, graph: GraphN
   const count = (input.cameras ?? cameras).length * (graph === "extend" ? frames.later : frames.first);
   const one = layout === "hwc" && input.dtype === "u8" ? [height, width, 3] : [3, height, width];
   return [[rows, count, ...one]];
+}
+
+export type GraphSizes = ReturnType<typeof graphSizes>;
+
+/** The sizes that the shapes of a manifest's graphs are made of. */
+export function graphSizes(manifest: Manifest) {
+  const { memory, guidance, prompt, cameras, frames, image, state, action, graphs } = manifest;
+  const images = graphs.prefill.inputs.filter(({ role }) => role === "images");
+  /** Names of the views, in the order of the prefix: those of the model's cameras, and others that a policy has. */
+  const views = images.flatMap((input) => input.cameras ?? cameras);
+  const seen = views.length * frames.later * image.tokens;
+  const remembers = memory !== null;
+  return {
+    remembers,
+    cameras,
+    views,
+    image,
+    frames,
+    width: action.width,
+    state: state.width,
+    chunk: action.rows,
+    /** Leading dimension of tensors with one row per observation, and of those that depend on the text. */
+    rows: remembers ? (1 as const) : ("batch" as const),
+    branches: remembers ? (guidance === null ? (1 as const) : (2 as const)) : ("batch" as const),
+    /** Tokens of the prompt, and of images and prompt: numbers, or with buckets words. */
+    text: prompt.buckets ? ("prompt" as const) : prompt.tokens_max,
+    prefix: prompt.buckets ? ("prefix" as const) : seen + prompt.tokens_max,
+  };
 }

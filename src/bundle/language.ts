@@ -94,8 +94,7 @@ export function queryKeyValue(
   { heads, kvHeads, headDim }: Heads,
   angles: Rotation,
 ): KeyValue & { readonly q: Value } {
-  const parts = [{ name: "query", heads, gain: SHARP_ATTENTION }, ...keyValueParts(kvHeads)];
-  const all = joinedHeads(graph, x, parts, { from: width, headDim });
+  const all = joinedHeads(graph, x, queryKeyValueParts(heads, kvHeads), { from: width, headDim });
   const [turning, v] = partHeads(graph, all, [heads + kvHeads, kvHeads], headDim);
   const turned = rotate(graph, present(turning, "queries and keys"), angles, heads + kvHeads);
   const [q, k] = partHeads(graph, turned, [heads, kvHeads], headDim);
@@ -115,7 +114,11 @@ export function keyValue(
   return { k: rotate(graph, present(k, "keys"), angles, kvHeads), v: present(v, "values") };
 }
 
-/** `key.weight` and `value.weight` [width, K · D]. */
+/** `query.weight` [width, H · D], `key.weight` and `value.weight` [width, K · D]. */
+export function queryKeyValueParts(heads: number, kvHeads: number): Part[] {
+  return [{ name: "query", heads, gain: SHARP_ATTENTION }, ...keyValueParts(kvHeads)];
+}
+
 function keyValueParts(heads: number): Part[] {
   return [
     { name: "key", heads, gain: SHARP_ATTENTION },

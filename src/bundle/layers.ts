@@ -8,8 +8,7 @@
  */
 import type { Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
-import { halfProduct } from "./half.ts";
-import { int8Product } from "./quantize.ts";
+import { halfProduct, int8Product } from "./smaller-weights.ts";
 import { geometric, type Matrix, SLIGHT } from "./weights.ts";
 
 export interface Rotation {

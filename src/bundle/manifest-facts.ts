@@ -1,7 +1,7 @@
 /** What a manifest says of a model apart from its graphs: cameras, image, state, prompt, action, flow, memory. */
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../limits.ts";
-import { closed, oneOf } from "./shape.ts";
+import { closed, oneOf } from "./schema.ts";
 
 const NormFields = {
   /**

@@ -5,9 +5,9 @@
  * `norm.json` and `parity/`. The native engine reads the same file (native/src/bundle/manifest.rs).
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import type { InputRole } from "./input-roles.ts";
+import { sha256 } from "../std/file-digest.ts";
 import { FactFields } from "./manifest-facts.ts";
-import { closed, oneOf } from "./shape.ts";
+import { closed, oneOf } from "./schema.ts";
 
 /** `prompt`: the tokens that the prompt is padded to; `prefix`: those and the tokens of all images. Both only with `prompt.buckets`. */
 const Dim = Type.Union([
@@ -17,6 +17,24 @@ const Dim = Type.Union([
   Type.Integer({ minimum: 1 }),
 ]);
 const Dtype = oneOf("f32", "f16", "bf16", "i32", "i64", "u8", "bool");
+
+/** Where an input's values come from (input-roles.ts), in the order in which the manifests of reference bundles list the inputs. */
+export const INPUT_ROLES = [
+  "images",
+  "tokens",
+  "token_mask",
+  "image_mask",
+  "latent",
+  "video_latent",
+  "time",
+  "state",
+  "cache",
+  "memory_length",
+  "memory",
+  "block_length",
+  "block",
+] as const;
+export type InputRole = (typeof INPUT_ROLES)[number];
 
 const GraphInput = closed({
   name: Type.String(),
@@ -53,8 +71,8 @@ export const Manifest = closed({
   format: Type.Literal(1),
   ...FactFields,
   /**
-   * How the matrices of its blocks are kept: absent, float32; `int8` with a float32 scale for each output (quantize.ts), and activations
-   * are rounded to int8 before they are multiplied; `bf16`, like the table of tokens, and sums are of float32 (half.ts). Not with `compute`:
+   * How the matrices of its blocks are kept: absent, float32; `int8` with a float32 scale for each output (smaller-weights.ts), and activations
+   * are rounded to int8 before they are multiplied; `bf16`, like the table of tokens, and sums are of float32. Not with `compute`:
    * they are of its type then.
    */
   weights: Type.Optional(oneOf("int8", "bf16")),
@@ -65,7 +83,7 @@ export const Manifest = closed({
   compute: Type.Optional(oneOf("f16", "bf16")),
   /** With `compute`: attention is ONNX's one operator (attention.ts). Absent, it is written as products and a softmax. */
   attention: Type.Optional(Type.Literal("fused")),
-  /** sha256 over the digests of graphs, tokenizer and norm statistics (digest.ts), 64 hexadecimal digits; keys the noise. */
+  /** sha256 over the digests of graphs, tokenizer and norm statistics (exportId), 64 hexadecimal digits; keys the noise. */
   export_id: Type.String({ pattern: "^[0-9a-f]{64}$" }),
   /** `extend` reads the later observations of a model with memory. */
   graphs: closed({ prefill: Graph, extend: Type.Optional(Graph), denoise: Graph }),
@@ -138,3 +156,21 @@ export const Parity = closed({
   provenance: Type.String(),
 });
 export type Parity = Static<typeof Parity>;
+
+/**
+ * `export_id`: SHA-256 over one line `<sha256>  <path>\n` for each graph and weight file, the tokenizer and the norm
+ * statistics, in path order.
+ *
+ * Without the parity vectors: they depend on the noise, which is keyed by this id, so the id must not depend on them.
+ */
+export function exportId(
+  files: Manifest["files"],
+  { graphs, weight_files = [], tokenizer, norm }: Pick<Manifest, "graphs" | "weight_files" | "tokenizer" | "norm">,
+): string {
+  const counted = new Set([...Object.values(graphs).map(({ file }) => file), ...weight_files, tokenizer, norm]);
+  const lines = files
+    .filter((file) => counted.has(file.path))
+    .sort((one, other) => (one.path < other.path ? -1 : 1))
+    .map((file) => `${file.sha256}  ${file.path}\n`);
+  return sha256(lines.join(""));
+}

@@ -1,30 +1,35 @@
-/** Reads bundles, those that ship with tendon or those in a folder, and verifies all that can be verified without running a graph. */
+/** Reads bundles and verifies all that can be verified without running a graph. */
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
-import type { Bundle } from "../engine/engine.ts";
-import { type BundlePlace, locateLibraries } from "../engine/library.ts";
+import { fileDigest } from "../std/file-digest.ts";
 import { Problem } from "../std/problem.ts";
 import { contradiction } from "./consistency.ts";
-import { exportId } from "./digest.ts";
 import { firstRepeated } from "./fault.ts";
-import { fileDigest } from "./file-digest.ts";
-import { Manifest, NormStats, Parity } from "./manifest.ts";
+import { exportId, Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
 import { statisticFault } from "./statistics.ts";
 
 const ADVICE = "rebuild or fetch the bundle again";
 const BUILD_ONE = "build one with: tendon bundle build MODEL_DIR --out DIR";
 
+/** A verified bundle: its manifest and an absolute path for each file that the manifest lists. */
+export interface Bundle {
+  readonly manifest: Manifest;
+  readonly paths: ReadonlyMap<string, string>;
+}
+
+/** The absolute path of each file of a bundle. It need not be one folder. */
+export type BundlePlace = (file: string) => string;
+
 /** The verified bundle in `dir`, or the first thing that is wrong with it. */
 export async function readBundle(dir: string): Promise<Bundle | Problem> {
   const root = resolve(dir);
-  return (await folderProblem(root)) ?? readPlace({ name: root, path: (file) => join(root, file) }, root);
+  return (await folderProblem(root)) ?? readPlace((file) => join(root, file), root);
 }
 
-/** The bundles that ship with tendon, verified. */
-export async function readShipped(): Promise<Bundle[] | Problem> {
-  const installed = await locateLibraries();
-  return installed instanceof Problem ? installed : eachOf(installed.bundles, (place) => readPlace(place));
+/** The bundles at these places, verified. */
+export function readPlaces(places: readonly BundlePlace[]): Promise<Bundle[] | Problem> {
+  return eachOf(places, (place) => readPlace(place));
 }
 
 /** Reads all side by side; the first that is wrong, in their order. */
@@ -37,49 +42,31 @@ async function eachOf<Item, Read>(items: readonly Item[], read: (item: Item) => 
   return done;
 }
 
-/** The bundles, every file verified. */
-export function installedBundles(dir: string | undefined): Promise<Bundle[] | Problem> {
-  return dir === undefined ? readShipped() : readBundles(dir);
-}
-
 /** Manifests alone, in the order of their ids: other files of a bundle may be gigabytes and are not read. */
-export async function installedManifests(dir: string | undefined): Promise<Manifest[] | Problem> {
-  const paths = await (dir === undefined ? shippedPaths() : pathsIn(dir));
-  if (paths instanceof Problem) return paths;
-  const manifests = await eachOf(paths, (path) => readJson(path, Manifest, ADVICE));
+export async function readManifests(places: readonly BundlePlace[]): Promise<Manifest[] | Problem> {
+  const manifests = await eachOf(places, (place) => readJson(place("manifest.json"), Manifest, ADVICE));
   return manifests instanceof Problem ? manifests : manifests.sort((a, b) => a.id.localeCompare(b.id, "en"));
 }
 
-async function shippedPaths(): Promise<string[] | Problem> {
-  const installed = await locateLibraries();
-  return installed instanceof Problem ? installed : installed.bundles.map((place) => place.path("manifest.json"));
-}
-
-async function pathsIn(dir: string): Promise<string[] | Problem> {
+/** Those of a folder of bundles that have a manifest; without one a folder is no bundle yet. */
+export async function placesIn(dir: string): Promise<BundlePlace[] | Problem> {
   const names = await bundleNames(dir);
   if (names instanceof Problem) return names;
-  const paths = names.map((name) => join(dir, name, "manifest.json"));
-  // A folder without a manifest is no bundle yet.
-  const present = await Promise.all(paths.map((path) => Bun.file(path).exists()));
-  return paths.filter((_, index) => present[index]);
-}
-
-/** The manifest of one model, if its bundle is at hand. */
-export async function installedManifest(id: string): Promise<Manifest | undefined> {
-  const manifests = await installedManifests(undefined);
-  return manifests instanceof Problem ? undefined : manifests.find((manifest) => manifest.id === id);
+  const places = names.map((name) => (file: string) => join(dir, name, file));
+  const present = await Promise.all(places.map((place) => Bun.file(place("manifest.json")).exists()));
+  return places.filter((_, index) => present[index]);
 }
 
 /** `root`: the bundle's folder, which links must not lead out of; undefined for a bundle inside the executable. */
 async function readPlace(place: BundlePlace, root?: string): Promise<Bundle | Problem> {
-  const manifestPath = place.path("manifest.json");
+  const manifestPath = place("manifest.json");
   const manifest = await readJson(manifestPath, Manifest, ADVICE);
   if (manifest instanceof Problem) return manifest;
   const inside = contradiction(manifest);
   if (inside !== undefined) return new Problem(`${manifestPath}: ${inside}; ${ADVICE}`);
 
-  const paths = new Map(manifest.files.map(({ path }) => [path, place.path(path)]));
-  const wrong = await Promise.all(manifest.files.map((file) => fileProblem(place.path(file.path), file, root)));
+  const paths = new Map(manifest.files.map(({ path }) => [path, place(path)]));
+  const wrong = await Promise.all(manifest.files.map((file) => fileProblem(place(file.path), file, root)));
   const first = wrong.find((problem) => problem !== undefined);
   if (first !== undefined) return first;
   const id = exportId(manifest.files, manifest);
@@ -101,6 +88,12 @@ async function bundleNames(dir: string): Promise<string[] | Problem> {
   } catch (error) {
     return new Problem(`the models folder ${dir} cannot be read (${reason(error)}); ${BUILD_ONE}`);
   }
+}
+
+/** Rows may differ by `within`, for a command that computes and measures. Where nobody has computed the rows, there is nothing to compare with. */
+export function withTolerance({ manifest, paths }: Bundle, within: number | undefined): Bundle {
+  if (within === undefined || manifest.parity.unproved) return { manifest, paths };
+  return { paths, manifest: { ...manifest, parity: { ...manifest.parity, tolerance: within } } };
 }
 
 /** Every bundle inside `dir`, in the order of their folders' names. */
@@ -156,13 +149,13 @@ async function fileProblem(
 
 /** Norm statistics for every column; parity vectors of the right shape, their frames listed. */
 async function contentProblem(place: BundlePlace, manifest: Manifest): Promise<Problem | undefined> {
-  const normPath = place.path(manifest.norm);
+  const normPath = place(manifest.norm);
   const norm = await readJson(normPath, NormStats, ADVICE);
   if (norm instanceof Problem) return norm;
   const missing = statisticFault(manifest, norm);
   if (missing !== undefined) return new Problem(`${normPath}: ${missing}; ${ADVICE}`);
 
-  const parityPath = place.path(manifest.parity.file);
+  const parityPath = place(manifest.parity.file);
   const parity = await readJson(parityPath, Parity, ADVICE);
   if (parity instanceof Problem) return parity;
   const wrong = parityFault(manifest, parity);

@@ -1,6 +1,6 @@
-/** Reads a JSON file and checks it against a schema. A problem names the place, what was found and what was expected. */
+/** JSON files and their schemas: reads one and checks it, so that a problem names the place, what was found and what was expected. */
 import { readFile } from "node:fs/promises";
-import type { Static, TSchema } from "@sinclair/typebox";
+import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { present } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
@@ -61,4 +61,13 @@ export function reason(error: unknown): string {
   if (code === "EACCES") return "permission denied";
   if (code === "ENOTDIR" || code === "EISDIR") return "a file where a folder should be, or the reverse";
   return code === "" ? (error as Error).message : code;
+}
+
+/** An object with these fields and no other. */
+export function closed<Fields extends TProperties>(fields: Fields): TObject<Fields> {
+  return Type.Object(fields, { additionalProperties: false });
+}
+
+export function oneOf<Word extends string>(...words: readonly Word[]): TUnsafe<Word> {
+  return Type.Unsafe<Word>(Type.Union(words.map((word) => Type.Literal(word))));
 }

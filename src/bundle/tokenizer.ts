@@ -1,5 +1,5 @@
 /**
- * The reference bundles' tokenizer: byte-level BPE in Hugging Face's `tokenizer.json` format, trained at build time on corpus.ts.
+ * The reference bundles' tokenizer: byte-level BPE in Hugging Face's `tokenizer.json` format, trained at build time on `CORPUS`.
  *
  * Every UTF-8 text can be tokenised, since all 256 bytes are in the vocabulary. Special and state tokens are in the vocabulary but not
  * among the added tokens, so that no instruction can produce one. Words are split at spaces only, because the Rust crate is built
@@ -125,3 +125,42 @@ function join(tokens: readonly string[], [left, right]: Pair): string[] {
   }
   return joined;
 }
+
+export const CORPUS = [
+  "pick up the red cube and put it in the blue bowl",
+  "fold the towel in half and then fold it in half again",
+  "stack the three wooden blocks from largest to smallest",
+  "open the top drawer and place the spoon inside",
+  "close the drawer with the left arm",
+  "pour the water from the bottle into the glass",
+  "wipe the table with the sponge",
+  "put the dishes into the drying rack",
+  "hand the screwdriver from the right arm to the left arm",
+  "unplug the cable and coil it on the table",
+  "insert the plug into the socket",
+  "sort the screws and the bolts into the two trays",
+  "hang the cup on the hook",
+  "take the lid off the pot and set it down",
+  "put the lid back on the jar and turn it until it is tight",
+  "move the green box to the left of the yellow box",
+  "push the button on the front of the machine",
+  "turn the knob to the right",
+  "place the toast on the plate",
+  "pack the battery, the charger and the manual into the carton",
+  "load the empty test tubes into the rack",
+  "pick the ripe strawberries and leave the green ones",
+  "fold the white shirt and put it on the pile",
+  "put all the toys into the basket",
+  "lift the bag by both handles with both grippers",
+  "zip the jacket up slowly",
+  "clear the plates from the table",
+  "bring the mug closer to the camera",
+  "release the object and return to the home position",
+  "hold the paper with the left gripper and cut along the line with the right",
+  "assemble the gear on the shaft and press it down",
+  "throw the empty can into the bin",
+  "arrange the books on the shelf by height",
+  "pick up the black marker and draw a circle on the board",
+  "scoop the rice into the small bowl",
+  "peel the sticker off the apple",
+] as const;

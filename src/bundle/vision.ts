@@ -1,7 +1,8 @@
 /** Vision tower of a flow-vla: images to prefix tokens. SigLIP's shape: patches, learned positions, pre-norm blocks. */
 import type { Architecture, Facts } from "./architecture.ts";
-import { attend, joinedHeads, partHeads, SHARP_ATTENTION } from "./attention.ts";
+import { attend, joinedHeads, partHeads } from "./attention.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
+import { queryKeyValueParts } from "./language.ts";
 import { blockLinear, gelu, layerNorm, linear } from "./layers.ts";
 import { SLIGHT } from "./weights.ts";
 
@@ -50,13 +51,9 @@ function block(graph: GraphBuilder, x: Value, size: Architecture["vision"]): Val
   const shape = { heads, kvHeads: heads, headDim: width / heads };
   const attended = graph.within("attention", () => {
     const normed = layerNorm(graph, "norm", x, width);
-    const parts = (["query", "key", "value"] as const).map((name) => ({
-      name,
-      heads,
-      gain: name === "value" ? 1 : SHARP_ATTENTION,
-    }));
-    const all = joinedHeads(graph, normed, parts, { from: width, headDim: shape.headDim, bias: true });
-    const [q, k, v] = partHeads(graph, all, [heads, heads, heads], shape.headDim) as [Value, Value, Value];
+    const { headDim } = shape;
+    const all = joinedHeads(graph, normed, queryKeyValueParts(heads, heads), { from: width, headDim, bias: true });
+    const [q, k, v] = partHeads(graph, all, [heads, heads, heads], headDim) as [Value, Value, Value];
     const mixed = attend(graph, { q, k, v }, shape);
     return blockLinear(graph, "output", mixed, { from: width, to: width, bias: true });
   });

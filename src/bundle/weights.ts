@@ -15,8 +15,8 @@ export interface Spread {
 export const SLIGHT = { fanIn: 100 } as const;
 
 /**
- * How the matrices of a bundle's blocks are kept: `int8` as quantize.ts says, `bf16` rounded to bfloat16 like the table of tokens
- * (half.ts). All other weights are float32.
+ * How the matrices of a bundle's blocks are kept: `int8` as smaller-weights.ts says, `bf16` rounded to bfloat16 like the table of
+ * tokens. All other weights are float32.
  */
 export type Precision = "f32" | "int8" | "bf16";
 export const PRECISIONS: readonly Precision[] = ["f32", "int8", "bf16"];

@@ -182,7 +182,11 @@ export async function forgetUsage(
 }
 
 /** Works in bounded parts, between which others write. */
-async function untilDone(log: Log, failed: string, step: () => Promise<"done" | "more" | StoreDown>): Promise<void> {
+export async function untilDone(
+  log: Log,
+  failed: string,
+  step: () => Promise<"done" | "more" | StoreDown>,
+): Promise<void> {
   for (;;) {
     const outcome = await step();
     if (outcome instanceof StoreDown) log.error(failed, { reason: outcome.reason });

@@ -1,6 +1,5 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
 import type { Manifest } from "../bundle/manifest.ts";
-import { installedManifest } from "../bundle/read.ts";
 import { type ActionChunk, chunkOf } from "../client/chunk.ts";
 import { CHAT_ROUTE, descriptionOf } from "../client/description.ts";
 import { post, type Service } from "../client/http.ts";
@@ -10,6 +9,7 @@ import { STATIONS } from "../engine/engine.ts";
 import { LIMITS } from "../limits.ts";
 import { type Column, chunkTable, columnsOfSpace } from "../measure/plot/columns.ts";
 import { plotSvg } from "../measure/plot/svg.ts";
+import { installedManifest } from "../service/bundles.ts";
 import { systemClock } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";

@@ -1,6 +1,5 @@
 /** `tendon doctor`: is this machine able to serve, what would the service run on, and what to do about each red line. */
 import { availableParallelism } from "node:os";
-import { installedBundles } from "../bundle/read.ts";
 import { type ServeConfig, serveConfig } from "../config/serve.ts";
 import { type Devices, readDevices } from "../engine/devices.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -8,9 +7,9 @@ import { locateLibraries } from "../engine/library.ts";
 import { type CertificateFiles, readCertificate } from "../http/certificate.ts";
 import { withEngine } from "../measure/engine.ts";
 import { type Machine, readMachine } from "../measure/machine.ts";
+import { installedBundles } from "../service/bundles.ts";
 import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
-import { Failure } from "../std/failure.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { lookAtPostgres } from "../store/postgres/store.ts";
 import { lookAtDatabase } from "../store/sqlite/store.ts";
@@ -129,7 +128,7 @@ async function bundleChecks(
     const { manifest } = options.bundle;
     const { id } = manifest;
     const model = await engine.load(options);
-    if (model instanceof Failure) checks.push(red(id, model.message));
+    if (model instanceof Problem) checks.push(red(id, model.message));
     else checks.push(bundleCheck(manifest, model, told));
   }
   return checks;

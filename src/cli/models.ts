@@ -1,11 +1,11 @@
 /** `tendon models`: every id that a request can name, of robots and of language models, with the facts that a client needs. */
 import { armWarning, weightWords } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
-import { installedManifests } from "../bundle/read.ts";
 import { type DeviceWish, deviceText, placeReplicas } from "../config/devices.ts";
 import { ROBOT_DEFAULT } from "../config/robot.ts";
 import { type ServeConfig, serveConfig } from "../config/serve.ts";
 import { isBackground, LLM_IDS, type LlmId, outputTokensDefault } from "../llm/models.ts";
+import { installedManifests } from "../service/bundles.ts";
 import { planProviders } from "../service/providers.ts";
 import { systemClock } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";

@@ -1,5 +1,9 @@
-/** The native library's calls, declared for bun:ffi. native/src/abi.rs says what each does and who owns each pointer. */
-import { CString, dlopen, FFIType, type Pointer } from "bun:ffi";
+/**
+ * The native library's calls, declared for bun:ffi, and its memory and completions. native/src/abi says what each call does and who owns each
+ * pointer.
+ */
+import { CString, dlopen, FFIType, JSCallback, type Pointer, toArrayBuffer } from "bun:ffi";
+import { present } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
 import { ERROR_TEXT_BYTES } from "./abi.ts";
 
@@ -43,10 +47,6 @@ const CALLS = {
   tendon_listener_share: { args: [u32, u32], returns: i32 },
   tendon_listener_receive: { args: [u32, u32], returns: i32 },
   tendon_listener_prefer_last: { args: [u32], returns: i32 },
-} as const;
-
-/** native/src/abi/body.rs. */
-const BODY_CALLS = {
   tendon_bodies_open: { args: [callback, ptr], returns: i32 },
   tendon_bodies_close: { args: [ptr], returns: i32 },
   tendon_body_make: { args: [ptr, u32], returns: i32 },
@@ -60,29 +60,56 @@ function openLibrary(path: string) {
   return dlopen(path, CALLS);
 }
 
-function openForBodies(path: string) {
-  return dlopen(path, BODY_CALLS);
-}
-
 export type Calls = ReturnType<typeof openLibrary>["symbols"];
-export type BodyCalls = ReturnType<typeof openForBodies>["symbols"];
+/** What the library hands out: an engine, the threads of bodies, a watch. */
+export type Handle = Pointer;
 
 /** Opens the library; it stays open for the life of the process. */
 export function bindLibrary(path: string): Calls | Problem {
-  return bound(() => openLibrary(path).symbols);
-}
-
-/** The same library, for the bodies of requests. */
-export function bindBodies(path: string): BodyCalls | Problem {
-  return bound(() => openForBodies(path).symbols);
-}
-
-function bound<Symbols>(open: () => Symbols): Symbols | Problem {
   try {
-    return open();
+    return openLibrary(path).symbols;
   } catch (error) {
     return new Problem(`the native library cannot be opened: ${(error as Error).message}; see: tendon doctor`);
   }
+}
+
+/** The handle that a call writes; undefined where it refuses. */
+export function handleOf(open: (out: BigUint64Array) => number): Handle | undefined {
+  const out = new BigUint64Array(1);
+  return open(out) < 0 ? undefined : (Number(out[0]) as Handle);
+}
+
+/** What native threads report when something has ended, one call each on this thread: of what, and how. */
+export class Completions {
+  private readonly callback: JSCallback;
+
+  constructor(id: "f64" | "u32", ended: (id: number, status: number) => void) {
+    this.callback = new JSCallback(ended, { args: [id, "i32"], returns: "void", threadsafe: true });
+  }
+
+  get address(): Pointer {
+    return present(this.callback.ptr, "the callback's address");
+  }
+
+  /** To be called when the native threads have ended: what they have reported is still handled, in the next turn of the event loop. */
+  async close(): Promise<void> {
+    await new Promise((done) => setImmediate(done));
+    this.callback.close();
+  }
+}
+
+/** Memory of the library, of which each call says how long it is valid. */
+export function memoryAt(address: Pointer | bigint, bytes: number): ArrayBuffer {
+  return toArrayBuffer(Number(address) as Pointer, 0, bytes);
+}
+
+/** Descriptor of an empty file in memory, closed in child processes; negative where the system gives none. */
+export function memoryFile(name: string): number {
+  const libc = dlopen("libc.so.6", { memfd_create: { args: [FFIType.cstring, FFIType.u32], returns: FFIType.i32 } });
+  const closeOnExec = 1;
+  const descriptor = libc.symbols.memfd_create(Buffer.from(`${name}\0`), closeOnExec);
+  libc.close();
+  return descriptor;
 }
 
 /** A static C string of the library. */

@@ -1,29 +1,22 @@
 /** The open engine's handle, and the completions that its native threads report. */
-import { JSCallback, type Pointer, ptr } from "bun:ffi";
 import { LIMITS } from "../limits.ts";
 import { assert, present } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
 import { ABI_VERSION, OpenOptions, STATUS } from "./abi.ts";
-import { type Calls, errorText, lastError } from "./binding.ts";
+import { type Calls, Completions, errorText, type Handle, handleOf, lastError } from "./binding.ts";
 
-/** Shared by the engine, its models and their runs. */
+/** Shared by the engine, its models and their inferences. */
 export class Channel {
-  private handle: Pointer | undefined;
+  private handle: Handle | undefined;
   private readonly waiting = new Map<number, (status: number) => void>();
   /** By a model's ticket: called when one of its replicas is out. */
   readonly replicaOut = new Map<number, () => void>();
-  private readonly callback: JSCallback;
+  private readonly completions = new Completions("f64", (ticket, status) => this.complete(ticket, status));
 
-  constructor(readonly calls: Calls) {
-    this.callback = new JSCallback((ticket: number, status: number) => this.complete(ticket, status), {
-      args: ["f64", "i32"],
-      returns: "void",
-      threadsafe: true,
-    });
-  }
+  constructor(readonly calls: Calls) {}
 
   /** The open engine. */
-  get engine(): Pointer {
+  get engine(): Handle {
     return present(this.handle, "an open engine");
   }
 
@@ -34,19 +27,12 @@ export class Channel {
     options.setUint32(OpenOptions.chunks_max, LIMITS.chunksMax, true);
     options.setUint32(OpenOptions.frames_max, LIMITS.framesMax, true);
     const [runtime, jpeg] = [Buffer.from(runtimePath), Buffer.from(jpegPath)];
-    const out = new BigUint64Array(1);
-    const status = this.calls.tendon_open(
-      new Uint8Array(options.buffer),
-      runtime,
-      runtime.length,
-      jpeg,
-      jpeg.length,
-      present(this.callback.ptr, "the callback's address"),
-      ptr(out),
+    const settings = new Uint8Array(options.buffer);
+    const { address } = this.completions;
+    this.handle = handleOf((out) =>
+      this.calls.tendon_open(settings, runtime, runtime.length, jpeg, jpeg.length, address, out),
     );
-    if (status !== STATUS.ok) return new Problem(`the engine cannot be opened: ${lastError(this.calls)}`);
-    this.handle = Number(out[0]) as Pointer;
-    return undefined;
+    return this.isOpen ? undefined : new Problem(`the engine cannot be opened: ${lastError(this.calls)}`);
   }
 
   /** Calls `done` once with the status of the ticket's completion. */
@@ -76,10 +62,8 @@ export class Channel {
     // From here on nothing reads the engine's memory: what was reported before counts as cancelled.
     this.handle = undefined;
     this.expect(this.calls.tendon_close(engine), "close");
-    // The native threads report nothing more; what they have already reported is handled in the next turn of the event loop.
-    await new Promise((done) => setImmediate(done));
+    await this.completions.close();
     for (const [ticket] of [...this.waiting]) this.complete(ticket, STATUS.cancelled);
-    this.callback.close();
   }
 
   private complete(ticket: number, status: number): void {

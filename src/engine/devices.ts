@@ -2,10 +2,10 @@
 
 import { assert } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
-import { bindLibrary, lastError } from "./binding.ts";
+import { lastError } from "./binding.ts";
 import type { Channel } from "./channel.ts";
 import type { DeviceFigures } from "./engine.ts";
-import { locateLibraries } from "./library.ts";
+import { locateLibraries, openLibrary } from "./library.ts";
 
 /** The NVIDIA driver. `version` is the CUDA that it serves, for example `13.0`. */
 export type Driver =
@@ -35,7 +35,7 @@ const TEXT_BYTES = 65_536;
 export async function readDevices(): Promise<Devices | Problem> {
   const installed = await locateLibraries();
   if (installed instanceof Problem) return installed;
-  const calls = bindLibrary(installed.library);
+  const calls = await openLibrary();
   if (calls instanceof Problem) return calls;
   const [runtime, text] = [Buffer.from(installed.runtime), Buffer.alloc(TEXT_BYTES)];
   const length = calls.tendon_devices(runtime, runtime.length, text, text.length);
@@ -47,24 +47,12 @@ export async function readDevices(): Promise<Devices | Problem> {
 /** Devices have short names; the reason of one that is lost may be long. */
 const figures = Buffer.alloc(TEXT_BYTES);
 
-interface Written extends Pick<DeviceFigures, "device" | "health" | "reason" | "replicas" | "inferences" | "slots"> {
-  readonly replicas_out: number;
-  readonly slots_held: number;
-  readonly frames_waiting: number;
-}
-
 /** Of each device that models of the engine were placed on. */
 export function deviceFigures(channel: Channel): DeviceFigures[] {
   const { calls, engine } = channel;
   const length = channel.expect(calls.tendon_device_figures(engine, figures, figures.length), "device_figures");
   assert(length <= figures.length, "the figures of all devices fit");
-  const written: Written[] = JSON.parse(figures.toString("utf8", 0, length));
-  return written.map(({ replicas_out, slots_held, frames_waiting, ...same }) => ({
-    ...same,
-    replicasOut: replicas_out,
-    slotsHeld: slots_held,
-    framesWaiting: frames_waiting,
-  }));
+  return JSON.parse(figures.toString("utf8", 0, length));
 }
 
 /** The replicas there end what they have; a problem says why not. */

@@ -1,20 +1,23 @@
 /**
- * The engine as the service sees it: models, frames, runs. No tensors.
+ * The engine as the service sees it: models, frames, inferences. No tensors.
  *
  * Implemented once, over the native library (native.ts); the device `echo` runs no model and answers zeros.
- * All methods return at once; work happens on native threads. Possible `Failure` codes:
- * `invalid_image`, `instruction_too_long`, `engine_unavailable`, `model_failure`.
+ * All methods return at once; work happens on native threads.
  */
-import type { Manifest } from "../bundle/manifest.ts";
 import type { DeviceWish } from "../config/devices.ts";
 import type { GpuOptions } from "../config/gpu.ts";
 import { LIMITS } from "../limits.ts";
-import type { Failure } from "../std/failure.ts";
 import type { Problem } from "../std/problem.ts";
+import type { Fault } from "./fault.ts";
 
-/** A verified bundle: its manifest and an absolute path for each file that the manifest lists. */
-export interface Bundle {
-  readonly manifest: Manifest;
+/** What the engine takes of a verified bundle. The native library reads the whole manifest; only this is read here. */
+interface VerifiedBundle {
+  readonly manifest: {
+    readonly id: string;
+    readonly action: { readonly columns: readonly unknown[]; readonly prefix?: number };
+    readonly parity: { readonly unproved?: true };
+  };
+  /** An absolute path for each file that the manifest lists. */
   readonly paths: ReadonlyMap<string, string>;
 }
 
@@ -22,7 +25,7 @@ export interface Bundle {
 export const LOAD_MS_MAX = 600_000;
 
 export interface LoadOptions {
-  readonly bundle: Bundle;
+  readonly bundle: VerifiedBundle;
   /** `auto`, `cpu`, `cuda:0`, `tensorrt:0`, `webgpu:0` or `echo`; or one for each replica, neither `auto` nor `echo`. */
   readonly device: DeviceWish;
   /** How it runs on a GPU; undefined: as the CPU computes. */
@@ -38,41 +41,41 @@ export interface LoadOptions {
    * largest. `default`: as many as `slots`, if an eighth of what the machine has available holds them. Absent: none.
    */
   readonly parkedBytesMax?: number | "default" | undefined;
-  /** Milliseconds from the begin of a run after which its replica is taken out; undefined: those of the default `chunk_seconds`. */
-  readonly runMsMax?: number | undefined;
-  /** Threads inside one run; undefined: as many as the machine has for it. */
+  /** Milliseconds from the begin of an inference after which its replica is taken out; undefined: those of the default `chunk_seconds`. */
+  readonly inferenceMsMax?: number | undefined;
+  /** Threads inside one inference; undefined: as many as the machine has for it. */
   readonly threads: number | undefined;
   /** Loads a bundle whose rows nobody has computed too (`parity.unproved`): to be measured, never to be served. */
   readonly unproved?: boolean;
-  /** False: no counter of the engine knows of the model, its frames and its runs. It takes one observation at a time. */
+  /** False: no counter of the engine knows of the model, its frames and its inferences. It takes one observation at a time. */
   readonly counted?: boolean;
 }
 
 /**
- * The bound of a run whose answer is given up after `chunkSeconds`: it is cancelled then, and ends before its next flow step. One that
+ * The bound of an inference whose answer is given up after `chunkSeconds`: it is cancelled then, and ends before its next flow step. One that
  * goes on for the margin does not end at all.
  */
-export function runMsMaxOf(chunkSeconds: number): number {
+export function inferenceMsMaxOf(chunkSeconds: number): number {
   return 1_000 * chunkSeconds + LIMITS.runMarginMs;
 }
 
 /** One JPEG that becomes a normalised tensor in page-locked memory. */
 export interface Frame {
   /**
-   * Undefined once decoded; `invalid_image` with the decoder's reason otherwise. A failed frame needs no drop. To be asked only where the
+   * Undefined once decoded. A frame that could not be decoded needs no drop. To be asked only where the
    * answer is needed: `observe` waits for its frames by itself, without waking this thread. Once asked it must be awaited before `observe`.
    */
-  decoded(): Promise<Failure | undefined>;
-  /** Processor time that its decode took, milliseconds; 0 until that is known, and of a frame that a run has taken. */
+  decoded(): Promise<Fault | undefined>;
+  /** Processor time that its decode took, milliseconds; 0 until that is known, and of a frame that an inference has taken. */
   readonly decodeMs: number;
-  /** Frees the slot of a frame that no run has taken. Allowed at any time; a second call does nothing. */
+  /** Frees the slot of a frame that no inference has taken. Allowed at any time; a second call does nothing. */
   drop(): void;
   /** After `drop`: resolves when the slot is free. A decoder may still be at the frame. */
   freed(): Promise<void>;
 }
 
 /** What a drill makes go wrong. `hang`: until the process ends. `device`: the replica's device fails. `panic`: native code panics. */
-export type Fault = "hang" | "device" | "panic";
+export type DrillFault = "hang" | "device" | "panic";
 
 /** A replica that takes no more work, by its number. */
 export interface LostReplica {
@@ -85,7 +88,7 @@ export interface LostReplica {
 }
 
 export interface Observation {
-  /** Camera-major, oldest first. They belong to the run from here on, which starts when all are decoded. */
+  /** Camera-major, oldest first. They belong to the inference from here on, which starts when all are decoded. */
   readonly frames: readonly Frame[];
   readonly instruction: string;
   /** The model's state vector in robot units, in the order of the manifest's state columns. */
@@ -99,14 +102,14 @@ export interface Observation {
   readonly step: number;
   /** 0 to 2^53 − 1. */
   readonly seed: number;
-  /** u32, one per account: queued runs of different numbers alternate, so that one account's many do not delay another's one. */
+  /** u32, one per account: queued inferences of different numbers alternate, so that one account's many do not delay another's one. */
   readonly turn: number;
   /** Memory slot of the session (replica · slots + slot) on a model with episode memory; absent on the others. */
   readonly slot?: number;
-  /** Drill: the run fails before this flow step. */
+  /** Drill: the inference fails before this flow step. */
   readonly failStep?: number;
-  /** Drill: what goes wrong in the engine while it runs. */
-  readonly fault?: Fault;
+  /** Drill: what goes wrong in the engine meanwhile. */
+  readonly fault?: DrillFault;
 }
 
 /**
@@ -116,7 +119,7 @@ export interface Observation {
 export const STATIONS = ["decode", "queue", "prefill", "denoise", "encode"] as const;
 
 /** What the native library times, microseconds. */
-interface RunMicros {
+interface InferenceMicros {
   /** From its last frame's tensor to the model's start: how long its frames were there. */
   readonly decoded: number;
   /** From `observe` to the model's start, the way of a parked session's memory included. */
@@ -142,24 +145,23 @@ export interface ChunkResult {
   readonly batch: number;
   /** Which replica ran it: `devices` of its model has the device. */
   readonly replica: number;
-  readonly micros: RunMicros;
+  readonly micros: InferenceMicros;
 }
 
-/** One run. Exactly one of `commit` and `abort` must be called after `result` has settled. */
-export interface Run {
-  /** `invalid_image`, with the decoder's reason, if one of its frames cannot be decoded. */
-  readonly result: Promise<ChunkResult | Failure>;
+/** One inference. Exactly one of `commit` and `abort` must be called after `result` has settled. */
+export interface Inference {
+  readonly result: Promise<ChunkResult | Fault>;
   /** The place of the first frame that cannot be decoded, once `result` says so. */
   readonly badFrame: number | undefined;
   /** Processor time that the decodes of its frames took, milliseconds; final once `released` has resolved. */
   readonly decodeMs: number;
   /** What the model worked on it, milliseconds, however it ended; final once `released` has resolved. */
   readonly modelMs: number;
-  /** Resolves when the run has ended in the engine and `commit` or `abort` is done: the session's next run may start. */
+  /** Resolves when it has ended in the engine and `commit` or `abort` is done: the session's next inference may start. */
   readonly released: Promise<void>;
-  /** Cancels the run if the model has not started on it, and returns whether it did. */
+  /** Cancels it if the model has not started on it, and returns whether it did. */
   withdraw(): boolean;
-  /** `result` settles with `engine_unavailable` at once; a running run ends before its next flow step. Does nothing once it has settled. */
+  /** `result` settles as `cancelled` at once; one that the model has begun ends before its next flow step. Does nothing once it has settled. */
   cancel(): void;
   /** Keeps the new episode memory and frees the result slot. */
   commit(): void;
@@ -168,19 +170,19 @@ export interface Run {
 }
 
 /** What a model on an NVIDIA GPU asks of the driver beside ONNX Runtime. What is refused costs what it was for, never the model. */
-interface CardUse {
+interface DriverUse {
   /** Host memory of one replica that the driver copies from and to without a buffer between, bytes. */
   readonly registeredBytes: number;
   /** Why it does not so for all that the device reads. */
-  readonly unregistered: string | undefined;
-  /** The device times the runs. */
+  readonly unregistered?: string | undefined;
+  /** The device times the inferences. */
   readonly timed: boolean;
   /** Why it does not. */
-  readonly untimed: string | undefined;
+  readonly untimed?: string | undefined;
   /** Our kernels advance its latents and decode its chunks. */
   readonly launched: boolean;
   /** Why they do not, though `own_kernels` asks for it. */
-  readonly unlaunched: string | undefined;
+  readonly unlaunched?: string | undefined;
 }
 
 /** How the sessions of a model share memory. */
@@ -190,18 +192,18 @@ interface SessionMemory {
   /** Of these, those in the memory of a device; those of a CPU are in the host's. */
   readonly placesOnDevice: number;
   /** Why sessions of a replica on a device lie in host memory, from which each of their observations is copied. */
-  readonly hostMemoryBecause: string | undefined;
+  readonly hostMemoryBecause?: string | undefined;
   /** Bytes of one session at most; 0 on a model without memory. */
   readonly slotBytes: number;
   /**
-   * What was free once every replica had run, and how much of it stays free, bytes. `of`: `machine`, `cgroup` or `gpu`; `unknown` is a
-   * stated number where a device does not tell. Undefined on a model without memory.
+   * What was free once every replica had computed, and how much of it stays free, bytes. `of`: `machine`, `cgroup` or `gpu`; `unknown` is a
+   * stated number where a device does not tell. Absent on a model without memory.
    */
-  readonly room: { readonly of: string; readonly free: number; readonly reserve: number } | undefined;
+  readonly room?: { readonly of: string; readonly free: number; readonly reserve: number } | undefined;
 }
 
-export interface Model {
-  readonly manifest: Manifest;
+/** Where a model runs, and why not elsewhere, in the words of the native library (native/src/model.rs). */
+export interface Placement {
   /** The device that the model runs on, for example `cpu` or `echo`; of several their names, with commas. */
   readonly device: string;
   /** The device of each replica. */
@@ -219,7 +221,7 @@ export interface Model {
   /** Bytes that one observation alone copies between the host and the device; 0 on a CPU. */
   readonly copies: { readonly toDevice: number; readonly fromDevice: number };
   /** Of the replica with the most `deviceBytes`; absent where it runs on no NVIDIA GPU. */
-  readonly card?: CardUse | undefined;
+  readonly driverDevice?: DriverUse | undefined;
   /**
    * What is read of the bundle's weight files in the memory of devices, bytes: what lies there once for all graphs and replicas (of it,
    * what this load has copied: the rest was there for another model), and what sessions have copied for themselves. All 0 on a CPU, which
@@ -229,17 +231,21 @@ export interface Model {
     readonly sharedBytes: number;
     readonly copiedBytes: number;
     readonly ownBytes: number;
-    readonly reason: string | undefined;
+    readonly reason?: string | undefined;
   };
   readonly replicas: number;
-  /** Of these, those that take no more work: a run hung, their thread ended or their device failed. */
+  /** Session slots over all replicas; 0 on a model without episode memory. */
+  readonly slots: number;
+  readonly sessionMemory: SessionMemory;
+}
+
+export interface Model extends Placement {
+  /** The id of its bundle. */
+  readonly id: string;
+  /** Replicas that take no more work: an inference hung, their thread ended or their device failed. */
   readonly lost: readonly LostReplica[];
   /** Calls the listener for each replica that is lost from now on. */
   whenLost(listener: (lost: LostReplica) => void): void;
-  /** Session slots over all replicas; 0 on a model without episode memory. */
-  readonly slots: number;
-  /** Their memory. */
-  readonly sessionMemory: SessionMemory;
   /** A longer instruction, in UTF-8, is refused by `measure` unread. */
   readonly instructionBytesMax: number;
   /** Prompt tokens of an observation: image, text and state. Without `state`: the most it can have; without `slot`: a first one. */
@@ -247,12 +253,12 @@ export interface Model {
     readonly instruction: string;
     readonly state?: Float32Array;
     readonly slot?: number;
-  }): number | Failure;
-  /** `jpeg` is copied before this returns. `engine_unavailable` when all frame slots are taken. */
-  framePut(jpeg: Uint8Array, turn: number): Frame | Failure;
-  /** One run at a time per slot: the next one only after the last one's `released`. */
-  observe(observation: Observation): Run | Failure;
-  /** Empties a slot's memory. Its last run must have been released. */
+  }): number | Fault;
+  /** `jpeg` is copied before this returns. `busy` when all frame slots are taken. */
+  framePut(jpeg: Uint8Array, turn: number): Frame | Fault;
+  /** One inference at a time per slot: the next one only after the last one's `released`. */
+  observe(observation: Observation): Inference | Fault;
+  /** Empties a slot's memory. Its last inference must have been released. */
   sessionDrop(slot: number): void;
   unload(): Promise<void>;
 }
@@ -260,7 +266,7 @@ export interface Model {
 export interface EngineStats {
   /** Heap allocations by our own library since it was opened. */
   readonly allocations: number;
-  /** Heap allocations inside ONNX Runtime during the last run; −1 when nothing counts them (see bench/memory.ts). */
+  /** Heap allocations inside ONNX Runtime during the last inference; −1 when nothing counts them (see bench/memory.ts). */
   readonly runtimeAllocationsLast: number;
   readonly framesFree: number;
   readonly chunksFree: number;
@@ -312,8 +318,8 @@ export interface Engine {
   /** Version text of the ONNX Runtime and of libjpeg-turbo in use. */
   readonly runtimeVersion: string;
   readonly jpegVersion: string;
-  /** Resolves when every replica has computed the bundle's parity vectors. `engine_unavailable` says why it cannot be served. */
-  load(options: LoadOptions): Promise<Model | Failure>;
+  /** Resolves when every replica has computed the bundle's parity vectors. A problem says why it cannot be served. */
+  load(options: LoadOptions): Promise<Model | Problem>;
   stats(): EngineStats;
   devices(): readonly DeviceFigures[];
   /**

@@ -1,16 +1,12 @@
 /** A frame over its slot in the native library. */
-
-import { ROBOT } from "../robot/errors.ts";
 import { assert, present } from "../std/assert.ts";
-import { EVERY } from "../std/every-route.ts";
-import { Failure } from "../std/failure.ts";
 import { STATUS } from "./abi.ts";
-import { busy, unloading } from "./busy.ts";
 import type { Channel } from "./channel.ts";
 import type { Frame } from "./engine.ts";
+import { busy, Fault, unloading } from "./fault.ts";
 
 /** Who has to free the native frame slot. */
-type Holder = "caller" | "run" | "nobody";
+type Holder = "caller" | "inference" | "nobody";
 
 /** What the native side returns when the completion of a frame comes later. */
 const LATER = 1;
@@ -18,7 +14,7 @@ const LATER = 1;
 export class NativeFrame implements Frame {
   decodeMs = 0;
   private holder: Holder = "caller";
-  private asked: Promise<Failure | undefined> | undefined;
+  private asked: Promise<Fault | undefined> | undefined;
   private free: Promise<void> | undefined;
 
   constructor(
@@ -28,7 +24,7 @@ export class NativeFrame implements Frame {
     readonly ticket: number,
   ) {}
 
-  decoded(): Promise<Failure | undefined> {
+  decoded(): Promise<Fault | undefined> {
     this.asked ??= this.watch();
     return this.asked;
   }
@@ -38,18 +34,18 @@ export class NativeFrame implements Frame {
   }
 
   freed(): Promise<void> {
-    return present(this.free, "a frame that was dropped, or that a run has taken");
+    return present(this.free, "a frame that was dropped, or that an inference has taken");
   }
 
-  /** A run has taken the slot. */
+  /** An inference has taken the slot. */
   taken(): void {
-    assert(this.holder === "caller", "a frame goes into one run");
-    this.holder = "run";
+    assert(this.holder === "caller", "a frame goes into one inference");
+    this.holder = "inference";
     this.free = Promise.resolve();
   }
 
-  private watch(): Promise<Failure | undefined> {
-    assert(this.holder !== "run", "the run of a frame tells how it was decoded");
+  private watch(): Promise<Fault | undefined> {
+    assert(this.holder !== "inference", "the inference of a frame tells how it was decoded");
     if (this.free !== undefined) return this.free.then(() => dropped());
     if (!this.owner.isLoaded) return Promise.resolve(unloading());
     const { calls, engine } = this.channel;
@@ -84,30 +80,26 @@ export class NativeFrame implements Frame {
     this.decodeMs = this.channel.expect(spentUs, "frame_spent") / 1000;
   }
 
-  private ended(status: number): Failure | undefined {
+  private ended(status: number): Fault | undefined {
     this.measure();
     if (status === STATUS.ok) return undefined;
     if (status === STATUS.cancelled) return dropped();
     if (!this.owner.isLoaded) return unloading();
-    const failure = undecodable(status, () => this.channel.errorText(this.ticket, this.model));
+    const fault = undecodable(status, this.channel.errorText(this.ticket, this.model));
     this.drop();
-    return failure;
+    return fault;
   }
 }
 
-function dropped(): Failure {
+function dropped(): Fault {
   return busy("the frame was dropped before its decode");
 }
 
 /** Why a frame is not decoded; `reason` is the decoder's. */
-export function undecodable(status: number, reason: () => string): Failure {
+export function undecodable(status: number, reason: string): Fault {
   if (status === STATUS.decoder) {
-    const message = "the frame could not be decoded because of a bug; report the request's id";
-    return new Failure(EVERY.internal_error, message, { detail: reason() });
+    return new Fault("decoder_failed", "the frame could not be decoded because of a bug", reason);
   }
   assert(status === STATUS.image, `a decode ends as decoded, refused or dropped, not ${status}`);
-  return new Failure(
-    ROBOT.invalid_image,
-    `the frame cannot be decoded: ${reason()}; send a whole baseline or progressive JPEG, 8 bits, grayscale or YCbCr`,
-  );
+  return new Fault("bad_image", `the frame cannot be decoded: ${reason}`);
 }

@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { folders, ortFolders, testLibrary } from "../config/environment.ts";
 import { present } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
+import { bindLibrary, type Calls } from "./binding.ts";
 import { EMBEDDED, EMBEDDED_ID } from "./embedded.ts";
 import { type OrtFolder, ortFolder } from "./ort-folder.ts";
 import { unpack } from "./payload.ts";
@@ -25,12 +26,6 @@ export const PREBUILT = {
   },
 } as const;
 
-/** A bundle: its name, and where each of its files is. It need not be one folder. */
-export interface BundlePlace {
-  readonly name: string;
-  path(file: string): string;
-}
-
 export interface Installed {
   /** `built`: from source. `cache`: unpacked from the executable. `memory`: memory files, without a usable cache folder. */
   readonly source: "built" | "cache" | "memory";
@@ -44,7 +39,8 @@ export interface Installed {
   readonly jpeg: string;
   /** Device code of our own kernels; undefined: it was built without. */
   readonly kernels: string | undefined;
-  readonly bundles: readonly BundlePlace[];
+  /** The absolute path of each file of a bundle. */
+  readonly bundles: readonly ((file: string) => string)[];
 }
 
 let located: Promise<Installed | Problem> | undefined;
@@ -53,6 +49,14 @@ let located: Promise<Installed | Problem> | undefined;
 export function locateLibraries(): Promise<Installed | Problem> {
   located ??= locate();
   return located;
+}
+
+let opened: Promise<Calls | Problem> | undefined;
+
+/** Its calls; opened once per process. */
+export function openLibrary(): Promise<Calls | Problem> {
+  opened ??= locateLibraries().then((found) => (found instanceof Problem ? found : bindLibrary(found.library)));
+  return opened;
 }
 
 async function locate(): Promise<Installed | Problem> {
@@ -78,10 +82,9 @@ async function unpacked(): Promise<Installed | Problem> {
       gpu: undefined,
       jpeg: at(`lib/${PREBUILT.jpeg.file}`),
       kernels: payload.paths.get("lib/kernels.fatbin"),
-      bundles: [...names].map((name) => ({
-        name,
-        path: (file) => payload.paths.get(`models/${name}/${file}`) ?? `/nonexistent/${file}`,
-      })),
+      bundles: [...names].map(
+        (name) => (file) => payload.paths.get(`models/${name}/${file}`) ?? `/nonexistent/${file}`,
+      ),
     };
   } catch (error) {
     return new Problem(`the executable cannot unpack its libraries: ${(error as Error).message}`);
@@ -101,7 +104,7 @@ async function built(): Promise<Installed | Problem> {
   const names = (await readdir(models, { withFileTypes: true }))
     .filter((entry) => entry.isDirectory() && !entry.name.includes(".building-"))
     .map((entry) => entry.name);
-  const bundles = names.sort().map((name) => ({ name, path: (file: string) => join(models, name, file) }));
+  const bundles = names.sort().map((name) => (file: string) => join(models, name, file));
   const dir = join(root, "native/target/release");
   return { source: "built", dir, library, runtime, gpu: undefined, jpeg, kernels, bundles };
 }

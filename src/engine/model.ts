@@ -1,7 +1,5 @@
 /** A loaded model over the native library. */
-import type { Manifest } from "../bundle/manifest.ts";
 import { assert } from "../std/assert.ts";
-import type { Failure } from "../std/failure.ts";
 import {
   CHUNK_VALUES_MAX,
   FAULT,
@@ -13,12 +11,12 @@ import {
   STATUS,
 } from "./abi.ts";
 import { lastError } from "./binding.ts";
-import { busy, replicaOut, tooLong, unloading } from "./busy.ts";
 import type { Channel } from "./channel.ts";
-import type { Frame, LostReplica, Model, Observation, Run } from "./engine.ts";
+import type { Frame, Inference, LoadOptions, LostReplica, Model, Observation, Placement } from "./engine.ts";
+import { busy, type Fault, replicaOut, tooLong, unloading } from "./fault.ts";
 import { NativeFrame } from "./frame.ts";
+import { NativeInference } from "./inference.ts";
 import type { ResultSlots } from "./result.ts";
-import { NativeRun } from "./run.ts";
 
 /** One request struct for all calls: the native side reads it before the call returns. */
 const request = new DataView(new ArrayBuffer(ObserveRequest.size));
@@ -34,90 +32,36 @@ function bytesOf(text: string): Buffer {
   return Buffer.from(text.length > 0 ? text : "\0");
 }
 
-/** What `tendon_placement` writes. */
-interface Placement
-  extends Pick<Model, "device" | "devices" | "refused" | "parity" | "flow" | "replicas" | "slots" | "lost"> {
-  readonly flow_reason: string | null;
-  readonly device_bytes: number;
-  readonly copies: { readonly to_device: number; readonly from_device: number };
-  readonly driver_device: {
-    readonly registered_bytes: number;
-    readonly unregistered: string | null;
-    readonly timed: boolean;
-    readonly untimed: string | null;
-    readonly launched: boolean;
-    readonly unlaunched: string | null;
-  } | null;
-  readonly weights: {
-    readonly shared_bytes: number;
-    readonly copied_bytes: number;
-    readonly own_bytes: number;
-    readonly reason: string | null;
-  };
-  readonly places: number;
-  readonly places_on_device: number;
-  readonly host_memory_because: string | null;
-  readonly slot_bytes: number;
-  readonly room: Model["sessionMemory"]["room"] | null;
-}
-
-export class NativeModel implements Model {
-  readonly device: string;
-  readonly devices: readonly string[];
-  readonly refused: readonly { device: string; reason: string }[];
-  readonly parity: readonly number[];
-  readonly flow: Model["flow"];
-  readonly flowReason: string | null;
-  readonly deviceBytes: number;
-  readonly copies: Model["copies"];
-  readonly card: Model["card"];
-  readonly deviceWeights: Model["deviceWeights"];
-  readonly replicas: number;
-  readonly slots: number;
-  readonly sessionMemory: Model["sessionMemory"];
-  private readonly listeners: ((lost: LostReplica) => void)[] = [];
-  private known: readonly LostReplica[];
+export class NativeModel implements Omit<Model, keyof Placement> {
+  readonly id: string;
   readonly instructionBytesMax: number;
+  private readonly listeners: ((lost: LostReplica) => void)[] = [];
   private gone: Promise<void> | undefined;
 
-  constructor(
+  private constructor(
     readonly channel: Channel,
     private readonly results: ResultSlots,
     readonly ticket: number,
-    readonly manifest: Manifest,
-    private readonly onGone: (model: NativeModel) => void,
+    private readonly facts: LoadOptions["bundle"]["manifest"],
+    private readonly onGone: () => void,
+    private known: readonly LostReplica[],
   ) {
-    const placement = this.placement();
-    this.device = placement.device;
-    this.devices = placement.devices;
-    this.refused = placement.refused;
-    this.parity = placement.parity;
-    this.flow = placement.flow;
-    this.flowReason = placement.flow_reason;
-    this.deviceBytes = placement.device_bytes;
-    this.copies = { toDevice: placement.copies.to_device, fromDevice: placement.copies.from_device };
-    const { driver_device: card } = placement;
-    this.card = card
-      ? {
-          registeredBytes: card.registered_bytes,
-          unregistered: card.unregistered ?? undefined,
-          timed: card.timed,
-          untimed: card.untimed ?? undefined,
-          launched: card.launched,
-          unlaunched: card.unlaunched ?? undefined,
-        }
-      : undefined;
-    const { shared_bytes: sharedBytes, copied_bytes: copiedBytes, own_bytes: ownBytes, reason } = placement.weights;
-    this.deviceWeights = { sharedBytes, copiedBytes, ownBytes, reason: reason ?? undefined };
-    this.replicas = placement.replicas;
-    this.slots = placement.slots;
-    const { places, places_on_device: placesOnDevice, slot_bytes: slotBytes, room } = placement;
-    const hostMemoryBecause = placement.host_memory_because ?? undefined;
-    this.sessionMemory = { places, placesOnDevice, hostMemoryBecause, slotBytes, room: room ?? undefined };
+    this.id = facts.id;
     const longest = channel.calls.tendon_instruction_max(channel.engine, ticket);
     this.instructionBytesMax = channel.expect(longest, "instruction_max");
-    this.known = placement.lost;
     channel.replicaOut.set(ticket, () => this.look());
+  }
+
+  /** The model of a ticket that is loaded. */
+  static of(
+    channel: Channel,
+    results: ResultSlots,
+    ticket: number,
+    facts: LoadOptions["bundle"]["manifest"],
+    onGone: () => void,
+  ): Model {
+    const { lost, ...placement } = placementOf(channel, ticket);
+    return Object.assign(new NativeModel(channel, results, ticket, facts, onGone, lost), placement);
   }
 
   get lost(): readonly LostReplica[] {
@@ -128,7 +72,7 @@ export class NativeModel implements Model {
     this.listeners.push(listener);
   }
 
-  measure({ instruction, state, slot }: Parameters<Model["measure"]>[0]): number | Failure {
+  measure({ instruction, state, slot }: Parameters<Model["measure"]>[0]): number | Fault {
     if (!this.isLoaded) return unloading();
     request.setFloat64(ObserveRequest.model, this.ticket, true);
     request.setUint32(ObserveRequest.slot, slot ?? NO_SLOT, true);
@@ -140,7 +84,7 @@ export class NativeModel implements Model {
     return tokens === STATUS.tooLong ? tooLong() : this.channel.expect(tokens, "measure");
   }
 
-  framePut(jpeg: Uint8Array, turn: number): Frame | Failure {
+  framePut(jpeg: Uint8Array, turn: number): Frame | Fault {
     assert(jpeg.length > 0, "an empty frame is refused at the edge");
     if (!this.isLoaded) return unloading();
     const { calls, engine } = this.channel;
@@ -150,7 +94,7 @@ export class NativeModel implements Model {
     return new NativeFrame(this.channel, this, this.ticket, ticket);
   }
 
-  observe(observation: Observation): Run | Failure {
+  observe(observation: Observation): Inference | Fault {
     if (!this.isLoaded) return unloading();
     const { frames, instruction, state, step, seed, turn, slot, failStep, fault } = observation;
     assert(frames.length <= OBSERVATION_FRAMES_MAX, "an observation's frames fit its slots");
@@ -180,12 +124,12 @@ export class NativeModel implements Model {
     if (ticket === STATUS.lost) return replicaOut();
     this.channel.expect(ticket, "observe");
     for (const frame of taken) frame.taken();
-    return new NativeRun(this.channel, this.results, ticket);
+    return new NativeInference(this.channel, this.results, ticket);
   }
 
   /** The rows that the chunk continues. Whoever takes them from a robot has checked them: here wrong ones are a bug. */
   private prefix({ prefix: values = NONE }: Observation): { rows: number; values: Float32Array } {
-    const { columns, prefix: most = 0 } = this.manifest.action;
+    const { columns, prefix: most = 0 } = this.facts.action;
     const rows = values.length / columns.length;
     assert(Number.isInteger(rows) && rows <= most, `a chunk continues whole rows, ${most} at most`);
     return { rows, values };
@@ -206,7 +150,7 @@ export class NativeModel implements Model {
     this.gone ??= new Promise((done) => {
       this.channel.wait(this.ticket, () => {
         this.channel.replicaOut.delete(this.ticket);
-        this.onGone(this);
+        this.onGone();
         done();
       });
       this.channel.expect(this.channel.calls.tendon_unload(this.channel.engine, this.ticket), "unload");
@@ -218,19 +162,22 @@ export class NativeModel implements Model {
   private look(): void {
     if (!this.isLoaded) return;
     const before = new Set(this.known.map(({ replica }) => replica));
-    this.known = this.placement().lost;
+    this.known = placementOf(this.channel, this.ticket).lost;
     for (const lost of this.known) {
       if (!before.has(lost.replica)) for (const listener of this.listeners) listener(lost);
     }
   }
+}
 
-  private placement(): Placement {
-    let buffer = Buffer.alloc(1024);
-    for (;;) {
-      const length = this.channel.calls.tendon_placement(this.channel.engine, this.ticket, buffer, buffer.length);
-      this.channel.expect(length, "placement");
-      if (length <= buffer.length) return JSON.parse(buffer.toString("utf8", 0, length));
-      buffer = Buffer.alloc(length);
-    }
+/** Where it was placed, and the replicas that are out by now. */
+function placementOf(channel: Channel, ticket: number): Placement & Pick<Model, "lost"> {
+  let buffer = Buffer.alloc(1024);
+  for (;;) {
+    const length = channel.expect(
+      channel.calls.tendon_placement(channel.engine, ticket, buffer, buffer.length),
+      "placement",
+    );
+    if (length <= buffer.length) return JSON.parse(buffer.toString("utf8", 0, length));
+    buffer = Buffer.alloc(length);
   }
 }

@@ -4,26 +4,24 @@
  * Calls return within microseconds. Work happens on native threads, which report through one thread-safe callback with a
  * ticket and a status (channel.ts). Everything in this folder runs on the event loop's thread.
  */
+import { join } from "node:path";
 import { folders } from "../config/environment.ts";
 import { gpuOptions } from "../config/gpu.ts";
 import { LIMITS } from "../limits.ts";
-import { ROBOT } from "../robot/errors.ts";
-import { Failure } from "../std/failure.ts";
 import { Problem } from "../std/problem.ts";
 import { STATUS, Stats } from "./abi.ts";
-import { bindLibrary, lastError, staticText } from "./binding.ts";
+import { lastError, staticText } from "./binding.ts";
 import { Channel } from "./channel.ts";
 import { deviceFigures, drainDevice } from "./devices.ts";
 import {
   type DeviceFigures,
   type Engine,
   type EngineStats,
+  inferenceMsMaxOf,
   type LoadOptions,
   type Model,
-  runMsMaxOf,
 } from "./engine.ts";
-import { gpuPlan } from "./gpu-plan.ts";
-import { locateLibraries, PREBUILT } from "./library.ts";
+import { locateLibraries, openLibrary, PREBUILT } from "./library.ts";
 import { NativeModel } from "./model.ts";
 import { ResultSlots } from "./result.ts";
 
@@ -33,7 +31,7 @@ export async function openEngine(options: { decodeThreads: number }): Promise<En
   if (unfit !== undefined) return unfit;
   const installed = await locateLibraries();
   if (installed instanceof Problem) return installed;
-  const calls = bindLibrary(installed.library);
+  const calls = await openLibrary();
   if (calls instanceof Problem) return calls;
   const channel = new Channel(calls);
   const opened = channel.open(options.decodeThreads, installed.runtime, installed.jpeg);
@@ -55,7 +53,7 @@ class NativeEngine implements Engine {
   readonly jpegVersion = PREBUILT.jpeg.version;
   private readonly results: ResultSlots;
   private readonly counters = new DataView(new ArrayBuffer(Stats.size));
-  private readonly models = new Set<NativeModel>();
+  private readonly models = new Set<Model>();
   /** Loads in progress. They cannot be stopped; `close` waits for them without blocking the event loop. */
   private readonly loading = new Set<Promise<unknown>>();
   private closing = false;
@@ -69,7 +67,7 @@ class NativeEngine implements Engine {
     this.results = new ResultSlots(channel);
   }
 
-  async load(options: LoadOptions): Promise<Model | Failure> {
+  async load(options: LoadOptions): Promise<Model | Problem> {
     if (this.closing) return cannotLoad(options.bundle.manifest.id, "the engine is closing");
     const load = this.loadNow(options);
     this.loading.add(load);
@@ -81,52 +79,41 @@ class NativeEngine implements Engine {
   }
 
   private async loadNow({
-    bundle,
-    device,
+    bundle: { manifest, paths },
     gpu = gpuOptions(),
+    parkedBytesMax = 0,
+    inferenceMsMax = inferenceMsMaxOf(LIMITS.chunkSecondsDefault),
+    unproved = false,
+    device,
     replicas,
     threads,
     slots,
-    parkedBytesMax = 0,
-    runMsMax = runMsMaxOf(LIMITS.chunkSecondsDefault),
-    counted = true,
-    unproved = false,
-  }: LoadOptions): Promise<Model | Failure> {
-    if (bundle.manifest.parity.unproved && !unproved) {
-      return cannotLoad(
-        bundle.manifest.id,
-        "nobody has computed its rows (parity.unproved); it is for tendon bench gpu",
-      );
+    counted,
+  }: LoadOptions): Promise<Model | Problem> {
+    if (manifest.parity.unproved && !unproved) {
+      return cannotLoad(manifest.id, "nobody has computed its rows (parity.unproved); it is for tendon bench gpu");
     }
-    const files = Object.fromEntries(bundle.paths);
+    const engines = join(folders().cache, "engines", `ort${PREBUILT.runtime.version}`);
     const plan = {
-      manifest: bundle.manifest,
-      files,
-      device,
-      replicas,
-      threads: threads ?? null,
-      slots: slots ?? null,
-      parked_bytes_max: parkedBytesMax === "default" ? null : parkedBytesMax,
-      inference_ms_max: runMsMax,
-      counted,
-      gpu: gpuPlan(gpu, folders().cache, this.kernels),
+      ...{ manifest, files: Object.fromEntries(paths), device, replicas, threads, slots, counted, inferenceMsMax },
+      parkedBytesMax: parkedBytesMax === "default" ? null : parkedBytesMax,
+      // What else TensorRT's engines depend on, the library adds to their folder.
+      gpu: { ...gpu, kernels: this.kernels, engineCache: gpu.engineCache ? engines : undefined },
     };
     const text = Buffer.from(JSON.stringify(plan));
     const { calls, engine } = this.channel;
     const ticket = calls.tendon_load(engine, text, text.length);
-    if (ticket < 0) return cannotLoad(bundle.manifest.id, lastError(calls));
+    if (ticket < 0) return cannotLoad(manifest.id, lastError(calls));
     const status = await new Promise<number>((done) => this.channel.wait(ticket, done));
     if (status !== STATUS.ok) {
-      const failure = cannotLoad(bundle.manifest.id, this.channel.errorText(ticket), KINDS.get(status));
+      const problem = cannotLoad(manifest.id, this.channel.errorText(ticket), KINDS.get(status));
       // A model that could not be loaded keeps its ticket until it is unloaded.
       const gone = new Promise<number>((done) => this.channel.wait(ticket, done));
       this.channel.expect(calls.tendon_unload(engine, ticket), "unload");
       await gone;
-      return failure;
+      return problem;
     }
-    const model = new NativeModel(this.channel, this.results, ticket, bundle.manifest, (gone) =>
-      this.models.delete(gone),
-    );
+    const model = NativeModel.of(this.channel, this.results, ticket, manifest, () => this.models.delete(model));
     this.models.add(model);
     return model;
   }
@@ -187,6 +174,6 @@ const KINDS: ReadonlyMap<number, string> = new Map([
   [STATUS.badBundle, "bad bundle"],
 ]);
 
-function cannotLoad(id: string, reason: string, kind?: string): Failure {
-  return new Failure(ROBOT.engine_unavailable, [`${id} cannot be loaded`, kind, reason].filter(Boolean).join(": "));
+function cannotLoad(id: string, reason: string, kind?: string): Problem {
+  return new Problem([`${id} cannot be loaded`, kind, reason].filter(Boolean).join(": "));
 }

@@ -5,14 +5,14 @@
  * complete, and verified at each start, so that a half-written, changed or foreign file is never opened (file-digest.ts: a file that nobody
  * has changed since is not read again by `serve`).
  */
-import { dlopen, FFIType } from "bun:ffi";
 import { randomBytes } from "node:crypto";
 import { writeSync } from "node:fs";
 import { chmod, lstat, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { bytesDigest, fileDigest, noteDigest } from "../bundle/file-digest.ts";
-import { present } from "../std/assert.ts";
+import { basename, dirname, join } from "node:path";
 import { systemClock } from "../std/clock.ts";
+import { bytesDigest, fileDigest, noteDigest } from "../std/file-digest.ts";
+import { Problem } from "../std/problem.ts";
+import { bindLibrary, memoryFile } from "./binding.ts";
 import type { EmbeddedFile } from "./embedded.ts";
 
 /** After this time a half-made folder is left over from a killed process: no unpacking takes this long. */
@@ -42,7 +42,8 @@ export async function unpack(
     await refuseForeign(cache);
     if (!(await isWhole(files, folder))) await write(files, folder);
     // Opening shows whether the file system is mounted noexec. The library stays open, since it is needed anyway.
-    dlopen(join(folder, probe), { tendon_version: { args: [], returns: FFIType.ptr } });
+    const bound = bindLibrary(join(folder, probe));
+    if (bound instanceof Problem) throw new Error(bound.message);
     return { source: "cache", note: folder, paths: new Map(files.map(({ path }) => [path, join(folder, path)])) };
   } catch (error) {
     const reason = `${cache} cannot be used: ${(error as Error).message}`;
@@ -129,17 +130,13 @@ async function content(file: EmbeddedFile): Promise<Uint8Array> {
 
 /** One anonymous file in memory per embedded file, open for the life of the process. */
 async function memoryFiles(files: readonly EmbeddedFile[]): Promise<Map<string, string>> {
-  const libc = dlopen("libc.so.6", { memfd_create: { args: [FFIType.cstring, FFIType.u32], returns: FFIType.i32 } });
-  const closeOnExec = 1;
   const paths = new Map<string, string>();
   for (const file of files) {
     const bytes = await content(file);
-    const name = Buffer.from(`${present(file.path.split("/").at(-1), "a file name")}\0`);
-    const descriptor = libc.symbols.memfd_create(name, closeOnExec);
+    const descriptor = memoryFile(basename(file.path));
     if (descriptor < 0) throw new Error("the system gives no memory files (memfd_create failed)");
     for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at);
     paths.set(file.path, `/proc/self/fd/${descriptor}`);
   }
-  libc.close();
   return paths;
 }

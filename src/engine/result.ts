@@ -1,8 +1,8 @@
-/** Reads the native result slots: fixed memory, valid from a run's completion until its slot is freed. No view of it leaves this file. */
-import { toArrayBuffer } from "bun:ffi";
+/** Reads the native result slots: fixed memory, valid from an inference's completion until its slot is freed. No view of it leaves this file. */
 import { LIMITS } from "../limits.ts";
 import { assert, present } from "../std/assert.ts";
 import { ChunkResult, TICKET_INDEX_COUNT } from "./abi.ts";
+import { memoryAt } from "./binding.ts";
 import type { Channel } from "./channel.ts";
 import type { ChunkResult as Chunk } from "./engine.ts";
 
@@ -13,11 +13,11 @@ export class ResultSlots {
     const { calls, engine } = channel;
     this.slots = Array.from({ length: LIMITS.chunksMax }, (_, index) => {
       const address = present(calls.tendon_result(engine, index), `result slot ${index}`);
-      return new DataView(toArrayBuffer(address, 0, ChunkResult.size));
+      return new DataView(memoryAt(address, ChunkResult.size));
     });
   }
 
-  /** The result of a run; its `actions` are a copy, since the caller may keep it until after the engine's end. */
+  /** The result of an inference; its `actions` are a copy, since the caller may keep it until after the engine's end. */
   read(ticket: number): Chunk {
     const slot = this.slot(ticket);
     const field = (offset: number) => slot.getUint32(offset, true);
@@ -44,17 +44,17 @@ export class ResultSlots {
     };
   }
 
-  /** Processor time of the decodes of a run's frames, however the run has ended. */
+  /** Processor time of the decodes of an inference's frames, however that has ended. */
   decodeMs(ticket: number): number {
     return this.slot(ticket).getUint32(ChunkResult.frames_us, true) / 1000;
   }
 
-  /** From a run's start on a replica to its end, however it has ended; 0 if it did not start. */
+  /** From an inference's start on a replica to its end, however it has ended; 0 if it did not start. */
   modelMs(ticket: number): number {
     return this.slot(ticket).getUint32(ChunkResult.model_us, true) / 1000;
   }
 
-  /** Of a run that ended because a frame could not be decoded. */
+  /** Of an inference that ended because a frame could not be decoded. */
   badFrame(ticket: number): number {
     return this.slot(ticket).getUint32(ChunkResult.bad_frame, true);
   }

@@ -3,9 +3,10 @@
  * nothing for us: keys are checked before a body is read, and errors are our own.
  */
 import { Elysia } from "elysia";
+import { answer, type Target } from "./answer.ts";
 import type { HttpDeps } from "./deps.ts";
 import { docs } from "./document/docs.ts";
-import { answer, notFound, type Target } from "./reply.ts";
+import { notFound } from "./reply.ts";
 import type { Arrival } from "./route.ts";
 import type { Surface } from "./surface.ts";
 

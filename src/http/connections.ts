@@ -3,10 +3,11 @@
  * is seen, the youngest of the network first that has most: who was there before stays, and nobody keeps all others out. A connection that sends no request is ended by Bun itself after some
  * seconds, however slowly it sends the headers (`connectionIdleSeconds`).
  */
-import type { ConnectionId, ConnectionWatch } from "../engine/connections.ts";
+
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { type Networks, plainAddress } from "../std/networks.ts";
+import type { ConnectionId, ConnectionWatch } from "./connection-watch.ts";
 import { networkOf } from "./origin.ts";
 
 /** Who wants to know that a connection has sent something. */

@@ -1,7 +1,6 @@
 /** What the transport works with: the parts of the running service that every route needs, and no product's. */
 
 import type { Unpaid } from "../charge/unpaid.ts";
-import type { Bodies } from "../engine/bodies.ts";
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Failure } from "../std/failure.ts";
@@ -10,6 +9,7 @@ import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
 import type { Networks } from "../std/networks.ts";
 import { Permits } from "../std/quota.ts";
+import type { Bodies } from "./bodies.ts";
 
 export interface HttpDeps {
   readonly clock: Clock;

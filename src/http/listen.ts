@@ -2,11 +2,11 @@
 import { rmSync } from "node:fs";
 import type { AnyElysia } from "elysia";
 import type { Address } from "../config/fields.ts";
-import type { Listeners } from "../engine/connections.ts";
 import { LIMITS } from "../limits.ts";
 import { sleep, systemClock } from "../std/clock.ts";
 import { Problem } from "../std/problem.ts";
 import type { Certificate } from "./certificate.ts";
+import type { Listeners } from "./connection-watch.ts";
 
 export interface Listener {
   /** Base address without a slash at its end, with the real port. */

@@ -1,10 +1,15 @@
 /** Where a request comes from: the client's address, and the one that the client used for us. Forwarded headers are believed from trusted proxies only. */
 import { isIP } from "node:net";
+import type { Server } from "bun";
 import { type Networks, plainAddress } from "../std/networks.ts";
-import type { Arrival } from "./route.ts";
+
+interface Received {
+  readonly request: Request;
+  readonly server: Server<unknown> | null;
+}
 
 /** The other end of the connection. */
-function peerOf({ request, server }: Pick<Arrival, "request" | "server">): string | undefined {
+function peerOf({ request, server }: Received): string | undefined {
   return server?.requestIP(request)?.address;
 }
 
@@ -14,7 +19,7 @@ const UNKNOWN = "an unknown address";
 export class Origin {
   /** `proxies`: those whose `X-Forwarded-For`, `-Proto` and `-Host` are believed. */
   constructor(
-    private readonly arrival: Pick<Arrival, "request" | "server">,
+    private readonly arrival: Received,
     private readonly proxies: Networks,
   ) {}
 

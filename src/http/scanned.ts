@@ -1,11 +1,12 @@
 /**
- * Large JSON bodies: native threads check them and set long strings aside (engine/bodies.ts), so that what is parsed here is short
+ * Large JSON bodies: native threads check them and set long strings aside (bodies.ts), so that what is parsed here is short
  * whatever the client sent. The verdicts and their words are those of json.ts.
  */
-import type { Bodies, BodyBounds, SentBody } from "../engine/bodies.ts";
-import type { FoundBody } from "../engine/found-body.ts";
+
 import { LIMITS } from "../limits.ts";
 import { inSlices, pause, type Steps } from "../std/slices.ts";
+import type { Bodies, BodyBounds, SentBody } from "./bodies.ts";
+import type { FoundBody } from "./found-body.ts";
 import { isObject, type JsonObject, WRONG } from "./json.ts";
 
 /** `texts`: every string is one of JavaScript. `images`: long strings stay outside as `LongText`, JPEGs of data URLs decoded. */

@@ -31,7 +31,8 @@ export const LLM = table({
   invalid_id: row(422, { http: "The response id in the path does not match its pattern.", final: true }),
   response_not_found: row(404, { http: "The account has no response with this id.", wire: "not_found" }),
   response_lost: row(503, {
-    event: "The `error` of a response whose process ended while it ran. It is not run again, and nothing was charged.",
+    event:
+      "The `error` of a response whose process ended before it did. It is not begun again, and nothing was charged.",
     wire: "server_error",
   }),
   stream_timeout: row(503, {

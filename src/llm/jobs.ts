@@ -1,19 +1,19 @@
 /**
  * Background jobs: queued in the store, taken by a process that has a place free, and ended exactly once. Taking a job and calling
- * the provider are one step for everybody else: a job that was taken is never run again, whatever becomes of its process.
+ * the provider are one step for everybody else: a job that was taken is never taken again, whatever becomes of its process.
  */
 
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
 import { type Answer, callProvider, type FailedCall } from "./call.ts";
+import type { Known, RespondCommand } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
 import { stopped, unconfigured, unsaid } from "./errors.ts";
 import { cancelledObject, failedObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
-import { begin, complete, end, hold, type Known, newRecord } from "./record.ts";
+import { begin, complete, end, hold, newRecord } from "./record.ts";
 import type { LlmRequest } from "./request.ts";
-import type { RespondCommand } from "./respond.ts";
 import type { Job } from "./store/records.ts";
 
 /** Durable when it resolves. */

@@ -9,16 +9,16 @@ import { Failure } from "../std/failure.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import type { StoreDown } from "../store/store.ts";
 import { type Answer, callProvider, type FailedCall } from "./call.ts";
-import type { LlmDeps } from "./deps.ts";
+import type { Known, RespondCommand, ResponseOutcome, ResponseText } from "./command.ts";
+import type { LlmDeps, RunningResponse } from "./deps.ts";
 import { LLM, stopped, terminal, tooMany, unsaid } from "./errors.ts";
 import { EventFlow } from "./output/flow.ts";
 import { failedObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
-import { begin, complete, end, hold, type Known, newRecord, persist } from "./record.ts";
+import { begin, complete, end, hold, newRecord, persist } from "./record.ts";
 import type { LlmRequest } from "./request.ts";
-import type { RespondCommand, ResponseOutcome, ResponseText } from "./respond.ts";
 
-export class Live {
+export class Live implements RunningResponse {
   readonly id: string;
   readonly digest: Uint8Array;
   private readonly begun: ResponseObject;

@@ -1,5 +1,5 @@
 /**
- * The processes that run responses. Each shows that it lives by a number that it raises. A process whose number does not change has
+ * The processes that own running responses. Each shows that it lives by a number that it raises. A process whose number does not change has
  * ended, and another one ends its responses. Numbers are used, not times, so that a clock that jumps ends nothing.
  */
 import { LIMITS } from "../limits.ts";

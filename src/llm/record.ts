@@ -1,5 +1,5 @@
 /** What is recorded of a response: its submission, with its hold, and its end. A write is repeated as long as the process lives. */
-import type { Charge } from "../charge/charges.ts";
+import { type Charge, untilDone } from "../charge/charges.ts";
 import type { NewCharge } from "../charge/store/records.ts";
 import { sleep, unixSeconds } from "../std/clock.ts";
 import type { Failure } from "../std/failure.ts";
@@ -7,20 +7,16 @@ import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import type { Answer } from "./call.ts";
+import type { Known, RespondCommand } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
 import { tooMany } from "./errors.ts";
 import { isBackground } from "./models.ts";
 import { endedObject, newObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
-import type { RespondCommand } from "./respond.ts";
-import type { Ending, NewResponse, ResponseKey, StoredResponse, Submitted } from "./store/records.ts";
-import { inputTokensMax } from "./usage.ts";
 
-/** The key's earlier response, which the store knows. */
-export interface Known {
-  readonly known: StoredResponse;
-}
+import type { Ending, NewResponse, ResponseKey, Submitted } from "./store/records.ts";
+import { inputTokensMax } from "./usage.ts";
 
 /** It is not known whether the store has done the write. */
 export interface UnknownOutcome {
@@ -119,9 +115,5 @@ export async function forgetResponses(
   days: number,
 ): Promise<void> {
   const before = seenSeconds(clock) - days * 86_400;
-  for (;;) {
-    const outcome = await store.responsesForget({ before });
-    if (outcome instanceof StoreDown) log.error("old responses not deleted", { reason: outcome.reason });
-    if (outcome !== "more") return;
-  }
+  await untilDone(log, "old responses not deleted", () => store.responsesForget({ before }));
 }

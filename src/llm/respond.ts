@@ -3,7 +3,8 @@
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
-import type { LlmDeps } from "./deps.ts";
+import type { Known, RespondCommand, ResponseOutcome } from "./command.ts";
+import type { LlmDeps, RunningResponse } from "./deps.ts";
 import { conflict, drilledMoney, stillRuns, storeDown, terminal, tooMany, unconfigured } from "./errors.ts";
 import { submitJob } from "./jobs.ts";
 import { Live } from "./live.ts";
@@ -11,36 +12,8 @@ import { isBackground } from "./models.ts";
 import { EventFlow } from "./output/flow.ts";
 import type { ResponseObject } from "./output/object.ts";
 import { begunOf, replayOutput, terminalEvent } from "./output/replay.ts";
-import type { Known } from "./record.ts";
-import type { LlmRequest } from "./request.ts";
 import type { StoredResponse } from "./store/records.ts";
 import { shownText, watch } from "./watch.ts";
-
-export interface RespondCommand {
-  readonly request: LlmRequest;
-  /** SHA-256 of the canonical body, 32 bytes. */
-  readonly digest: Uint8Array;
-  readonly accountId: string;
-  readonly requestId: string;
-  /** The `Idempotency-Key`, or one that the service made. */
-  readonly key: string;
-}
-
-/** A response object as JSON, as it is kept. */
-export interface ResponseText {
-  readonly object: string;
-  /** An earlier request with this key has made it. */
-  readonly replayed: boolean;
-}
-
-/** Events; the first of them are there. */
-export interface ResponseStream {
-  readonly flow: EventFlow;
-  readonly id: string;
-  readonly replayed: boolean;
-}
-
-export type ResponseOutcome = ResponseText | ResponseStream | Failure;
 
 export async function respond(deps: LlmDeps, command: RespondCommand): Promise<ResponseOutcome> {
   const { request, accountId, key } = command;
@@ -96,7 +69,7 @@ async function answer(deps: LlmDeps, command: RespondCommand, name: string): Pro
 }
 
 /** The answer of the response that runs with this key, the same for all requests with it. */
-async function behind(deps: LlmDeps, command: RespondCommand, running: Live): Promise<ResponseOutcome> {
+async function behind(deps: LlmDeps, command: RespondCommand, running: RunningResponse): Promise<ResponseOutcome> {
   if (!sameBytes(running.digest, command.digest)) {
     // Before it is recorded it is not known whether the key is its own.
     const hasKey = await inTime(deps, running.hasKey);

@@ -1,4 +1,4 @@
-/** Tokens of a response: the bound that is held before the run, what the provider reports, and our estimate where it reports nothing. */
+/** Tokens of a response: the bound that is held before the call, what the provider reports, and our estimate where it reports nothing. */
 import type { LlmConfig } from "../config/llm.ts";
 import { LIMITS } from "../limits.ts";
 import { type JsonObject, objectOf } from "./json.ts";

@@ -1,16 +1,15 @@
 /** A background job as clients see it: its object as it is now, and the buffered stream that tells its end. */
 
 import { LIMITS } from "../limits.ts";
-import type { Clock } from "../std/clock.ts";
 import type { Failure, Row } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
+import type { ResponseStream } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
 import { LLM, tooMany } from "./errors.ts";
 import type { ErrorEvent } from "./output/events.ts";
 import { EventFlow } from "./output/flow.ts";
 import type { ResponseObject } from "./output/object.ts";
 import { begunOf, replayOutput, terminalEvent } from "./output/replay.ts";
-import type { ResponseStream } from "./respond.ts";
 import type { ResponseKey, StoredResponse } from "./store/records.ts";
 
 /** The object as JSON: the stored text itself, which is megabytes at most, unless a queued job was taken meanwhile. */
@@ -100,40 +99,4 @@ function cut(flow: EventFlow, { wire: code, type }: Row, why: string, next: stri
   const event: ErrorEvent = { type: "error", code, message, param: null, error: { type, code, message, param: null } };
   flow.push(event);
   flow.end("cut");
-}
-
-/** Waits for the end of a response. A response of another node is looked for in the store. */
-export class Watchers {
-  private readonly waiting = new Map<string, Set<() => void>>();
-
-  /** `over` ends all waits. */
-  constructor(
-    private readonly clock: Clock,
-    over: AbortSignal,
-  ) {
-    over.addEventListener("abort", () => {
-      for (const id of [...this.waiting.keys()]) this.tell(id);
-    });
-  }
-
-  /** Resolves when the response may have ended: at a notice of this process, or after a pause, which is longer for its own responses. */
-  moved(id: string, runs: "here" | "elsewhere" = "elsewhere"): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const those = this.waiting.get(id) ?? new Set();
-    this.waiting.set(id, those);
-    const wake = () => {
-      disarm();
-      those.delete(wake);
-      if (those.size === 0) this.waiting.delete(id);
-      resolve();
-    };
-    const disarm = this.clock.after(runs === "here" ? LIMITS.llmPollOwnMs : LIMITS.llmPollMs, wake);
-    those.add(wake);
-    return promise;
-  }
-
-  /** This process has ended the response, or made it something else. */
-  tell(id: string): void {
-    for (const wake of [...(this.waiting.get(id) ?? [])]) wake();
-  }
 }

@@ -4,7 +4,8 @@
  */
 import type { Charge } from "../charge/charges.ts";
 import { engineFault } from "../drill.ts";
-import type { ChunkResult, Model, Run } from "../engine/engine.ts";
+import type { ChunkResult, Inference, Model } from "../engine/engine.ts";
+import { Fault } from "../engine/fault.ts";
 import { LIMITS } from "../limits.ts";
 import { assert, present } from "../std/assert.ts";
 import { sleep } from "../std/clock.ts";
@@ -20,19 +21,19 @@ import {
   outcomeUnknown,
   REASONS,
   startMs,
-  type Timing,
   timingOf,
   toStored,
   uncorrelated,
   usageOf,
 } from "./answer.ts";
-import type { Caller, ObserveCommand, RobotDeps } from "./command.ts";
+import { type Caller, type ObserveCommand, observationDigest, type RobotDeps } from "./command.ts";
 import { ROBOT } from "./errors.ts";
+import { failureOf } from "./faults.ts";
 import type { Demand } from "./forecast.ts";
-import { at, firstBad, type PutFrame } from "./frames.ts";
+import { firstBad, type PutFrame } from "./frames.ts";
 import { Holdings } from "./holdings.ts";
 import { Interruptions } from "./interruptions.ts";
-import { observationDigest, type Replay } from "./replay.ts";
+import type { Replay } from "./replay.ts";
 import type { Ticket } from "./session/ticket.ts";
 import { stateFault, stateVector } from "./state.ts";
 
@@ -105,7 +106,7 @@ class Attempt implements PendingAnswer {
     }
   }
 
-  /** Replay, session, state; then slots, decode and money side by side; capacity; run. */
+  /** Replay, session, state; then slots, decode and money side by side; capacity; inference. */
   async start(): Promise<PendingAnswer | Failure> {
     const { command, held } = this;
     const replay = await this.claim();
@@ -215,7 +216,7 @@ class Attempt implements PendingAnswer {
       state: stateVector(manifest, command.state),
       ...(ticket.slot === undefined ? {} : { slot: ticket.slot }),
     });
-    if (promptTokens instanceof Failure) return promptTokens;
+    if (promptTokens instanceof Fault) return failureOf(promptTokens);
     return await deps.charges.hold({
       chargeId: this.generationId,
       accountId: this.caller.accountId,
@@ -271,7 +272,7 @@ class Attempt implements PendingAnswer {
       ...(failStep === undefined ? {} : { failStep }),
       ...(fault === undefined ? {} : { fault }),
     });
-    if (inference instanceof Failure) return inference;
+    if (inference instanceof Fault) return failureOf(inference);
     this.held.inference = inference;
     return undefined;
   }
@@ -281,7 +282,7 @@ class Attempt implements PendingAnswer {
     const inference = present(this.held.inference, "an inference that the engine has taken on");
     this.interruptions.onLeave = () => inference.withdraw();
     const computed = await this.interruptions.race(this.timed(inference));
-    if (computed instanceof Failure) return at(computed, this.frames[inference.badFrame ?? -1]?.param);
+    if (computed instanceof Failure) return computed;
     const { result, timing } = computed;
     this.held.inFlight?.computed(startMs(this.observedMs, result.micros));
     const generation = { id: this.generationId, created: this.created };
@@ -291,11 +292,9 @@ class Attempt implements PendingAnswer {
   }
 
   /** The result, after the delay of a drill if there is one; `timing` is to be called when the answer is made. */
-  private async timed({
-    result: computing,
-  }: Run): Promise<{ readonly result: ChunkResult; readonly timing: () => Timing } | Failure> {
-    const result = await computing;
-    if (result instanceof Failure) return result;
+  private async timed(inference: Inference) {
+    const result = await inference.result;
+    if (result instanceof Fault) return failureOf(result, this.frames[inference.badFrame ?? -1]?.param);
     const { clock } = this.deps;
     const resultMs = clock.monotonicMs();
     if (this.strikes("slow_model")) await sleep(clock, LIMITS.slowModelMs);

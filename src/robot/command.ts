@@ -3,6 +3,7 @@
 import type { Charges } from "../charge/charges.ts";
 import type { Unpaid } from "../charge/unpaid.ts";
 import type { Drills } from "../drill.ts";
+import { canonicalDigest } from "../std/canonical.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
@@ -33,6 +34,25 @@ export interface ObserveCommand {
   readonly seed: number;
   /** From `arrivedMs` on, milliseconds: later its chunk is worthless. Undefined: only the service's own time counts. */
   readonly deadlineMs?: number | undefined;
+}
+
+/**
+ * What makes two observations the same (contract section 2): their content, over any transport. `stream`, `actions_format` and
+ * `deadline_ms` are not part of it. SHA-256, 32 bytes; a control that was left out counts as its default.
+ */
+export function observationDigest(command: ObserveCommand): Uint8Array {
+  const { served, frames, state } = command;
+  return canonicalDigest("observation", {
+    model: served.manifest.id,
+    session_id: command.sessionId ?? null,
+    instruction: command.instruction,
+    frames: frames.digests(served.manifest.cameras.length),
+    state,
+    expected_step: command.expectedStep ?? null,
+    action_horizon: command.rows,
+    num_inference_steps: command.inferenceSteps ?? null,
+    seed: command.seed,
+  });
 }
 
 /** Who sends an observation. */

@@ -1,8 +1,10 @@
 /** The camera frames of one observation, from their transport into the engine. */
 import type { Frame, Model } from "../engine/engine.ts";
+import { Fault } from "../engine/fault.ts";
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";
+import { failureOf } from "./faults.ts";
 
 /** One camera frame as bytes of a JPEG file. */
 export interface FrameImage {
@@ -23,7 +25,7 @@ export interface ObservedFrames {
   readonly counts: number | readonly number[];
   /** Frame permits that it still needs. */
   readonly permitsMissing: number;
-  /** Processor time that decodes of frames took that no run has taken, milliseconds; final once `close` has resolved. */
+  /** Processor time that decodes of frames took that no inference has taken, milliseconds; final once `close` has resolved. */
   readonly decodeMs: number;
   /** Whether they came in one body with their observation. */
   readonly inBody: boolean;
@@ -31,7 +33,7 @@ export interface ObservedFrames {
   digests(cameras: number): readonly (readonly string[])[];
   /** All frames, camera-major, oldest first; those that the decoders do not have yet are handed over. */
   put(model: Model, turn: number): readonly PutFrame[] | Failure;
-  /** Takes back what no run has taken. */
+  /** Takes back what no inference has taken. */
   drop(): void;
   /** `drop`, and resolves when no decoder is at a frame any more: their permits are free then. */
   close(): Promise<void>;
@@ -42,7 +44,7 @@ export class BodyFrames implements ObservedFrames {
   readonly inBody = true;
   private readonly taken: PutFrame[] = [];
 
-  /** `images`: camera-major, oldest first; emptied once the engine has copied them, because a run may wait for long. */
+  /** `images`: camera-major, oldest first; emptied once the engine has copied them, because an inference may wait for long. */
   constructor(private readonly images: FrameImage[]) {}
 
   get counts(): number {
@@ -68,7 +70,7 @@ export class BodyFrames implements ObservedFrames {
   put(model: Model, turn: number): readonly PutFrame[] | Failure {
     for (const { jpeg, param } of this.images.splice(0)) {
       const frame = model.framePut(jpeg, turn);
-      if (frame instanceof Failure) return at(frame, param);
+      if (frame instanceof Fault) return failureOf(frame, param);
       this.taken.push({ frame, param });
     }
     return this.taken;
@@ -85,19 +87,12 @@ export class BodyFrames implements ObservedFrames {
   }
 }
 
-/** Waits for the decoders of frames that no run has taken; the first bad one in the order of the model. */
+/** Waits for the decoders of frames that no inference has taken; the first bad one in the order of the model. */
 export async function firstBad(frames: readonly PutFrame[]): Promise<Failure | undefined> {
-  const failures = await Promise.all(frames.map(({ frame }) => frame.decoded()));
-  const index = failures.findIndex((failure) => failure !== undefined);
-  const failure = failures[index];
-  return failure ? at(failure, frames[index]?.param) : undefined;
-}
-
-/** A frame's failure, which names the frame. */
-export function at(failure: Failure, param: string | undefined): Failure {
-  return failure.row === ROBOT.invalid_image && param !== undefined
-    ? new Failure(failure.row, failure.message, { param })
-    : failure;
+  const faults = await Promise.all(frames.map(({ frame }) => frame.decoded()));
+  const index = faults.findIndex((fault) => fault !== undefined);
+  const fault = faults[index];
+  return fault && failureOf(fault, frames[index]?.param);
 }
 
 /** SHA-256 of one frame's JPEG file. */

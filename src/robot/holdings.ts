@@ -4,7 +4,7 @@
  */
 import type { Charge, Charges } from "../charge/charges.ts";
 import { isCallersFault, type Unpaid } from "../charge/unpaid.ts";
-import type { Run } from "../engine/engine.ts";
+import type { Inference } from "../engine/engine.ts";
 import { present } from "../std/assert.ts";
 import { EVERY } from "../std/every-route.ts";
 import { Failure, type Row } from "../std/failure.ts";
@@ -28,7 +28,7 @@ export class Holdings {
   permit: Permit | undefined;
   /** The money for the inference, once it was asked for. */
   charge: Promise<Charge | Failure> | undefined;
-  inference: Run | undefined;
+  inference: Inference | undefined;
   /** What both outcomes release. */
   private readonly stack = new DisposableStack();
   /** Nobody pays for the decode. */

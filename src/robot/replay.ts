@@ -6,12 +6,10 @@
  */
 
 import { LIMITS } from "../limits.ts";
-import { canonicalDigest } from "../std/canonical.ts";
 import { Failure } from "../std/failure.ts";
 import type { Log } from "../std/log.ts";
 import type { SeenClock } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
-import type { ObserveCommand } from "./command.ts";
 import { ROBOT } from "./errors.ts";
 import type { NeutralAnswer, ObservationKey } from "./store/records.ts";
 import type { RobotStore } from "./store/robot.ts";
@@ -126,23 +124,4 @@ export async function forgetChunks(store: Pick<RobotStore, "chunksForget">, cloc
     if (outcome instanceof StoreDown) log.error("old records not forgotten", { reason: outcome.reason });
     if (outcome !== "more") return;
   }
-}
-
-/**
- * SHA-256 of what makes two observations the same (contract section 2): their content, over any transport. `stream`,
- * `actions_format` and `deadline_ms` are not part of it. A control that was left out counts as its default.
- */
-export function observationDigest(command: ObserveCommand): Uint8Array {
-  const { served, frames, state } = command;
-  return canonicalDigest("observation", {
-    model: served.manifest.id,
-    session_id: command.sessionId ?? null,
-    instruction: command.instruction,
-    frames: frames.digests(served.manifest.cameras.length),
-    state,
-    expected_step: command.expectedStep ?? null,
-    action_horizon: command.rows,
-    num_inference_steps: command.inferenceSteps ?? null,
-    seed: command.seed,
-  });
 }

@@ -1,6 +1,6 @@
 /** The store of this program: the domains of records.ts, and the base, whose tables come first because others refer to them. */
 import { base } from "../store/base.ts";
-import type { StoreOf } from "../store/store.ts";
+import type { StoreOf } from "../store/domain.ts";
 import * as records from "./records.ts";
 
 export const DOMAINS = { base, ...records };

@@ -2,35 +2,36 @@
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { armWarning } from "../bundle/describe.ts";
-import { keepDigests, recallDigests } from "../bundle/file-digest.ts";
 import type { Manifest } from "../bundle/manifest.ts";
-import { readBundles, readShipped } from "../bundle/read.ts";
+import type { Bundle } from "../bundle/read.ts";
 import type { Rates } from "../charge/store/records.ts";
 import { deviceText, placeReplicas } from "../config/devices.ts";
 import { folders } from "../config/environment.ts";
 import { gpuOptions } from "../config/gpu.ts";
 import { ROBOT_DEFAULT, robotRates } from "../config/robot.ts";
 import type { ServeConfig } from "../config/serve.ts";
-import { type Bundle, type Engine, type LoadOptions, type Model, runMsMaxOf } from "../engine/engine.ts";
+import { type Engine, inferenceMsMaxOf, type LoadOptions, type Model } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
 import { LIMITS } from "../limits.ts";
 import type { Catalog } from "../robot/catalog.ts";
-import { Failure } from "../std/failure.ts";
+import { keepDigests, recallDigests } from "../std/file-digest.ts";
 import { rowsText } from "../std/float32.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import { nearest } from "../std/nearest.ts";
 import { EXIT, Problem } from "../std/problem.ts";
+import { installedBundles } from "./bundles.ts";
 import type { Replicas } from "./replicas.ts";
 
 /** A model to load, and its price. */
 export interface PlannedModel extends LoadOptions {
+  readonly bundle: Bundle;
   readonly rates: Rates;
 }
 
 /** A model whose load has begun. */
 export interface BegunModel extends PlannedModel {
-  readonly loaded: Promise<Model | Failure>;
+  readonly loaded: Promise<Model | Problem>;
 }
 
 /** What to load, in the order of the ids, or the first thing that is wrong. */
@@ -63,9 +64,9 @@ export function planModels(
     const parkedBytesMax = parkedMibMax === undefined ? "default" : parkedMibMax * 2 ** 20;
     const rates = robotRates(id, robot);
     if (typeof rates === "string") return problem(`[robot."${id}"]: ${rates}`);
-    const runMsMax = config.chunkSeconds === undefined ? undefined : runMsMaxOf(config.chunkSeconds);
+    const inferenceMsMax = config.chunkSeconds === undefined ? undefined : inferenceMsMaxOf(config.chunkSeconds);
     const gpu = gpuOptions(config.gpu, robot.gpu);
-    plan.push({ bundle, device, gpu, replicas, slots, parkedBytesMax, threads, rates, runMsMax });
+    plan.push({ bundle, device, gpu, replicas, slots, parkedBytesMax, threads, rates, inferenceMsMax });
   }
   return plan;
 }
@@ -94,7 +95,7 @@ export function prepare(
   const engine = recalled.then(() =>
     openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) }),
   );
-  const bundles = recalled.then(() => (modelsDir === undefined ? readShipped() : readBundles(modelsDir)));
+  const bundles = recalled.then(() => installedBundles(modelsDir));
   for (const awaitedLater of [engine, bundles]) awaitedLater.catch(() => {});
   bundles.then(() => keepDigests(digests)).catch(() => {});
   const begin = async (): Promise<readonly BegunModel[] | Problem> => {
@@ -130,7 +131,7 @@ export async function loadModels(
   if (lifecycle.draining) return undefined;
   const loads = models.map(async ({ bundle: { manifest }, rates, loaded }) => {
     const model = await loaded;
-    if (model instanceof Failure) return new Problem(model.message);
+    if (model instanceof Problem) return model;
     catalog.add(manifest, rates, model);
     replicas?.watch(model);
     const { parity, refused, flowReason, sessionMemory } = model;

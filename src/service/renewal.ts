@@ -1,7 +1,7 @@
 /** Reads the certificate anew when its files change. A wrong pair leaves the one in use, and is logged once. */
 
-import { listenersOf } from "../engine/connections.ts";
 import { type CertificateFiles, certificateVersion, readCertificate } from "../http/certificate.ts";
+import { listenersOf } from "../http/connection-watch.ts";
 import type { Listener } from "../http/listen.ts";
 import type { Log } from "../std/log.ts";
 import { Problem } from "../std/problem.ts";

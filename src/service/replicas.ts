@@ -163,7 +163,7 @@ export class Replicas {
 
   private lost(model: Model, { replica, device, cause, reason }: LostReplica): void {
     const { catalog, sessions, log } = this.parts;
-    const { id } = model.manifest;
+    const { id } = model;
     const facts = { model: id, replica, device, left: model.replicas - model.lost.length, cause, reason };
     if (cause === "drained") log.info("replica drained", facts);
     else log.error("replica out", facts);

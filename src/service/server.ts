@@ -4,10 +4,10 @@ import { DEV_EMAIL, type DevAccount, devAccount, saveDevCredentials } from "../a
 import { expireHolds } from "../charge/charges.ts";
 import type { Address } from "../config/fields.ts";
 import type { ServeConfig } from "../config/serve.ts";
-import { listenersOf, watchConnections } from "../engine/connections.ts";
 import type { Engine } from "../engine/engine.ts";
 import { publicApp } from "../http/app.ts";
 import { type Certificate, certificateVersion, readCertificate } from "../http/certificate.ts";
+import { listenersOf, watchConnections } from "../http/connection-watch.ts";
 import { Connections } from "../http/connections.ts";
 import { type Listener, listen, listenLocal } from "../http/listen.ts";
 import { LIMITS } from "../limits.ts";

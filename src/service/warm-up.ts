@@ -7,13 +7,13 @@ import { keyDigest, keyPublicId, makeKey } from "../account/key.ts";
 import type { NewAccount } from "../account/store/accounts.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { Drills } from "../drill.ts";
-import type { Bodies } from "../engine/bodies.ts";
 import type { Engine } from "../engine/engine.ts";
 import { appOf } from "../http/app.ts";
+import type { Bodies } from "../http/bodies.ts";
 import { EXAMPLE, EXAMPLE_FRAMES, EXAMPLE_INSTRUCTION } from "../robot/docs/example.ts";
 import { robotHttp } from "../robot/http/routes.ts";
 import { systemClock } from "../std/clock.ts";
-import { Failure } from "../std/failure.ts";
+import { Problem } from "../std/problem.ts";
 import { type Run, slicesOf } from "../store/domain.ts";
 import { StoreDown, type WriteCall } from "../store/store.ts";
 import { build, type Ports } from "./build.ts";
@@ -73,17 +73,17 @@ async function observed(
 ): Promise<string | undefined> {
   const alone = { device: "echo", replicas: 1, slots: 1, parkedBytesMax: 0, counted: false } as const;
   const model = await engine.load({ ...planned, ...alone });
-  if (model instanceof Failure) return model.message;
+  if (model instanceof Problem) return model.message;
   try {
     const key = makeKey();
     const written: WriteCall[] = [{ key: "accounts.accountAdd", argument: ACCOUNT }];
     const ports: Ports = { clock: systemClock, log: SILENT, store: storeOf(key, real, written) };
     const { robot, http, core } = build({ chunkMs: 10_000, signUpOpen: false, drills: new Drills() }, ports);
-    robot.catalog.add(model.manifest, planned.rates, model);
+    robot.catalog.add(planned.bundle.manifest, planned.rates, model);
     const app = appOf({ ...http, bodies }, [robotHttp({ robot, starts: core.starts })]);
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     for (let step = 0; step < OBSERVATIONS && !isOver(); step += 1) {
-      const body = observation(model.manifest, step);
+      const body = observation(planned.bundle.manifest, step);
       const request = new Request("http://localhost/v1/chat/completions", { method: "POST", headers, body });
       const response = await app.handle(request);
       const text = await response.text();

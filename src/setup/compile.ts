@@ -8,9 +8,9 @@
 import { chmod, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import type { BunPlugin } from "bun";
-import { sha256 } from "../bundle/digest.ts";
 import type { EmbeddedFile } from "../engine/embedded.ts";
 import { PREBUILT } from "../engine/library.ts";
+import { sha256 } from "../std/file-digest.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const PACKED = join(ROOT, "dist/packed");

@@ -4,7 +4,7 @@
  * interface of the callers, so that "go to definition" on `store.robot.observation` leads to the generator with the SQL.
  */
 import type { Steps } from "./steps.ts";
-import type { StoreDown } from "./store.ts";
+import type { StoreBase, StoreDown, Transfer } from "./store.ts";
 
 type Operation = (argument: never) => Steps<unknown>;
 
@@ -45,15 +45,6 @@ export interface Hot<Argument> {
   readonly sql: string;
   /** Numbers that may pass 2^53 become texts. */
   order(argument: Argument): Order;
-}
-
-/** A transfer of the ledger, by the id of its entries. */
-export interface Transfer {
-  readonly id: string;
-  readonly accountId: string;
-  /** Nano-dollars that the account paid; a negative amount is one that it got. */
-  readonly amount: bigint;
-  readonly at: number;
 }
 
 interface Booking<Argument> {
@@ -104,7 +95,6 @@ function writesOf(domain: string, { writes, notDurable, hot = {}, books = {} }: 
   });
 }
 
-/** All writes of all domains. */
 export function everyWrite(domains: Domains): NamedOperation[] {
   return Object.entries(domains).flatMap(([name, domain]) => writesOf(name, domain));
 }
@@ -122,3 +112,6 @@ export function slicesOf<D extends Domains>(domains: D, read: Run, write: Run): 
   // `Run` gives each method the type of `Asynchronous`; only `fromEntries` loses the names.
   return Object.fromEntries(slices) as Slices<D>;
 }
+
+/** A store with the operations of these domains: `store.robot.observation(...)`. */
+export type StoreOf<D extends Domains> = Slices<D> & StoreBase;

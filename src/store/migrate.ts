@@ -4,11 +4,8 @@
  * A database with more of them than this program knows is refused: a newer tendon wrote it. A database with accounts and without that
  * table is of another program, or of a version before the first release.
  */
-import { MIGRATIONS } from "./schema.ts";
+import { MIGRATIONS, type Migration } from "./schema.ts";
 import { changes, rows, type Steps } from "./steps.ts";
-
-/** A change of the schema: its parts in order, in one transaction. A statement ends with a semicolon at the end of a line. */
-export type Migration = readonly (string | { readonly sqlite?: string; readonly postgres?: string })[];
 
 export interface SchemaEngine {
   readonly name: "sqlite" | "postgres";

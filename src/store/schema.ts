@@ -9,7 +9,9 @@
  * Tables that a robot's request writes have no foreign key to accounts. The statement before has locked the account, and PostgreSQL
  * would look it up again for each row (0.19 ms of a settlement's 0.47). The check of the ledger finds a row without an account.
  */
-import type { Migration } from "./migrate.ts";
+
+/** A change of the schema: its parts in order, in one transaction. A statement ends with a semicolon at the end of a line. */
+export type Migration = readonly (string | { readonly sqlite?: string; readonly postgres?: string })[];
 
 /** The store's own: readiness writes `probes`; `seen_time` is one row, which all processes move on. */
 const STORE = `

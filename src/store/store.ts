@@ -12,8 +12,6 @@
  * where a span begins or ends (`expires_at`, `settled_at`, `last_at`, `ended_at`, `resets_at`, `polled_at`, `joining_at`, `created_at` of
  * sign-ins and device logins, `at` of all but entries). A day is a number of days since 1970-01-01, a month YYYYMM, both UTC.
  */
-import type { Domains, Slices, Transfer } from "./domain.ts";
-
 /** The failure of an operation; `reason` is for the log, never for a client. */
 export class StoreDown {
   constructor(
@@ -28,6 +26,15 @@ export interface ServerIdentity {
   readonly system: string | undefined;
   readonly timeline: string | undefined;
   readonly database: string | undefined;
+}
+
+/** A transfer of the ledger, by the id of its entries. */
+export interface Transfer {
+  readonly id: string;
+  readonly accountId: string;
+  /** Nano-dollars that the account paid; a negative amount is one that it got. */
+  readonly amount: bigint;
+  readonly at: number;
 }
 
 /** The database came back as another server, or without transfers that were confirmed as durable. */
@@ -62,6 +69,3 @@ export interface StoreBase {
   /** Finishes pending writes, then closes; later calls answer `StoreDown`. */
   close(): Promise<void>;
 }
-
-/** A store with the operations of these domains: `store.robot.observation(...)`. */
-export type StoreOf<D extends Domains> = Slices<D> & StoreBase;

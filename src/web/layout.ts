@@ -16,7 +16,6 @@ export interface Frame {
   readonly here?: "/account" | "/account/runs" | "/device";
   readonly problem?: string | undefined;
   readonly notice?: string | undefined;
-  /** Under the heading. */
   readonly lead?: Html | undefined;
   /** `card`, the default: one form or message in the middle; `sections`: the width of a text; `wide`: of pictures side by side. */
   readonly width?: "card" | "sections" | "wide";
@@ -87,7 +86,6 @@ ${link("/device", "Device")}
 </nav>`;
 }
 
-/** A titled section of a page that has several. */
 export function section(id: string, heading: string, content: Html): Html {
   return html`<section class="panel" id="${id}" aria-labelledby="${id}-heading">
 <h2 id="${id}-heading">${heading}</h2>

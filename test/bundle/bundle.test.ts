@@ -5,8 +5,9 @@ import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
 import { buildBundle } from "../../src/bundle/build.ts";
 import { describe as describeModel, REFERENCE_WARNING, show } from "../../src/bundle/describe.ts";
-import { exportId, sha256 } from "../../src/bundle/digest.ts";
+import { exportId } from "../../src/bundle/manifest.ts";
 import { readBundles } from "../../src/bundle/read.ts";
+import { sha256 } from "../../src/std/file-digest.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { buildInto, emptyDir, MODEL_DIR } from "./built.ts";
 import { copy, good, manifest } from "./damaged.ts";
@@ -54,42 +55,17 @@ describe("build", () => {
 
   test("sizes that do not go together are told with path, found and expected", async () => {
     const cases: [(model: ModelFile) => void, string][] = [
-      [
-        (m) => {
-          m.action.rows = 65;
-        },
-        "/action/rows: found 65, expected",
-      ],
-      [
-        (m) => {
-          m.image.width = 113;
-        },
-        "/image/width: found 113, expected a multiple of the patch, 14",
-      ],
-      [
-        (m) => {
-          m.image.tokens = 65;
-        },
-        "/image/tokens: found 65, expected 64",
-      ],
+      [(m) => (m.action.rows = 65), "/action/rows: found 65, expected"],
+      [(m) => (m.image.width = 113), "/image/width: found 113, expected a multiple of the patch, 14"],
+      [(m) => (m.image.tokens = 65), "/image/tokens: found 65, expected 64"],
       [
         (m) => {
           if ("language" in m.architecture) m.architecture.language.kv_heads = 3;
         },
         "/architecture/language/kv_heads: found 3, expected a divisor of 4",
       ],
-      [
-        (m) => {
-          m.prompt.pad_id = 1;
-        },
-        "/prompt/pad_id: found 1, expected 0",
-      ],
-      [
-        (m) => {
-          m.cameras[2] = "top";
-        },
-        "/cameras/2: found top",
-      ],
+      [(m) => (m.prompt.pad_id = 1), "/prompt/pad_id: found 1, expected 0"],
+      [(m) => (m.cameras[2] = "top"), "/cameras/2: found top"],
     ];
     const model = join(await emptyDir(), "model");
     await cp(MODEL_DIR, model, { recursive: true });

@@ -6,158 +6,51 @@ import { edited } from "./damaged.ts";
 
 test("shapes and names that contradict the facts", async () => {
   const cases: [(m: Manifest) => unknown, string][] = [
+    [(m) => (m.action.rows = 29), "/graphs/denoise/inputs/0/shape: found"],
+    [(m) => (m.action.rows = 65), "/action/rows: found 65, expected"],
+    [(m) => m.cameras.push("back"), "/graphs/prefill/inputs/0/shape: found"],
+    [(m) => (m.cameras[1] = "top"), "/cameras/1: found top"],
+    [(m) => (present(m.graphs.prefill.outputs[0], "the mask").shape[1] = 288), "/graphs/prefill/outputs/0/shape"],
+    [(m) => (m.prompt.tokens_max = 16), "/prompt/tokens_max: found 16, expected more than the 16"],
+    [(m) => delete m.prompt.buckets, "/graphs/prefill/inputs/1/shape"],
+    [(m) => (m.prompt.buckets = [32, 32, 64]), "/prompt/buckets/0: found 32, expected less than 32"],
+    [(m) => (m.prompt.buckets = [96]), "/prompt/buckets/0: found 96, expected less than tokens_max, 96"],
+    [(m) => (m.frames.later = 4), "/frames/first: found 1, expected 4"],
     [
-      (m) => {
-        m.action.rows = 29;
-      },
-      "/graphs/denoise/inputs/0/shape: found",
-    ],
-    [
-      (m) => {
-        m.action.rows = 65;
-      },
-      "/action/rows: found 65, expected",
-    ],
-    [
-      (m) => {
-        m.cameras.push("back");
-      },
-      "/graphs/prefill/inputs/0/shape: found",
-    ],
-    [
-      (m) => {
-        m.cameras[1] = "top";
-      },
-      "/cameras/1: found top",
-    ],
-    [
-      (m) => {
-        present(m.graphs.prefill.outputs[0], "the mask").shape[1] = 288;
-      },
-      "/graphs/prefill/outputs/0/shape",
-    ],
-    [
-      (m) => {
-        m.prompt.tokens_max = 16;
-      },
-      "/prompt/tokens_max: found 16, expected more than the 16",
-    ],
-    [
-      (m) => {
-        delete m.prompt.buckets;
-      },
-      "/graphs/prefill/inputs/1/shape",
-    ],
-    [
-      (m) => {
-        m.prompt.buckets = [32, 32, 64];
-      },
-      "/prompt/buckets/0: found 32, expected less than 32",
-    ],
-    [
-      (m) => {
-        m.prompt.buckets = [96];
-      },
-      "/prompt/buckets/0: found 96, expected less than tokens_max, 96",
-    ],
-    [
-      (m) => {
-        m.frames.later = 4;
-      },
-      "/frames/first: found 1, expected 4",
-    ],
-    [
-      (m) => {
-        Object.assign(m.image, { resize: "stretch", place: "top_left" });
-      },
+      (m) => Object.assign(m.image, { resize: "stretch", place: "top_left" }),
       "/image/place: found top_left, expected nothing, with stretch",
     ],
     [
-      (m) => {
-        Object.assign(m.image, { resize: "pad", place: "left" });
-      },
+      (m) => Object.assign(m.image, { resize: "pad", place: "left" }),
       '/image/place: found "left", expected one of "centre", "top_left", "bottom_right"',
     ],
     [
-      (m) => {
-        Object.assign(present(m.state.columns[2], "column"), { norm: "none", epsilon: 0 });
-      },
+      (m) => Object.assign(present(m.state.columns[2], "column"), { norm: "none", epsilon: 0 }),
       "/state/columns/2/epsilon: found 0, expected nothing, with norm none",
     ],
     [
-      (m) => {
-        present(m.action.columns[3], "column").clip = { min: 1, max: -1 };
-      },
+      (m) => (present(m.action.columns[3], "column").clip = { min: 1, max: -1 }),
       "/action/columns/3/clip/max: found -1, expected more than min, 1",
     ],
+    [(m) => (m.action.width = 13), "/action/columns: found 14 columns, expected 13 at most"],
     [
-      (m) => {
-        m.action.width = 13;
-      },
-      "/action/columns: found 14 columns, expected 13 at most",
-    ],
-    [
-      (m) => {
-        present(m.action.columns[0], "column").name = "nowhere";
-      },
+      (m) => (present(m.action.columns[0], "column").name = "nowhere"),
       "/action/columns/0/max_jump: found no state column, expected a state column of the same name, or relative_to, in rad",
     ],
-    [
-      (m) => {
-        present(m.state.columns[0], "column").unit = "deg";
-      },
-      "/action/columns/0/max_jump: found deg",
-    ],
+    [(m) => (present(m.state.columns[0], "column").unit = "deg"), "/action/columns/0/max_jump: found deg"],
     ...(["max_jump", "max_step"] as const).flatMap((limit) =>
       [0, -1, Number.POSITIVE_INFINITY, "2"].map((value): [(m: Manifest) => unknown, string] => [
-        (m) => {
-          Object.assign(present(m.action.columns[0], "column"), { [limit]: value });
-        },
+        (m) => Object.assign(present(m.action.columns[0], "column"), { [limit]: value }),
         `/action/columns/0/${limit}: found`,
       ]),
     ),
-    [
-      (m) => {
-        (m.action.columns[0] as { relative_to: number }).relative_to = 14;
-      },
-      "/action/columns/0/relative_to",
-    ],
-    [
-      (m) => {
-        (m.graphs.denoise.inputs[3] as { from: string }).from = "past_q_0";
-      },
-      "/graphs/denoise/inputs/3/from",
-    ],
-    [
-      (m) => {
-        m.graphs.prefill.outputs.pop();
-      },
-      "/graphs/denoise/inputs/10/from",
-    ],
-    [
-      (m) => {
-        m.tokenizer = "other.json";
-      },
-      "/tokenizer: found other.json",
-    ],
-    [
-      (m) => {
-        m.export_id = "0".repeat(64);
-      },
-      "/export_id: found 0000",
-    ],
-    [
-      (m) => {
-        m.state.columns.push({ ...present(m.state.columns[0], "column"), name: "again" });
-      },
-      "/state/columns/14",
-    ],
-    [
-      (m) => {
-        m.stateful = true;
-      },
-      "/stateful: found true, expected false",
-    ],
+    [(m) => ((m.action.columns[0] as { relative_to: number }).relative_to = 14), "/action/columns/0/relative_to"],
+    [(m) => ((m.graphs.denoise.inputs[3] as { from: string }).from = "past_q_0"), "/graphs/denoise/inputs/3/from"],
+    [(m) => m.graphs.prefill.outputs.pop(), "/graphs/denoise/inputs/10/from"],
+    [(m) => (m.tokenizer = "other.json"), "/tokenizer: found other.json"],
+    [(m) => (m.export_id = "0".repeat(64)), "/export_id: found 0000"],
+    [(m) => m.state.columns.push({ ...present(m.state.columns[0], "column"), name: "again" }), "/state/columns/14"],
+    [(m) => (m.stateful = true), "/stateful: found true, expected false"],
     [
       (m) => {
         m.stateful = true;
@@ -165,36 +58,11 @@ test("shapes and names that contradict the facts", async () => {
       },
       "/graphs/extend: found nothing, expected a graph",
     ],
-    [
-      (m) => {
-        m.graphs.extend = m.graphs.prefill;
-      },
-      "/graphs/extend: found a graph, expected nothing",
-    ],
-    [
-      (m) => {
-        m.guidance = { scale: 2, apply: [] };
-      },
-      "/guidance: found",
-    ],
-    [
-      (m) => {
-        m.state.width = 13;
-      },
-      "/state/columns: found 14 columns, expected 13 at most",
-    ],
-    [
-      (m) => {
-        m.action.rotation6d = [9];
-      },
-      "/action/rotation6d/0: found 9, expected six columns of its own",
-    ],
-    [
-      (m) => {
-        m.action.rotation6d = [0, 5];
-      },
-      "/action/rotation6d/1: found 5, expected six columns of its own",
-    ],
+    [(m) => (m.graphs.extend = m.graphs.prefill), "/graphs/extend: found a graph, expected nothing"],
+    [(m) => (m.guidance = { scale: 2, apply: [] }), "/guidance: found"],
+    [(m) => (m.state.width = 13), "/state/columns: found 14 columns, expected 13 at most"],
+    [(m) => (m.action.rotation6d = [9]), "/action/rotation6d/0: found 9, expected six columns of its own"],
+    [(m) => (m.action.rotation6d = [0, 5]), "/action/rotation6d/1: found 5, expected six columns of its own"],
   ];
   for (const [edit, expected] of cases) {
     expect(

@@ -6,12 +6,12 @@ import type { Architecture, ModelFile, WorldArchitecture } from "../../src/bundl
 import { buildBundle, type Half } from "../../src/bundle/build.ts";
 import { show } from "../../src/bundle/describe.ts";
 import { buildGraphs } from "../../src/bundle/families.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import { DEFAULT_BUILD } from "../../src/bundle/weights.ts";
-import type { Bundle, Engine } from "../../src/engine/engine.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { emptyDir, MODEL_DIR } from "./built.ts";
 
@@ -141,10 +141,10 @@ describe("a model of full size whose rows nobody has computed", () => {
       expect(bundle.manifest.parity).toMatchObject({ unproved: true });
       expect(show(bundle.manifest)).toContain("nobody has computed its rows");
       const refused = await engine.load({ bundle, ...options });
-      expect(refused).toBeInstanceOf(Failure);
+      expect(refused).toBeInstanceOf(Problem);
       expect(refused).toMatchObject({ message: expect.stringContaining("nobody has computed its rows") });
       const model = await engine.load({ bundle, ...options, unproved: true });
-      if (model instanceof Failure) throw new Error(model.message);
+      if (model instanceof Problem) throw new Error(model.message);
       // The episode ran through once: its rows are finite, and no zeros.
       expect(model.parity.every((difference) => Number.isFinite(difference) && difference > 0.01)).toBe(true);
       expect(model.parity).toHaveLength(bundle.manifest.memory ? 3 : 1);
@@ -157,7 +157,7 @@ describe("a model of full size whose rows nobody has computed", () => {
       const half = await small(name, "f16");
       expect(half.manifest).toMatchObject({ compute: "f16", parity: { unproved: true } });
       const model = await engine.load({ bundle: half, ...options, unproved: true });
-      if (model instanceof Failure) throw new Error(model.message);
+      if (model instanceof Problem) throw new Error(model.message);
       expect(model.parity.every((difference) => Number.isFinite(difference) && difference > 0.01)).toBe(true);
       await model.unload();
     });

@@ -2,8 +2,7 @@
 import { beforeAll, expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
 import { contradiction } from "../../src/bundle/consistency.ts";
-import { INPUT_ROLES } from "../../src/bundle/input-roles.ts";
-import { Manifest } from "../../src/bundle/manifest.ts";
+import { INPUT_ROLES, Manifest } from "../../src/bundle/manifest.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf } from "./built.ts";
 import { edited } from "./damaged.ts";

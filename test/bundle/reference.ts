@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import sharp from "sharp";
 import type { Manifest, NormStats } from "../../src/bundle/manifest.ts";
-import type { Bundle } from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { present } from "../../src/std/assert.ts";
 import { Bpe } from "./bpe.ts";
 import { philoxNormal } from "./philox.ts";

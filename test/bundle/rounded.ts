@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Half } from "../../src/bundle/build.ts";
 import { widened } from "../../src/bundle/exact.ts";
 import { DATA_TYPE, decodeModel, encodeModel, type ModelProto, type NodeProto } from "../../src/bundle/onnx-schema.ts";
-import type { Bundle } from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { present } from "../../src/std/assert.ts";
 import { emptyDir } from "./built.ts";
 

@@ -3,7 +3,7 @@ import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
 import type { NormStats, Parity } from "../../src/bundle/manifest.ts";
-import type { Bundle } from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { bundleOf, emptyDir, MODEL_DIR } from "./built.ts";
 
 /** Both are small: a chunk takes a millisecond or two. */

@@ -1,7 +1,6 @@
 /** The tokenizer of the reference bundles. That the Rust crate reads it the same way is the native engine's test. */
 import { describe, expect, test } from "bun:test";
-import { CORPUS } from "../../src/bundle/corpus.ts";
-import { trainTokenizer } from "../../src/bundle/tokenizer.ts";
+import { CORPUS, trainTokenizer } from "../../src/bundle/tokenizer.ts";
 import { present } from "../../src/std/assert.ts";
 import { Bpe } from "./bpe.ts";
 

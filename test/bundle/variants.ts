@@ -1,7 +1,7 @@
 /** Small models of the family flow-vla whose graphs are given their inputs as published policies want them: test/vectors/flow-vla. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Bundle } from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { bundleOf } from "./built.ts";
 
 export const VARIANTS = join(import.meta.dir, "../vectors/flow-vla");

@@ -2,9 +2,9 @@
 import { describe, expect, test } from "bun:test";
 import { readFile, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { exportId, sha256 } from "../../src/bundle/digest.ts";
-import type { Manifest } from "../../src/bundle/manifest.ts";
+import { exportId, type Manifest } from "../../src/bundle/manifest.ts";
 import { readBundle } from "../../src/bundle/read.ts";
+import { sha256 } from "../../src/std/file-digest.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { copy, edited, good, manifest, messageOf } from "./damaged.ts";
 

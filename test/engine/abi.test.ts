@@ -279,13 +279,12 @@ describe("the rest", () => {
       ...{ device: "echo", devices: ["echo"], refused: [], replicas: 1, slots: 0, parity: [], lost: [] },
       ...{
         flow: "steps",
-        flow_reason: null,
-        device_bytes: 0,
-        copies: { to_device: 0, from_device: 0 },
-        driver_device: null,
+        flowReason: null,
+        deviceBytes: 0,
+        copies: { toDevice: 0, fromDevice: 0 },
       },
-      weights: { shared_bytes: 0, copied_bytes: 0, own_bytes: 0, reason: null },
-      ...{ places: 0, places_on_device: 0, host_memory_because: null, slot_bytes: 0, room: null },
+      deviceWeights: { sharedBytes: 0, copiedBytes: 0, ownBytes: 0 },
+      sessionMemory: { places: 0, placesOnDevice: 0, slotBytes: 0 },
     });
   });
 
@@ -295,8 +294,8 @@ describe("the rest", () => {
     expect(calls.tendon_device_figures(engine, buffer, length)).toBe(length);
     expect(JSON.parse(buffer.toString())).toEqual([
       {
-        ...{ device: "echo", health: "ready", reason: null, replicas: 1, replicas_out: 0, frames_waiting: 0 },
-        ...{ inferences: 0, slots: 0, slots_held: 0 },
+        ...{ device: "echo", health: "ready", reason: null, replicas: 1, replicasOut: 0, framesWaiting: 0 },
+        ...{ inferences: 0, slots: 0, slotsHeld: 0 },
       },
     ]);
   });

@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { present } from "../../src/std/assert.ts";
-import type { Failure } from "../../src/std/failure.ts";
+import type { Problem } from "../../src/std/problem.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { variant } from "../bundle/variants.ts";
@@ -71,7 +71,7 @@ test("the decoded latents of held rows are the rows: what the flow holds is what
   const changed = { ...bundle, paths: new Map([...bundle.paths, [file, path]]) };
   const loaded = await engine.load({ bundle: changed, device: "cpu", replicas: 1, threads: 1, slots: undefined });
   expect(episode).toHaveLength(2);
-  expect((loaded as Failure).message).toMatch(/its rows are wrong: .* parity vector 2 of 2/);
+  expect((loaded as Problem).message).toMatch(/its rows are wrong: .* parity vector 2 of 2/);
 });
 
 test("more rows than the model may continue, or half of one, is a bug of the caller; on another model any are", async () => {

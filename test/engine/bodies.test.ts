@@ -1,11 +1,11 @@
 import { JSCallback, type Pointer, ptr } from "bun:ffi";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { BodyResult, BodyRules, STATUS } from "../../src/engine/abi.ts";
-import { type BodyCalls, bindBodies } from "../../src/engine/binding.ts";
-import { locateLibraries } from "../../src/engine/library.ts";
+import type { Calls } from "../../src/engine/binding.ts";
+import { openLibrary } from "../../src/engine/library.ts";
 import { ok } from "./opened.ts";
 
-let calls: BodyCalls;
+let calls: Calls;
 let bodies: Pointer;
 const done = new Map<number, (status: number) => void>();
 const callback = new JSCallback((body: number, status: number) => done.get(body)?.(status), {
@@ -15,7 +15,7 @@ const callback = new JSCallback((body: number, status: number) => done.get(body)
 });
 
 beforeAll(async () => {
-  calls = ok(bindBodies(ok(await locateLibraries()).library));
+  calls = ok(await openLibrary());
   const out = new BigUint64Array(1);
   expect(calls.tendon_bodies_open(callback.ptr as Pointer, ptr(out))).toBe(STATUS.ok);
   bodies = Number(out[0]) as Pointer;

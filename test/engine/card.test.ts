@@ -1,13 +1,13 @@
 /**
  * "Frames decode into page-locked host memory", "stations by events": what a replica on an NVIDIA GPU asks of the driver
- * beside ONNX Runtime (native/src/ort/driver_device.rs). The CPU plays the GPU (native/src/core/rehearsal.rs) and its driver (native/cuda/driver_host.h);
- * no GPU has run this.
+ * beside ONNX Runtime (native/src/ort/driver_device.rs). The CPU plays the GPU (native/src/core/rehearsal.rs) and its driver (native/cuda/driver_host.h).
  */
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
-import type { Bundle, ChunkResult, Engine } from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
+import type { ChunkResult, Engine } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { bundleOf, episodeOf } from "../bundle/built.ts";
 import { Opened, ok } from "./opened.ts";
 import { PLAYED, PlayedDriver } from "./played-driver.ts";
@@ -90,14 +90,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     expect(faults).toBe(0);
     expect(registered).toBeGreaterThan(5);
     expect(registeredEver - before.registeredEver).toBe(registered);
-    expect(opened.model.card).toEqual({
-      registeredBytes,
-      unregistered: undefined,
-      timed: true,
-      untimed: undefined,
-      launched: false,
-      unlaunched: undefined,
-    });
+    expect(opened.model.driverDevice).toEqual({ registeredBytes, timed: true, launched: false });
     // All pictures of the largest run, at least.
     expect(registeredBytes).toBeGreaterThan(opened.model.copies.toDevice);
     const chunk = await opened.chunk();
@@ -124,7 +117,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const loaded = driver.counts();
     expect(loaded).toMatchObject({ streams: 2, events: 2 * 2 * runs, faults: 0 });
     expect(loaded.contextsSet - before.contextsSet).toBe(2);
-    expect(opened.model.card).toMatchObject({ timed: true, unregistered: undefined, untimed: undefined });
+    expect(opened.model.driverDevice).toEqual({ registeredBytes: expect.any(Number), timed: true, launched: false });
     for (let chunk = 1; chunk <= 3; chunk += 1) {
       timesOf(await opened.chunk());
       const now = driver.counts();
@@ -155,7 +148,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     timesOf(await opened.give(begin, { slot: 0 }));
     timesOf(await opened.give(present(later, "a later observation"), { slot: 0 }));
     const failed = await opened.run(begin, { slot: 1, failStep: 0 });
-    expect(await failed.result).toBeInstanceOf(Failure);
+    expect(await failed.result).toBeInstanceOf(Fault);
     failed.abort();
     await failed.released;
     timesOf(await opened.give(begin, { slot: 1 }));
@@ -169,7 +162,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const rows = await rowsWithout();
     driver.registerLeft(8192);
     const unlocked = await load();
-    expect(unlocked.model.card).toMatchObject({
+    expect(unlocked.model.driverDevice).toMatchObject({
       timed: true,
       unregistered: expect.stringMatching(/^cuMemHostRegister: no room to page-lock \d+ bytes more$/),
     });
@@ -181,7 +174,10 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     driver.refuseStreams(true);
     const streamless = await load();
     driver.refuseStreams(false);
-    expect(streamless.model.card).toMatchObject({ timed: false, untimed: expect.stringContaining("no room for") });
+    expect(streamless.model.driverDevice).toMatchObject({
+      timed: false,
+      untimed: expect.stringContaining("no room for"),
+    });
     const chunk = await streamless.chunk();
     expect([[...chunk.actions], chunk.micros.device]).toEqual([rows, undefined]);
     await close();
@@ -189,7 +185,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
 
     const driverless = await load({ library: "libcuda-nowhere.so.1" });
     const reason = expect.stringContaining("libcuda-nowhere.so.1");
-    expect(driverless.model.card).toMatchObject({
+    expect(driverless.model.driverDevice).toMatchObject({
       registeredBytes: 0,
       unregistered: reason,
       timed: false,
@@ -217,7 +213,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
   test("a device that is no NVIDIA GPU asks no driver", async () => {
     const cpu = await Opened.on("cpu");
     open = cpu.engine;
-    expect(cpu.model.card).toBeUndefined();
+    expect(cpu.model.driverDevice).toBeUndefined();
     expect((await cpu.chunk()).micros.device).toBeUndefined();
     expect(driver.counts()).toMatchObject(NONE);
   });

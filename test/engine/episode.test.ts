@@ -1,8 +1,8 @@
 /** Episode memory on the native engine: what it keeps and discards, and that nothing else changes it. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { ChunkResult } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { episodeOf, type Golden } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { memoryOf } from "./memory.ts";
@@ -92,7 +92,7 @@ test("a run that fails at any flow step leaves the memory as it was, and the nex
     await follow(0, 0, step);
     for (let failStep = 0; failStep < steps; failStep += 1) {
       const run = await opened.run(given(step), { slot: 0, failStep });
-      expect(await run.result).toMatchObject({ code: "model_failure" });
+      expect(await run.result).toMatchObject({ kind: "model_failed" });
       run.abort();
       await run.released;
     }
@@ -109,7 +109,7 @@ test("a chunk that is not committed, and one that is cancelled, leave no trace",
     if (end === "cancel") run.cancel();
     const withdrawn = end === "withdraw" && run.withdraw();
     const result = await run.result;
-    expect(result instanceof Failure).toBe(end === "cancel" || withdrawn);
+    expect(result instanceof Fault).toBe(end === "cancel" || withdrawn);
     run.abort();
     await run.released;
     expect(memoryOf(opened.model, 0)).toEqual(at(2).memory);

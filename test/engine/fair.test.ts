@@ -1,10 +1,10 @@
 /** Fairness between accounts, cancellation and batching, on the native engine. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import sharp from "sharp";
-import type { Run } from "../../src/engine/engine.ts";
+import type { Inference } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { RandomStream } from "../../src/std/random.ts";
 import { parityOf } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(async () => await cpu.engine.close());
 
 /** Waits for the outcome, ends the run, and notes in which order it came. */
-async function finished(run: Run, name: string, order: string[]): Promise<void> {
+async function finished(run: Inference, name: string, order: string[]): Promise<void> {
   await run.result;
   order.push(name);
   run.abort();
@@ -32,9 +32,9 @@ test("with 64 runs of one account queued, another account's robot waits at most 
   const many = Array.from({ length: 64 }, () => cpu.observed(given, { turn: 1 }));
   const waiting = (await Promise.all(many)).map((observation) => cpu.model.observe(observation));
   const robot = await cpu.observed(given, { turn: 2 });
-  const all = waiting.map((run) => finished(run as Run, "many", order));
+  const all = waiting.map((run) => finished(run as Inference, "many", order));
   const before = order.length;
-  all.push(finished(cpu.model.observe(robot) as Run, "robot", order));
+  all.push(finished(cpu.model.observe(robot) as Inference, "robot", order));
   await Promise.all(all);
   // The batch that runs, and then its own.
   expect(order.indexOf("robot") - before).toBeLessThan(2 * batch);
@@ -50,7 +50,7 @@ test("frames take turns too: one account's many do not hold up another's", async
   const order: string[] = [];
   const put = (turn: number, name: string) => {
     const frame = cpu.model.framePut(jpeg, turn);
-    if (frame instanceof Failure) throw new Error(frame.message);
+    if (frame instanceof Fault) throw new Error(frame.message);
     return frame.decoded().then(() => {
       order.push(name);
       frame.drop();
@@ -68,15 +68,15 @@ test("frames take turns too: one account's many do not hold up another's", async
 test("a run that waits is taken back at once: the model never sees it, and its slots are free", async () => {
   const [running, ...waiting] = await Promise.all(Array.from({ length: 6 }, () => cpu.observed(given)));
   const before = cpu.engine.stats();
-  const first = cpu.model.observe(present(running, "an observation")) as Run;
-  const rest = waiting.map((one) => cpu.model.observe(one) as Run);
+  const first = cpu.model.observe(present(running, "an observation")) as Inference;
+  const rest = waiting.map((one) => cpu.model.observe(one) as Inference);
   const taken = rest.map((run, index) => {
     if (index % 2 === 0) return run.withdraw();
     run.cancel();
     return true;
   });
   for (const run of rest) {
-    expect(await run.result).toMatchObject({ code: "engine_unavailable" });
+    expect(await run.result).toMatchObject({ kind: "cancelled" });
     run.abort();
   }
   await Promise.all(rest.map(({ released }) => released));
@@ -90,9 +90,9 @@ test("a run that waits is taken back at once: the model never sees it, and its s
 });
 
 /** A run that a replica has taken, which on a busy machine may be late: one that could be taken back is not it. */
-async function started(): Promise<Run> {
+async function started(): Promise<Inference> {
   for (;;) {
-    const run = cpu.model.observe(await cpu.observed(given)) as Run;
+    const run = cpu.model.observe(await cpu.observed(given)) as Inference;
     await Bun.sleep(2);
     if (!run.withdraw()) return run;
     await run.result;
@@ -106,7 +106,7 @@ test("a run that is stopped ends before its next flow step and frees its slot; w
   const before = cpu.engine.stats();
   expect(run.withdraw()).toBe(false);
   run.cancel();
-  expect(await run.result).toMatchObject({ code: "engine_unavailable" });
+  expect(await run.result).toMatchObject({ kind: "cancelled" });
   run.abort();
   await run.released;
   // Somebody may have to account for it.
@@ -120,8 +120,8 @@ test("of a batch, the run that is told to fail fails alone", async () => {
   const observations = await Promise.all(
     [0, 1, 2].map((turn) => cpu.observed(given, { turn, ...(turn === 2 ? { failStep: 3 } : {}) })),
   );
-  const runs = observations.map((one) => cpu.model.observe(one) as Run);
+  const runs = observations.map((one) => cpu.model.observe(one) as Inference);
   const outcomes = await Promise.all(runs.map(({ result }) => result));
-  expect(outcomes.map((one) => one instanceof Failure && one.code)).toEqual([false, false, "model_failure"]);
+  expect(outcomes.map((one) => one instanceof Fault && one.kind)).toEqual([false, false, "model_failed"]);
   for (const run of runs) run.abort();
 });

@@ -3,10 +3,11 @@
  * to the next device. The CPU plays the GPU (native/src/core/rehearsal.rs).
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { type GpuOptions, gpuOptions } from "../../src/config/gpu.ts";
-import type { Bundle, Engine, Model } from "../../src/engine/engine.ts";
+import type { Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/std/failure.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { bundleOf } from "../bundle/built.ts";
 import { ok } from "./opened.ts";
 import { rehearse } from "./wrong-provider.ts";
@@ -24,7 +25,7 @@ afterAll(async () => {
   await engine.close();
 });
 
-async function load(device: string, gpu?: GpuOptions): Promise<Model | Failure> {
+async function load(device: string, gpu?: GpuOptions): Promise<Model | Problem> {
   return await engine.load({ bundle, device, replicas: 1, threads: 1, slots: undefined, ...(gpu && { gpu }) });
 }
 
@@ -45,11 +46,11 @@ test("a device that can do what the options say is taken, with every other optio
 test("half precision is TensorRT's alone: a named CUDA device fails the load, auto keeps the reason and takes the next", async () => {
   const half = gpuOptions({}, { precision: "f16" });
   const named = await load(GPU, half);
-  expect(named).toBeInstanceOf(Failure);
-  expect((named as Failure).message).toContain(
+  expect(named).toBeInstanceOf(Problem);
+  expect((named as Problem).message).toContain(
     "cuda:0: precision is not f32, but cuda:0 computes in the types of the graph",
   );
-  expect((named as Failure).message).toContain("name another device");
+  expect((named as Problem).message).toContain("name another device");
   const { device, refused } = await placed(half);
   expect(device).toBe("cpu");
   expect(refused[GPU]).toContain("precision is not f32");
@@ -70,5 +71,5 @@ test("a CUDA graph is asked of every GPU, and means nothing on a CPU", async () 
 test("an option that the engine does not know is refused, not passed over", async () => {
   const wrong = { ...gpuOptions(), precision: "f8" } as unknown as GpuOptions;
   const failed = await load("cpu", wrong);
-  expect((failed as Failure).message).toContain("load plan: unknown variant `f8`");
+  expect((failed as Problem).message).toContain("load plan: unknown variant `f8`");
 });

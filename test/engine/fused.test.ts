@@ -4,7 +4,7 @@ import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
 import { HALVES, type Half, type Options } from "../../src/bundle/build.ts";
-import type { Bundle } from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference, MODEL_DIR } from "../bundle/built.ts";
 import { roundedEverywhereOf } from "../bundle/rounded.ts";
 import { VARIANTS, variantNames } from "../bundle/variants.ts";

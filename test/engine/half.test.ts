@@ -4,8 +4,8 @@ import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
 import { HALVES, type Options } from "../../src/bundle/build.ts";
-import type { Bundle } from "../../src/engine/engine.ts";
-import { Failure } from "../../src/std/failure.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference, MODEL_DIR } from "../bundle/built.ts";
 import { roundedEverywhereOf } from "../bundle/rounded.ts";
 import { VARIANTS, variantNames } from "../bundle/variants.ts";
@@ -170,8 +170,8 @@ test("bf16 is refused on the CPU, by name and by auto, with a sentence that says
   const bundle = await bundleOf("molmoact2-yam", "f32", { compute: "bf16" });
   for (const device of ["cpu", "auto"]) {
     const failure = await engine.load({ bundle, device, replicas: 1, threads: 1, slots: undefined });
-    expect(failure).toBeInstanceOf(Failure);
-    expect((failure as Failure).message).toContain(
+    expect(failure).toBeInstanceOf(Problem);
+    expect((failure as Problem).message).toContain(
       "cpu: its graphs compute in bf16, for which ONNX Runtime has no kernels on a CPU: f16 is computed there",
     );
   }

@@ -4,8 +4,8 @@
  */
 import { expect, test } from "bun:test";
 import type { Manifest } from "../../src/bundle/manifest.ts";
-import type { Bundle } from "../../src/engine/engine.ts";
-import { Failure } from "../../src/std/failure.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { episodeOf, largestDifference } from "../bundle/built.ts";
 import { variant, variantNames } from "../bundle/variants.ts";
 import { Opened, rowsOf } from "./opened.ts";
@@ -44,7 +44,7 @@ async function refusal(name: string, input: string, change: (input: Input) => vo
   found.forEach(change);
   const bundle: Bundle = { manifest: changed, paths };
   const loaded = await engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined });
-  return loaded instanceof Failure ? loaded.message : "";
+  return loaded instanceof Problem ? loaded.message : "";
 }
 
 test("another number of buckets gives other rows", async () => {

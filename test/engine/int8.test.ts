@@ -3,10 +3,11 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelProto, TensorProto } from "../../src/bundle/onnx-schema.ts";
-import type { Bundle, Engine } from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { bundleOf, episodeOf, largestDifference, MODEL_DIR } from "../bundle/built.ts";
 import { Opened, ok, rowsOf } from "./opened.ts";
 import { changed, rehearse } from "./wrong-provider.ts";
@@ -73,8 +74,8 @@ async function expectRefused(file: string, change: (model: ModelProto) => void, 
   await rehearse({ device: "cuda:0", graphs: { [file]: await changed(bundle, file, change) } });
   const load = { bundle, replicas: 1, threads: 1, slots: undefined };
   const named = await engine.load({ ...load, device: "cuda:0" });
-  expect(named).toBeInstanceOf(Failure);
-  expect((named as Failure).message).toMatch(reason);
+  expect(named).toBeInstanceOf(Problem);
+  expect((named as Problem).message).toMatch(reason);
   const fallen = ok(await engine.load({ ...load, device: "auto" }));
   expect(fallen.device).toBe("cpu");
   expect(fallen.refused.find(({ device }) => device === "cuda:0")?.reason).toMatch(reason);
@@ -115,7 +116,7 @@ for (const file of GRAPHS) {
 test("inputs that a device does not bind again are refused", async () => {
   await rehearse({ device: "cuda:0", stale: true });
   const load = { bundle, replicas: 1, threads: 1, slots: undefined, device: "cuda:0" };
-  expect((await engine.load(load)) as Failure).toMatchObject({ message: expect.stringMatching(WRONG_ROWS) });
+  expect((await engine.load(load)) as Problem).toMatchObject({ message: expect.stringMatching(WRONG_ROWS) });
   await rehearse();
 });
 

@@ -31,9 +31,9 @@ test("a model that is being unloaded answers busy, and what was held of it is gi
   const [frame] = await opened.frames([jpeg]);
   const observation = await opened.observation();
   const gone = model.unload();
-  expect(model.framePut(jpeg, 0)).toMatchObject({ code: "engine_unavailable" });
-  expect(model.measure({ instruction: "x" })).toMatchObject({ code: "engine_unavailable" });
-  expect(model.observe(observation)).toMatchObject({ code: "engine_unavailable" });
+  expect(model.framePut(jpeg, 0)).toMatchObject({ kind: "busy" });
+  expect(model.measure({ instruction: "x" })).toMatchObject({ kind: "busy" });
+  expect(model.observe(observation)).toMatchObject({ kind: "busy" });
   frame?.drop();
   await gone;
 });

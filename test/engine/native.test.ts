@@ -1,9 +1,9 @@
 /** The native engine through its TypeScript interface: results, refusals, and that all slots are freed. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Fault } from "../../src/engine/fault.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
-import { EVERY } from "../../src/std/every-route.ts";
-import { Failure } from "../../src/std/failure.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { largestDifference, parityOf } from "../bundle/built.ts";
 import { Reference, referenceChunk } from "../bundle/reference.ts";
 import { Opened, ok, realFrames, rowsOf } from "./opened.ts";
@@ -71,8 +71,8 @@ describe("a chunk", () => {
     const runs = observations.map((observation) => ok(cpu.model.observe(observation)));
     runs[1]?.cancel();
     const results = await Promise.all(runs.map((run) => run.result));
-    expect(results[1]).toBeInstanceOf(Failure);
-    const third = ok(results[3] ?? new Failure(EVERY.internal_error, "no third result"));
+    expect(results[1]).toBeInstanceOf(Fault);
+    const third = ok(results[3] ?? new Fault("model_failed", "no third result"));
     expect([...third.actions]).toEqual([...alone.actions]);
     for (const run of runs) run.abort();
     expect([...(await cpu.chunk()).actions]).toEqual([...alone.actions]);
@@ -163,9 +163,9 @@ describe("a chunk", () => {
 describe("what is refused", () => {
   test("an instruction longer than the prompt, before and at the run; the frames stay the caller's", async () => {
     const instruction = "pick up the block ".repeat(200);
-    expect(cpu.model.measure({ instruction })).toMatchObject({ code: "instruction_too_long" });
+    expect(cpu.model.measure({ instruction })).toMatchObject({ kind: "instruction_too_long" });
     const observation = await cpu.observation({ instruction });
-    expect(cpu.model.observe(observation)).toMatchObject({ code: "instruction_too_long" });
+    expect(cpu.model.observe(observation)).toMatchObject({ kind: "instruction_too_long" });
     for (const frame of observation.frames) frame.drop();
     expectIdle(cpu);
   });
@@ -175,7 +175,7 @@ describe("what is refused", () => {
     const jpeg = given.jpegs[0] ?? new Uint8Array();
     const frame = ok(cpu.model.framePut(jpeg.subarray(0, jpeg.length / 2), 0));
     const failure = await frame.decoded();
-    expect(failure).toMatchObject({ code: "invalid_image" });
+    expect(failure).toMatchObject({ kind: "bad_image" });
     expect(failure?.message).toContain("truncated");
     frame.drop();
     expectIdle(cpu);
@@ -191,7 +191,7 @@ describe("what is refused", () => {
     right.drop();
     // Its end is gone: the decoder finds out at the end of its work.
     const damaged = ok(cpu.model.framePut(file.subarray(0, file.length - 200), 0));
-    expect(await damaged.decoded()).toMatchObject({ code: "invalid_image" });
+    expect(await damaged.decoded()).toMatchObject({ kind: "bad_image" });
     expect(damaged.decodeMs).toBeGreaterThan(0);
     // Dropped at once: those that a decoder had by then are decoded to the end, and are told as well.
     const dropped = Array.from({ length: 8 }, () => ok(cpu.model.framePut(file, 0)));
@@ -203,11 +203,11 @@ describe("what is refused", () => {
     expectIdle(cpu);
   });
 
-  test("more frames than there are slots: busy with Retry-After, and all come back", async () => {
+  test("more frames than there are slots: busy, and all come back", async () => {
     const { given } = await parityOf(echo.bundle);
     const jpeg = given.jpegs[0] ?? new Uint8Array();
     const frames = Array.from({ length: LIMITS.framesMax }, () => ok(echo.model.framePut(jpeg, 0)));
-    expect(echo.model.framePut(jpeg, 0)).toMatchObject({ code: "engine_unavailable", retryAfterSeconds: 1 });
+    expect(echo.model.framePut(jpeg, 0)).toMatchObject({ kind: "busy" });
     for (const frame of frames) frame.drop();
     await Promise.all(frames.map((frame) => frame.decoded()));
     expectIdle(echo);
@@ -220,7 +220,7 @@ describe("what is refused", () => {
     const runs = observations.map((observation) => ok(cpu.model.observe(observation)));
     for (const run of runs) run.cancel();
     const results = await Promise.all(runs.map((run) => run.result));
-    expect(results.every((result) => result instanceof Failure && result.code === "engine_unavailable")).toBe(true);
+    expect(results.every((result) => result instanceof Fault && result.kind === "cancelled")).toBe(true);
     for (const run of runs) run.abort();
     // The native side still has to process each of them.
     while (cpu.engine.stats().chunksFree < LIMITS.chunksMax) await Bun.sleep(1);
@@ -235,15 +235,15 @@ describe("what is refused", () => {
       threads: 1,
       slots: undefined,
     });
-    expect(loaded).toMatchObject({ code: "engine_unavailable" });
-    expect((loaded as Failure).message).toContain("libonnxruntime_providers_cuda.so is not beside");
+    expect(loaded).toBeInstanceOf(Problem);
+    expect((loaded as Problem).message).toContain("libonnxruntime_providers_cuda.so is not beside");
   });
 
   test("a manifest that counts other image tokens than its graphs make", async () => {
     const { manifest, paths } = cpu.bundle;
     const bundle = { paths, manifest: { ...manifest, image: { ...manifest.image, tokens: 63 } } };
     const loaded = await cpu.engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined });
-    expect(loaded).toMatchObject({ code: "engine_unavailable", message: expect.stringContaining("shape") });
+    expect((loaded as Problem).message).toContain("shape");
   });
 
   test("graphs that are no graphs, with the reason, and their place is free again", async () => {
@@ -258,7 +258,7 @@ describe("what is refused", () => {
         threads: 1,
         slots: undefined,
       });
-      expect(loaded).toMatchObject({ code: "engine_unavailable" });
+      expect(loaded).toBeInstanceOf(Problem);
     }
   });
 });
@@ -271,7 +271,7 @@ describe("ends", () => {
     // In one turn of the event loop: none of them can end before it is cancelled.
     const runs = observations.map((observation) => ok(cpu.model.observe(observation)));
     for (const run of runs) run.cancel();
-    for (const run of runs) expect(await run.result).toMatchObject({ code: "engine_unavailable" });
+    for (const run of runs) expect(await run.result).toMatchObject({ kind: "cancelled" });
     for (const run of runs) run.abort();
     while (cpu.engine.stats().chunksFree < LIMITS.chunksMax) await Bun.sleep(1);
     expect(cpu.engine.stats().chunksCancelled).toBe(before + 8);
@@ -294,7 +294,7 @@ describe("ends", () => {
     const results = Promise.all(runs.map((run) => run.result));
     await opened.engine.close();
     for (const result of await results) {
-      if (result instanceof Failure) expect(result.code).toBe("engine_unavailable");
+      if (result instanceof Fault) expect(result.kind).toBe("cancelled");
     }
     // The engine's end has freed everything: freeing it again does nothing.
     for (const run of runs) run.abort();

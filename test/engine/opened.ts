@@ -1,25 +1,25 @@
 /** The native engine with a loaded model, for tests; closed by `await using`. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import type { Bundle } from "../../src/bundle/read.ts";
 import type {
-  Bundle,
   ChunkResult,
   Engine,
   Frame,
+  Inference,
   LoadOptions,
   Model,
   Observation,
-  Run,
 } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { bundleOf, parityOf } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 
 /** Ends the test on a failure or problem. */
-export function ok<T>(value: T | Failure | Problem): T {
-  if (value instanceof Failure) throw new Error(`${value.code}: ${value.message} ${value.detail ?? ""}`);
+export function ok<T>(value: T | Fault | Problem): T {
+  if (value instanceof Fault) throw new Error(`${value.kind}: ${value.message} ${value.detail ?? ""}`);
   if (value instanceof Problem) throw new Error(value.message);
   return value;
 }
@@ -72,7 +72,7 @@ export class Opened implements AsyncDisposable {
   }
 
   /** A run that is still to be awaited. */
-  async run(given: Given, changes: Partial<Observation> = {}): Promise<Run> {
+  async run(given: Given, changes: Partial<Observation> = {}): Promise<Inference> {
     return ok(this.model.observe(await this.observed(given, changes)));
   }
 
@@ -81,7 +81,7 @@ export class Opened implements AsyncDisposable {
   }
 }
 
-async function committed(run: Run): Promise<ChunkResult> {
+async function committed(run: Inference): Promise<ChunkResult> {
   const result = ok(await run.result);
   const copy = { ...result, actions: result.actions.slice() };
   run.commit();

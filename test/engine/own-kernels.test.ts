@@ -1,16 +1,17 @@
 /**
  * "Flow update for both directions with guidance, chunk decode", "no host step between flow steps", "30 × 14 floats come back": with
  * `own_kernels` latents stay on the device and chunks are decoded there (native/src/flow/device_flow.rs). The CPU plays the GPU
- * (native/src/core/rehearsal.rs), its driver and the kernels (native/cuda/driver.h); no GPU has run this.
+ * (native/src/core/rehearsal.rs), its driver and the kernels (native/cuda/driver.h).
  */
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { gpuOptions } from "../../src/config/gpu.ts";
-import type { Bundle, ChunkResult, Engine } from "../../src/engine/engine.ts";
+import type { ChunkResult, Engine } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { bundleOf, episodeOf, largestDifference, MODEL_DIR, parityOf } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { variant } from "../bundle/variants.ts";
@@ -81,7 +82,7 @@ async function equal(bundle: Bundle, steps: boolean) {
   const { copies } = host.model;
   await host.model.unload();
   const own = await load(bundle, { steps });
-  expect(own.model.card).toMatchObject({ launched: true, unlaunched: undefined, unregistered: undefined });
+  expect(own.model.driverDevice).toEqual({ registeredBytes: expect.any(Number), timed: true, launched: true });
   expect(own.model.flow).toBe(host.model.flow);
   const chunks = await chunksOf(own);
   chunks.forEach((chunk, index) => {
@@ -136,7 +137,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const expected = await all(host);
     await host.model.unload();
     const own = await load(bundle);
-    expect([own.model.flow, own.model.card?.launched]).toEqual(["steps", true]);
+    expect([own.model.flow, own.model.driverDevice?.launched]).toEqual(["steps", true]);
     expect(await all(own)).toEqual(expected);
     // Robots of one batch continue each their own rows; what one holds is not the next one's.
     const together = await Promise.all(counts.map((count) => own.give(continuing(count))));
@@ -155,7 +156,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
       const result = await run.result;
       run.abort();
       await run.released;
-      return result instanceof Failure ? result.detail : "none";
+      return result instanceof Fault ? result.detail : "none";
     };
     const host = await load(bundle, { own: false });
     const words = await refusal(host);
@@ -174,7 +175,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const rows = (await own.give(given)).actions;
     for (const failStep of [0, 3]) {
       const run = await own.run(given, { failStep });
-      expect(await run.result).toBeInstanceOf(Failure);
+      expect(await run.result).toBeInstanceOf(Fault);
       run.abort();
       await run.released;
       expect((await own.give(given)).actions).toEqual(rows);
@@ -196,7 +197,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
         expect(largestDifference(rowsOf(chunk), other)).toBeLessThan(1e-5);
       });
     }
-    expect(own.model.card?.launched).toBe(true);
+    expect(own.model.driverDevice?.launched).toBe(true);
   });
 
   test("a chunk allocates nothing in our library", async () => {
@@ -234,7 +235,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
       /libcuda-nowhere\.so\.1/,
     ];
     for (const [index, opened] of [streamless, full, kernelless, driverless].entries()) {
-      expect(opened.model.card).toMatchObject({
+      expect(opened.model.driverDevice).toMatchObject({
         launched: false,
         unlaunched: expect.stringMatching(reasons[index] ?? ""),
       });

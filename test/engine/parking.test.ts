@@ -3,10 +3,10 @@
  * else happens to them meanwhile. One place, three sessions: whoever runs has parked another one.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import type { ChunkResult, Engine, Run } from "../../src/engine/engine.ts";
+import type { ChunkResult, Engine, Inference } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { bundleOf, episodeOf, type Golden } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { memoryOf } from "./memory.ts";
@@ -100,7 +100,7 @@ describe.each(MODELS)("%s", (name) => {
 
   test("runs that are queued together on one place, each of another session, give their own chunks", async () => {
     for (let step = 0; step < 4; step += 1) {
-      const runs: Run[] = [];
+      const runs: Inference[] = [];
       for (let slot = 0; slot < SESSIONS; slot += 1) runs.push(await opened.run(given(step), { slot }));
       // All results are there before any of them is settled: a session is parked with a block that nobody has kept yet.
       const results = await Promise.all(runs.map((run) => run.result));
@@ -124,7 +124,7 @@ describe.each(MODELS)("%s", (name) => {
       const run = await opened.run(given(2), { slot: 0, ...(end === "fail" && { failStep: steps - 1 }) });
       if (end === "cancel") run.cancel();
       const withdrawn = end === "withdraw" && run.withdraw();
-      expect((await run.result) instanceof Failure).toBe(end === "cancel" || end === "fail" || withdrawn);
+      expect((await run.result) instanceof Fault).toBe(end === "cancel" || end === "fail" || withdrawn);
       ok(await blocker.result);
       blocker.abort();
       run.abort();

@@ -3,11 +3,13 @@
  * The CPU plays the GPUs (native/src/core/rehearsal.rs).
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import type { Bundle, Engine, LostReplica, Model, Run } from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
+import type { Engine, Inference, LostReplica, Model } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { bundleOf } from "../bundle/built.ts";
 import { Opened, ok } from "./opened.ts";
 import { type Rehearsal, rehearse, rehearseFault } from "./wrong-provider.ts";
@@ -35,18 +37,18 @@ async function on(device: readonly string[], name?: string): Promise<Opened> {
   return await Opened.with(engine, await bundle(name), { device, replicas: device.length, slots: 2 });
 }
 
-async function failed(run: Run): Promise<Failure> {
+async function failed(run: Inference): Promise<Fault> {
   const result = await run.result;
   run.abort();
   await run.released;
-  if (!(result instanceof Failure)) throw new Error("the run gave a chunk");
+  if (!(result instanceof Fault)) throw new Error("the run gave a chunk");
   return result;
 }
 
 async function refusal(device: readonly string[], of?: Bundle): Promise<string> {
   const options = { replicas: device.length, threads: 1, slots: 2 };
   const model = await engine.load({ bundle: of ?? (await bundle()), device, ...options });
-  if (!(model instanceof Failure)) throw new Error("it was loaded");
+  if (!(model instanceof Problem)) throw new Error("it was loaded");
   return model.message;
 }
 
@@ -126,7 +128,7 @@ test("a lost device takes its replicas of every model out at once; the others go
   expect((await two.chunk({ slot: 0 })).replica).toBe(0);
   const lost = nextLost(one);
   const run = ok(two.model.observe(await two.observation({ fault: "device", slot: 1 })));
-  expect(await failed(run)).toMatchObject({ code: "engine_unavailable" });
+  expect(await failed(run)).toMatchObject({ kind: "replica_out" });
   expect((await lost).reason).toStartWith("device lost: CUDA failure 700");
   expect([lostOf(one), lostOf(two)]).toEqual([
     [
@@ -165,7 +167,7 @@ test("a drained device ends what it has and takes no more; then its replicas are
   expect(engine.drain(TWO)).toBeUndefined();
   expect(engine.drain(TWO)).toBeUndefined();
   for (const run of [...runs, remembered]) {
-    expect(await run.result).not.toBeInstanceOf(Failure);
+    expect(await run.result).not.toBeInstanceOf(Fault);
     run.commit();
     await run.released;
   }
@@ -180,7 +182,7 @@ test("a drained device ends what it has and takes no more; then its replicas are
     expect([replica, ...actions]).toEqual([0, ...before.actions]);
   }
   const refused = await two.observation({ slot: 1 });
-  expect(two.model.observe(refused)).toMatchObject({ code: "engine_unavailable" });
+  expect(two.model.observe(refused)).toMatchObject({ kind: "replica_out" });
   for (const frame of refused.frames) frame.drop();
   expect(await refusal([ONE, TWO])).toContain("cuda:1: it was drained");
 });
@@ -200,7 +202,7 @@ test("a run that finds no memory fails as such, and its replica goes on", async 
   const observation = await one.observation();
   await rehearseFault("memory");
   const failure = await failed(ok(one.model.observe(observation)));
-  expect(failure).toMatchObject({ code: "engine_unavailable", retryAfterSeconds: 1 });
+  expect(failure).toMatchObject({ kind: "out_of_memory" });
   expect([failure.message, failure.detail]).toEqual([
     expect.stringContaining("no memory left"),
     expect.stringContaining("CUDA failure 2: out of memory"),

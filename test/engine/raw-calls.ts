@@ -117,7 +117,7 @@ export async function start(): Promise<void> {
       replicas: 1,
       threads: 1,
       slots: null,
-      inference_ms_max: 15_000,
+      inferenceMsMax: 15_000,
     }),
   );
   model = calls.tendon_load(engine, plan, plan.length);

@@ -16,7 +16,7 @@ afterAll(async () => await engine.close());
 for (const family of ["flow-vla", "world-action"] as const) {
   test(`a new model of the family ${family} is built, loaded and run from its folder`, async () => {
     const opened = await Opened.with(engine, await seventhBundle(family), { slots: 3 });
-    expect([opened.model.manifest.id, opened.model.slots]).toEqual([SEVENTH[family], family === "flow-vla" ? 0 : 3]);
+    expect([opened.model.id, opened.model.slots]).toEqual([SEVENTH[family], family === "flow-vla" ? 0 : 3]);
     const { given } = present((await episodeOf(opened.bundle))[0], "an observation");
     const slot = opened.model.slots === 0 ? {} : { slot: 2 };
     const first = await opened.give(given, slot);

@@ -5,8 +5,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { decodeModel } from "../../src/bundle/onnx-schema.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { readBundle } from "../../src/bundle/read.ts";
-import type { Bundle, Engine, Model } from "../../src/engine/engine.ts";
+import type { Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, largestDifference } from "../bundle/built.ts";
@@ -62,9 +63,10 @@ async function sizes({ manifest, paths }: Bundle): Promise<Pick<Shared, "namedBy
 async function chunks(opened: Opened, session = 0): Promise<number[][][]> {
   const [first] = await episodeOf(opened.bundle);
   if (first === undefined) throw new Error("the bundle has no episode");
-  const { replicas, slots, manifest } = opened.model;
+  const { replicas, slots } = opened.model;
   // The slots of a model with memory are divided among its replicas.
-  const slot = (at: number) => (manifest.memory === null ? {} : { slot: (at * slots) / replicas + session });
+  const slot = (at: number) =>
+    opened.bundle.manifest.memory === null ? {} : { slot: (at * slots) / replicas + session };
   const runs = Array.from({ length: replicas }, (_, at) => opened.give(first.given, slot(at)));
   return (await Promise.all(runs)).map(rowsOf);
 }

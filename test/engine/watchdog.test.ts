@@ -4,10 +4,10 @@
  */
 import { afterAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import type { Fault, LostReplica, Run } from "../../src/engine/engine.ts";
+import type { DrillFault, Inference, LostReplica } from "../../src/engine/engine.ts";
+import type { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { LIMITS } from "../../src/limits.ts";
-import type { Failure } from "../../src/std/failure.ts";
 import { bundleOf } from "../bundle/built.ts";
 import { Opened, ok } from "./opened.ts";
 import { rehearseFault } from "./wrong-provider.ts";
@@ -23,12 +23,12 @@ const opened: Opened[] = [];
 async function on(
   device: keyof typeof RUN_MS_MAX,
   replicas: number,
-  options: { slots?: number; name?: string; runMsMax?: number } = {},
+  options: { slots?: number; name?: string; inferenceMsMax?: number } = {},
 ): Promise<Opened> {
   const engine = ok(await openEngine({ decodeThreads: 2 }));
-  const { slots, name, runMsMax = RUN_MS_MAX[device] } = options;
+  const { slots, name, inferenceMsMax = RUN_MS_MAX[device] } = options;
   const of = name === undefined ? bundle : await bundleOf(name);
-  const one = await Opened.with(engine, of, { device, replicas, slots, runMsMax });
+  const one = await Opened.with(engine, of, { device, replicas, slots, inferenceMsMax });
   opened.push(one);
   return one;
 }
@@ -42,14 +42,14 @@ function nextLost({ model }: Opened): Promise<LostReplica> {
   return new Promise((resolve) => model.whenLost(resolve));
 }
 
-async function failed(run: Run): Promise<Failure> {
+async function failed(run: Inference): Promise<Fault> {
   const result = await run.result;
   run.abort();
   await run.released;
-  return result as Failure;
+  return result as Fault;
 }
 
-const FAULTS: readonly (readonly [Fault | "die", string])[] = [
+const FAULTS: readonly (readonly [DrillFault | "die", string])[] = [
   ["hang", "an inference had not ended after"],
   ["die", "its thread ended"],
   ["device", "its device failed: CUDA failure 700"],
@@ -62,7 +62,7 @@ for (const [fault, reason] of FAULTS) {
     const observation = await two.observation(fault === "die" ? {} : { fault });
     if (fault === "die") await rehearseFault(fault);
     const run = ok(two.model.observe(observation));
-    expect(await failed(run)).toMatchObject({ code: "engine_unavailable", retryAfterSeconds: 1 });
+    expect(await failed(run)).toMatchObject({ kind: "replica_out" });
     expect((await lost).reason).toStartWith(reason);
     expect(two.model.lost).toHaveLength(1);
     expect(two.engine.stats()).toMatchObject({ replicas: 2, replicasOut: 1, chunksFailed: 1 });
@@ -78,7 +78,7 @@ const HANGS = `
   const { bundleOf } = await import("./test/bundle/built.ts");
   const { Opened, ok } = await import("./test/engine/opened.ts");
   const engine = ok(await openEngine({ decodeThreads: 2 }));
-  const one = await Opened.with(engine, await bundleOf("molmoact2-yam"), { device: "echo", runMsMax: ${RUN_MS_MAX.echo} });
+  const one = await Opened.with(engine, await bundleOf("molmoact2-yam"), { device: "echo", inferenceMsMax: ${RUN_MS_MAX.echo} });
   const observation = await one.observation({ fault: "hang" });
   one.model.whenLost(() => {
     console.log(performance.now() - begun);
@@ -115,9 +115,9 @@ test("the whole batch of a hung replica ends, what is queued behind it too, and 
   const hung = ok(one.model.observe(await one.observation({ fault: "hang" })));
   const behind = [];
   for (let index = 0; index < 20; index += 1) behind.push(ok(one.model.observe(await one.observation())));
-  for (const run of [hung, ...behind]) expect(await failed(run)).toMatchObject({ code: "engine_unavailable" });
+  for (const run of [hung, ...behind]) expect(await failed(run)).toMatchObject({ kind: "replica_out" });
   const refused = await one.observation();
-  expect(one.model.observe(refused)).toMatchObject({ code: "engine_unavailable" });
+  expect(one.model.observe(refused)).toMatchObject({ kind: "replica_out" });
   for (const frame of refused.frames) frame.drop();
   const { framesFree, chunksFree } = one.engine.stats();
   expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
@@ -127,7 +127,7 @@ test("a run that hangs on ONNX Runtime's side of a real model is ended, and the 
   const two = await on("cpu", 2);
   const before = await two.chunk();
   expect(await failed(ok(two.model.observe(await two.observation({ fault: "hang" }))))).toMatchObject({
-    code: "engine_unavailable",
+    kind: "replica_out",
   });
   expect([...(await two.chunk()).actions]).toEqual([...before.actions]);
 });
@@ -139,7 +139,7 @@ test("a hung thread that goes on late writes into no other run's slot and comple
   const observation = await two.observation({ seed: 77 });
   await rehearseFault("late");
   const late = ok(two.model.observe(observation));
-  expect(await failed(late)).toMatchObject({ code: "engine_unavailable" });
+  expect(await failed(late)).toMatchObject({ kind: "replica_out" });
   await lost;
   // The slot is the first one again. A second completion would be one of a ticket that nobody waits for, which throws.
   for (let index = 0; index < 20; index += 1) expect([...(await two.chunk()).actions]).toEqual([...before.actions]);
@@ -151,10 +151,10 @@ test("with episode memory, the runs of the lost replica's slots are refused and 
   const [dead, live] = [0, 2];
   const hung = ok(two.model.observe(await two.observation({ fault: "hang", slot: dead })));
   const queued = ok(two.model.observe(await two.observation({ slot: dead + 1 })));
-  for (const run of [hung, queued]) expect(await failed(run)).toMatchObject({ code: "engine_unavailable" });
+  for (const run of [hung, queued]) expect(await failed(run)).toMatchObject({ kind: "replica_out" });
   expect(two.model.lost.map(({ replica }) => replica)).toEqual([0]);
   const refused = await two.observation({ slot: dead });
-  expect(two.model.observe(refused)).toMatchObject({ code: "engine_unavailable" });
+  expect(two.model.observe(refused)).toMatchObject({ kind: "replica_out" });
   for (const frame of refused.frames) frame.drop();
   expect((await two.chunk({ slot: live })).rows).toBe(two.bundle.manifest.action.rows);
 });
@@ -166,11 +166,12 @@ test("close does not wait for a thread that hangs, and nothing is reported after
   // The replica is not out yet: closing waits for the bound, and no longer.
   await one.engine.close();
   opened.splice(opened.indexOf(one), 1);
-  expect(await result).toMatchObject({ code: "engine_unavailable" });
+  // The unloading of the model ends it, or its bound.
+  expect(["cancelled", "replica_out"]).toContain(((await result) as Fault).kind);
 });
 
 test("a caught native panic costs one request, not its batch and not the process, and is counted", async () => {
-  const one = await on("cpu", 1, { runMsMax: LONG_MS });
+  const one = await on("cpu", 1, { inferenceMsMax: LONG_MS });
   const before = await one.chunk();
   const panics = one.engine.stats().panics;
   const runs = [];
@@ -178,7 +179,7 @@ test("a caught native panic costs one request, not its batch and not the process
     runs.push(ok(one.model.observe(await one.observation(fault === undefined ? {} : { fault }))));
   }
   const [first, panicked, third] = await Promise.all(runs.map((run) => run.result));
-  expect(panicked).toMatchObject({ code: "model_failure", detail: expect.stringContaining("panicked") });
+  expect(panicked).toMatchObject({ kind: "model_failed", detail: expect.stringContaining("panicked") });
   for (const chunk of [first, third])
     expect([...(ok(chunk as never) as typeof before).actions]).toEqual([...before.actions]);
   for (const run of runs) run.abort();
@@ -186,7 +187,7 @@ test("a caught native panic costs one request, not its batch and not the process
 });
 
 test("one job's bad feed fails that job alone, not its batch", async () => {
-  const one = await on("cpu", 1, { runMsMax: LONG_MS });
+  const one = await on("cpu", 1, { inferenceMsMax: LONG_MS });
   const before = await one.chunk();
   const observations = [];
   for (let index = 0; index < 6; index += 1) observations.push(await one.observation());
@@ -197,14 +198,14 @@ test("one job's bad feed fails that job alone, not its batch", async () => {
   }
   const results = await Promise.all(runs.map((run) => run.result));
   for (const [index, result] of results.entries()) {
-    if (index === 3) expect(result).toMatchObject({ code: "model_failure" });
+    if (index === 3) expect(result).toMatchObject({ kind: "model_failed" });
     else expect([...(ok(result) as typeof before).actions]).toEqual([...before.actions]);
   }
   for (const run of runs) run.abort();
 });
 
 test("views into engine memory die before it is closed: a chunk that is kept is a copy", async () => {
-  const one = await on("cpu", 1, { runMsMax: LONG_MS });
+  const one = await on("cpu", 1, { inferenceMsMax: LONG_MS });
   const run = ok(one.model.observe(await one.observation()));
   const { actions } = ok(await run.result);
   const values = [...actions];

@@ -4,13 +4,13 @@
  */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { readBundle } from "../../src/bundle/read.ts";
-import { withTolerance } from "../../src/bundle/tolerance.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
+import { readBundle, withTolerance } from "../../src/bundle/read.ts";
 import { gpuOptions } from "../../src/config/gpu.ts";
-import type { Bundle, ChunkResult, Engine, Model } from "../../src/engine/engine.ts";
+import type { ChunkResult, Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { bundleOf, episodeOf, largestDifference } from "../bundle/built.ts";
 import { variant } from "../bundle/variants.ts";
 import { Opened, ok, rowsOf } from "./opened.ts";
@@ -217,7 +217,7 @@ async function spread(engine: Engine): Promise<Spread> {
 async function auto(engine: Engine): Promise<Auto> {
   const bundle = await shipped("molmoact2-yam");
   const model = await engine.load({ bundle, device: "auto", replicas: 1, slots: undefined, threads: 1 });
-  if (model instanceof Failure) throw new Error(model.message);
+  if (model instanceof Problem) throw new Error(model.message);
   const { device, refused } = model;
   await model.unload();
   return { device, refused };
@@ -227,7 +227,7 @@ async function auto(engine: Engine): Promise<Auto> {
 async function refusal(engine: Engine): Promise<string> {
   const bundle = await bundleOf("molmoact2-yam", "int8");
   const failure = await engine.load({ bundle, device: WEBGPU, replicas: 1, slots: undefined, threads: 1 });
-  return failure instanceof Failure ? failure.message : "it was loaded";
+  return failure instanceof Problem ? failure.message : "it was loaded";
 }
 
 if (import.meta.main) {

@@ -4,12 +4,13 @@ import { cp, readFile, rename, rm, truncate, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import { buildBundle } from "../../src/bundle/build.ts";
 import { decodeModel, encodeModel } from "../../src/bundle/onnx-schema.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import { WEIGHT_FILE } from "../../src/bundle/weight-file.ts";
-import type { Bundle, Engine, Model } from "../../src/engine/engine.ts";
+import type { Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference, MODEL_DIR, parityOf } from "../bundle/built.ts";
 import { Opened, ok, rowsOf } from "./opened.ts";
 
@@ -32,8 +33,8 @@ async function copyOf(): Promise<{ copy: Bundle; dir: string; file: string }> {
 
 async function refusal(one: Bundle): Promise<string> {
   const load = await engine.load({ bundle: one, device: "cpu", replicas: 1, threads: 1, slots: undefined });
-  expect(load).toBeInstanceOf(Failure);
-  return (load as Failure).message;
+  expect(load).toBeInstanceOf(Problem);
+  return (load as Problem).message;
 }
 
 test("the rows of bf16 weights are those that NumPy computes of them, on every replica, and the same bits each time", async () => {

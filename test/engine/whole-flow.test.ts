@@ -2,7 +2,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Bundle, ChunkResult } from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
+import type { ChunkResult } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, largestDifference, MODEL_DIR, parityOf } from "../bundle/built.ts";

@@ -7,10 +7,11 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import { decodeModel, type ModelProto } from "../../src/bundle/onnx-schema.ts";
-import type { Bundle, Model } from "../../src/engine/engine.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
+import type { Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { bundleOf, episodeOf, MODEL_DIR } from "../bundle/built.ts";
 import { memoryOf } from "./memory.ts";
 import { Opened, ok } from "./opened.ts";
@@ -27,7 +28,7 @@ import {
 const GPU = "cuda:0";
 const engine = await engineOfFile();
 
-async function load(bundle: Bundle, device: string, replicas = 1): Promise<Model | Failure> {
+async function load(bundle: Bundle, device: string, replicas = 1): Promise<Model | Problem> {
   return await engine.load({ bundle, device, replicas, threads: 1, slots: 2 });
 }
 
@@ -37,9 +38,9 @@ type Wrong = Omit<Rehearsal, "device">;
 async function expectRefused(bundle: Bundle, wrong: Wrong, reason: RegExp): Promise<void> {
   await rehearse({ device: GPU, ...wrong });
   const named = await load(bundle, GPU);
-  expect(named).toBeInstanceOf(Failure);
-  expect((named as Failure).message).toMatch(reason);
-  expect((named as Failure).message).toContain("name another device");
+  expect(named).toBeInstanceOf(Problem);
+  expect((named as Problem).message).toMatch(reason);
+  expect((named as Problem).message).toContain("name another device");
 }
 
 /** Passed over by `auto`, which says why. */
@@ -131,7 +132,7 @@ test("parity vectors that the CPU does not compute fail the load, whatever the d
   const bundle = await bundleOf("molmoact2-yam");
   const graphs = await changed(bundle, "denoise.onnx", flipWeight("expert.blocks.0.output.weight"));
   const damaged = { ...bundle, paths: new Map([...bundle.paths, ["denoise.onnx", graphs]]) };
-  for (const device of ["cpu", "auto"]) expect(await load(damaged, device)).toBeInstanceOf(Failure);
+  for (const device of ["cpu", "auto"]) expect(await load(damaged, device)).toBeInstanceOf(Problem);
 });
 
 test("a load of replicas on two devices ends when one is refused and the first run of the other does not end", async () => {
@@ -143,7 +144,7 @@ test("a load of replicas on two devices ends when one is refused and the first r
   ] as const) {
     await rehearse({ device: hangs, hangs: true, proof_ms_max: 1_000 }, { device: other, stale: true });
     const failed = await both.load({ bundle, device: ["cuda:0", "cuda:1"], replicas: 2, threads: 1, slots: undefined });
-    const { message } = failed as Failure;
+    const { message } = failed as Problem;
     expect(message).toContain(`${hangs}: its first runs had not ended after 1000 ms`);
     expect(message).toContain(`${other}: its rows are wrong`);
   }
@@ -157,8 +158,8 @@ test("a device whose first run does not end is told so after its time, holds up 
   // Also where another device could be tried: the thread that hangs may go on with the model's memory.
   for (const device of [GPU, "auto"]) {
     const failed = await hanging.load({ bundle, device, replicas: 2, threads: 1, slots: undefined });
-    expect(failed).toBeInstanceOf(Failure);
-    expect((failed as Failure).message).toContain(`${GPU}: its first runs had not ended after 50 ms`);
+    expect(failed).toBeInstanceOf(Problem);
+    expect((failed as Problem).message).toContain(`${GPU}: its first runs had not ended after 50 ms`);
   }
   await rehearse();
   const healthy = ok(await hanging.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined }));

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { once } from "node:events";
 import { createConnection } from "node:net";
-import { watchConnections } from "../../src/engine/connections.ts";
+import { watchConnections } from "../../src/http/connection-watch.ts";
 import { Connections } from "../../src/http/connections.ts";
 import { LOOPBACK, Networks } from "../../src/std/networks.ts";
 import { Problem } from "../../src/std/problem.ts";

@@ -3,8 +3,8 @@
 import { authenticator } from "../../src/account/authenticate.ts";
 import { Keys } from "../../src/account/keys.ts";
 import { Unpaid } from "../../src/charge/unpaid.ts";
-import { Bodies } from "../../src/engine/bodies.ts";
 import { appOf } from "../../src/http/app.ts";
+import { Bodies } from "../../src/http/bodies.ts";
 import type { HttpDeps } from "../../src/http/deps.ts";
 import { Ingress } from "../../src/http/deps.ts";
 import { listen } from "../../src/http/listen.ts";

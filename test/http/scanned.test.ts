@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { Bodies } from "../../src/engine/bodies.ts";
-import { LongText } from "../../src/engine/found-body.ts";
+import { Bodies } from "../../src/http/bodies.ts";
+import { LongText } from "../../src/http/found-body.ts";
 import { type JsonObject, parseObject } from "../../src/http/json.ts";
 import { boundsOf, scanObject } from "../../src/http/scanned.ts";
 import { LIMITS } from "../../src/limits.ts";

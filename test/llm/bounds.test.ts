@@ -12,7 +12,7 @@ import { sse } from "./sse-text.ts";
 import { LIVE, LlmStage } from "./stage.ts";
 
 const responses = (draft: Draft) => new ResponsesDialect(draft, { secret: undefined, outputTokensMax: 100 });
-const chat = (draft: Draft) => new ChatDialect(draft, undefined);
+const chat = (draft: Draft) => new ChatDialect(draft, { secret: undefined, outputTokensMax: 100 });
 
 interface Fed {
   readonly fault: Fault | undefined;

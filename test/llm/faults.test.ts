@@ -138,7 +138,7 @@ describe.each(PROTOCOLS)("%s: a provider that", (protocol) => {
     expectRefused(first.live, fault);
     if (fault.inside) await expectFailed(stage, first.stream, fault);
     else expectRefused(first.stream, fault);
-    // Of a job a failure is the answer.
+    // A failure is the answer of a job.
     expect([first.job.status, first.job.response?.status, first.job.code]).toEqual([200, "failed", fault.code]);
 
     const again = await askAll(stage);

@@ -1,4 +1,4 @@
-/** One call over TLS from a process of its own: the certificates that a process trusts are fixed when it starts. */
+/** One call over TLS from another process, since the certificates that a process trusts are fixed when it starts. */
 import { Client } from "../../src/llm/provider/client.ts";
 import { systemClock } from "../../src/std/clock.ts";
 import { providerConfig } from "./stage.ts";

@@ -26,7 +26,7 @@ type Each<Event> = Event extends { readonly type: infer Type }
   : never;
 
 type Ours<Type> = Extract<Each<ResponsesEvent>, { readonly type: Type }>;
-/** The number is given when an event is printed; the object has a test of its own. */
+/** The number is given when an event is printed; the object is tested below. */
 type Theirs<Type> = Omit<Extract<ResponseStreamEvent, { type: Type }>, "sequence_number" | "response">;
 
 /** Our names of events whose fields are not theirs; none is right. */

@@ -66,7 +66,13 @@ export class Person {
     return new Person(url, this.key, this.accountId);
   }
 
-  async send(method: string, path: string, body?: Bytes, headers: Record<string, string> = {}): Promise<Answer> {
+  /** A stream is sent in chunks, without its length. */
+  async send(
+    method: string,
+    path: string,
+    body?: Bytes | ReadableStream,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
     const response = await fetch(`${this.url}${path}`, {
       method,
       headers: { authorization: `Bearer ${this.key}`, ...headers },
@@ -166,7 +172,7 @@ export class Person {
     return [json.stored_bytes, json.reserved_bytes];
   }
 
-  /** A request whose head and first bytes have been sent, on a connection of its own. */
+  /** A request on a new connection, whose head and first bytes have been sent. */
   half(method: string, path: string, head: readonly string[], first: Bytes = ""): HalfSent {
     const { hostname, port, host } = new URL(this.url);
     const lines = [`${method} ${path} HTTP/1.1`, `Host: ${host}`, `Authorization: Bearer ${this.key}`, ...head, "", ""];

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, test } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import type { S3Options } from "../../src/config/blobs.ts";
 import { type Drill, Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/http/app.ts";
 import { type Listener, listen } from "../../src/http/listen.ts";
@@ -39,6 +40,9 @@ export const MATRIX = ENGINES.flatMap(({ name, title, absent }) =>
 /** Both stores of records, with bytes in a folder. */
 export const RECORDS = MATRIX.filter(({ blobs }) => blobs === "folder");
 
+/** The stores of a service without a configuration. */
+export const DEFAULT = RECORDS.filter(({ engine }) => engine === "SQLite");
+
 let s3: S3Server | undefined;
 
 /** What a test works with: a stage, and a person with a new account. */
@@ -49,7 +53,7 @@ export interface Given {
 
 type Declare = (title: string, work: (given: Given) => Promise<void>) => void;
 
-/** A test may make a database of its own, on a machine that does other work. */
+/** A test may make a database, on a machine that does other work. */
 const TEST_MS = 30_000;
 
 interface StoresOptions extends StageOptions {
@@ -141,6 +145,8 @@ export class RunsStage implements AsyncDisposable {
     private readonly listener: Listener,
     private readonly owned: boolean,
     readonly blobs: BlobName,
+    /** The options of the S3 store; undefined for a folder. */
+    readonly s3: S3Options | undefined,
   ) {}
 
   static async start(options: StageOptions = {}): Promise<RunsStage> {
@@ -164,7 +170,7 @@ export class RunsStage implements AsyncDisposable {
     service.robot.catalog.known = true;
     const listener = listen(publicApp(service.http, service.surfaces), { host: "127.0.0.1", port: 0 });
     if (listener instanceof Problem) throw new Error(listener.message);
-    return new RunsStage(at, store, service, drills, clock, dataDir, logged, listener, !beside, blobs);
+    return new RunsStage(at, store, service, drills, clock, dataDir, logged, listener, !beside, blobs, where.blobs);
   }
 
   get url(): string {

@@ -64,7 +64,7 @@ onStores(RECORDS, { fresh: true }, (test, combination) => {
     expect((await ann.complete("left", [fileOf("joining-node_before", "12345")])).said).toBe("200");
   });
 
-  test("on a store of its own a process ends what all others left", async ({ at, ann }) => {
+  test("a process that has the store alone ends the work of all others", async ({ at, ann }) => {
     await leave({ at, ann }, "node_a");
     await leave({ at, ann }, "node_b");
     await takeOver(at.service.runs, "all");

@@ -1,11 +1,9 @@
 import { expect, test } from "bun:test";
 import { ECHO_WARNING } from "../../src/bundle/describe.ts";
+import type { Bundle } from "../../src/bundle/read.ts";
 import { ROBOT_DEFAULT, type RobotConfig } from "../../src/config/robot.ts";
-import type { Bundle } from "../../src/engine/engine.ts";
 import { Catalog } from "../../src/robot/catalog.ts";
-import { ROBOT } from "../../src/robot/errors.ts";
 import { type BegunModel, loadModels, type PlannedModel, planModels } from "../../src/service/models.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { FakeEngine } from "../fake-engine.ts";
@@ -129,7 +127,7 @@ test("ids are known at once, models are there once they are warm; a refused mode
   expect([catalog.known, catalog.ids, catalog.loading]).toEqual([true, [MODEL, CARTESIAN], [MODEL, CARTESIAN]]);
   expect(await loading).toBeUndefined();
   expect(catalog.loading).toEqual([]);
-  const refuses = { load: async () => new Failure(ROBOT.engine_unavailable, "no such device") };
+  const refuses = { load: async () => new Problem("no such device") };
   const refused = begun(Object.assign(new FakeEngine(), refuses), planned);
   expect(await loadModels(refused, new Catalog(), log, new Lifecycle())).toMatchObject({
     message: "no such device",

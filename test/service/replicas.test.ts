@@ -55,7 +55,7 @@ test("a session whose chunk runs while its replica goes out ends after it", asyn
   const running = chunk("on-0");
   while (at.engine.observations.length === 0) await Bun.sleep(0);
   at.engine.lose(STATEFUL, 0, "its thread ended");
-  at.engine.script.run = async () => at.engine.failure("the replica of the inference is out");
+  at.engine.script.run = async () => at.engine.fault("the replica of the inference is out");
   release();
   expect((await running).status).toBe(500);
   at.engine.script.start = async () => {};

@@ -1,11 +1,10 @@
 /** What the service does before it is ready leaves nothing behind: no record, no money, no counter, no held slot. */
 import { expect, test } from "bun:test";
-import { Bodies } from "../../src/engine/bodies.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { ROBOT } from "../../src/robot/errors.ts";
+import { Bodies } from "../../src/http/bodies.ts";
 import type { PlannedModel } from "../../src/service/models.ts";
 import { warmUp } from "../../src/service/warm-up.ts";
-import { Failure } from "../../src/std/failure.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { fakeStore } from "../account/fake-store.ts";
 import { bundleOf } from "../bundle/built.ts";
 import { ok } from "../engine/opened.ts";
@@ -66,11 +65,11 @@ test("observations of every kind of model are right ones, and give back what the
 test("a model that does not answer is told in a sentence, and without models there is nothing to do", async () => {
   const lent = { bodies: new Bodies(), store: fakeStore() };
   const full = Object.assign(new FakeEngine(), {
-    load: async () => new Failure(ROBOT.engine_unavailable, "16 models are loaded already"),
+    load: async () => new Problem("16 models are loaded already"),
   });
   expect(await warmUp({ ...lent, engine: full }, plan(), never)).toBe("16 models are loaded already");
   const ill = new FakeEngine();
-  ill.script.run = async () => ill.failure("it is ill");
+  ill.script.run = async () => ill.fault("it is ill");
   expect(await warmUp({ ...lent, engine: ill }, plan(), never)).toStartWith("observation 0 was answered with 500");
   expect(await warmUp({ ...lent, engine: ill }, [], never)).toBeUndefined();
 });

@@ -1,9 +1,11 @@
 /** The promises of the robot route, looked at from outside: what a history must keep, whatever happened in it. */
-import type { Model } from "../../src/engine/engine.ts";
+
+import { Fault } from "../../src/engine/fault.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { rowsText } from "../../src/std/float32.ts";
 import { memoryOf } from "../engine/memory.ts";
+import type { KnownModel } from "../fake-engine.ts";
 import type { Committed, GatedModel } from "./gated-model.ts";
 import type { History } from "./history.ts";
 import { checkSaid } from "./link-check.ts";
@@ -63,7 +65,7 @@ function terminalEvent(text: string): string {
 }
 
 /** After the last reply: nothing is held, nothing ran twice, every memory is that of a clean run. */
-export async function checkEnd(history: History, clean: Model): Promise<void> {
+export async function checkEnd(history: History, clean: KnownModel): Promise<void> {
   const { world, links } = history;
   const { service, clock, models, store } = world;
   assert(world.faults.length === 0, `no fault of our own: ${world.faults.join()}`);
@@ -165,7 +167,7 @@ function checkExecutions(history: History): void {
 }
 
 /** Each slot's memory is that of a clean run of what was committed there, which gives the same chunks too. */
-async function checkMemories(model: GatedModel, history: History, clean: Model): Promise<void> {
+async function checkMemories(model: GatedModel, history: History, clean: KnownModel): Promise<void> {
   for (const [slot, committed] of model.bySlot) {
     const sessions = committed.map(({ observation }) => {
       const origin = history.origins.get(history.markOf(model, observation.state));
@@ -199,20 +201,20 @@ async function checkHolders({ robots, world, links }: History): Promise<void> {
   }
 }
 
-async function replay(model: Model, committed: readonly Committed[]) {
+async function replay(model: KnownModel, committed: readonly Committed[]) {
   const slot = 0;
   for (const { observation, jpegs, actions } of committed) {
     const frames = jpegs.map((jpeg) => {
       const frame = model.framePut(jpeg, 0);
-      assert(!(frame instanceof Failure), "a frame slot is free");
+      assert(!(frame instanceof Fault), "a frame slot is free");
       return frame;
     });
     await Promise.all(frames.map(({ decoded }) => decoded));
     const { failStep: _, ...clean } = observation;
     const run = model.observe({ ...clean, frames, slot });
-    assert(!(run instanceof Failure), "a run slot is free");
+    assert(!(run instanceof Fault), "a run slot is free");
     const result = await run.result;
-    assert(!(result instanceof Failure), "a clean run gives a chunk");
+    assert(!(result instanceof Fault), "a clean run gives a chunk");
     const same =
       rowsText(result.actions, result.rows, result.columns) === rowsText(actions, result.rows, result.columns);
     assert(same, `the chunk of step ${observation.step} is that of a clean run`);

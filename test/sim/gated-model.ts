@@ -1,9 +1,9 @@
 /** A model, fake or native, whose every outcome waits for the history; it also keeps what its slots have committed. */
-import type { ChunkResult, Frame, Model, Observation, Run } from "../../src/engine/engine.ts";
-import { ROBOT } from "../../src/robot/errors.ts";
+import type { ChunkResult, Frame, Inference, Model, Observation } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { assert, present } from "../../src/std/assert.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { type Memory, memoryOf } from "../engine/memory.ts";
+import type { KnownModel } from "../fake-engine.ts";
 import { type Gates, inBackground } from "./gates.ts";
 
 /** A run that was committed, with the frames that it was given. */
@@ -21,8 +21,9 @@ interface GatedFrame extends Frame {
   taken(): void;
 }
 
-export class GatedModel implements Model {
-  readonly manifest: Model["manifest"];
+export class GatedModel implements KnownModel {
+  readonly id: string;
+  readonly manifest: KnownModel["manifest"];
   readonly device: string;
   readonly devices: Model["devices"];
   readonly refused: Model["refused"];
@@ -31,7 +32,7 @@ export class GatedModel implements Model {
   readonly flowReason: Model["flowReason"];
   readonly deviceBytes: Model["deviceBytes"];
   readonly copies: Model["copies"];
-  readonly card: Model["card"];
+  readonly driverDevice: Model["driverDevice"];
   readonly deviceWeights: Model["deviceWeights"];
   readonly replicas: number;
   readonly slots: number;
@@ -48,11 +49,12 @@ export class GatedModel implements Model {
   private decoded: Promise<unknown> = Promise.resolve();
 
   constructor(
-    readonly inner: Model,
+    readonly inner: KnownModel,
     private readonly gates: Gates,
     /** Where the next run fails: before this flow step, or nowhere. */
     private readonly failStep: () => number | undefined,
   ) {
+    this.id = inner.id;
     this.manifest = inner.manifest;
     this.device = inner.device;
     this.devices = inner.devices;
@@ -62,7 +64,7 @@ export class GatedModel implements Model {
     this.flowReason = inner.flowReason;
     this.deviceBytes = inner.deviceBytes;
     this.copies = inner.copies;
-    this.card = inner.card;
+    this.driverDevice = inner.driverDevice;
     this.deviceWeights = inner.deviceWeights;
     this.replicas = inner.replicas;
     this.slots = inner.slots;
@@ -78,7 +80,7 @@ export class GatedModel implements Model {
     this.inner.whenLost(listener);
   }
 
-  measure(what: Parameters<Model["measure"]>[0]): number | Failure {
+  measure(what: Parameters<Model["measure"]>[0]): number | Fault {
     return this.inner.measure(what);
   }
 
@@ -96,9 +98,9 @@ export class GatedModel implements Model {
   }
 
   /** Frames that are put together are decoded together. */
-  framePut(jpeg: Uint8Array, turn: number): GatedFrame | Failure {
+  framePut(jpeg: Uint8Array, turn: number): GatedFrame | Fault {
     const inner = this.inner.framePut(jpeg, turn);
-    if (inner instanceof Failure) return inner;
+    if (inner instanceof Fault) return inner;
     if (this.decoding === undefined) {
       const frames: Frame[] = [];
       this.decoding = frames;
@@ -127,7 +129,7 @@ export class GatedModel implements Model {
     return { inner, jpeg, decoded: () => decoded, decodeMs: 0, drop, freed: () => inner.freed(), taken };
   }
 
-  observe(observation: Observation): Run {
+  observe(observation: Observation): Inference {
     this.open += 1;
     const failStep = observation.failStep ?? this.failStep();
     return new GatedRun(this, this.gates, failStep === undefined ? observation : { ...observation, failStep });
@@ -143,17 +145,17 @@ export class GatedModel implements Model {
   }
 }
 
-class GatedRun implements Run {
-  readonly result: Promise<ChunkResult | Failure>;
+class GatedRun implements Inference {
+  readonly result: Promise<ChunkResult | Fault>;
   readonly released: Promise<void>;
   readonly decodeMs = 0;
   readonly modelMs = 0;
   badFrame: number | undefined;
-  private readonly settled = Promise.withResolvers<ChunkResult | Failure>();
+  private readonly settled = Promise.withResolvers<ChunkResult | Fault>();
   private readonly over = Promise.withResolvers<void>();
   private readonly frames: readonly GatedFrame[];
-  private outcome: ChunkResult | Failure | undefined;
-  private inner: Run | undefined;
+  private outcome: ChunkResult | Fault | undefined;
+  private inner: Inference | undefined;
   private verdict: "commit" | "abort" | undefined;
 
   constructor(
@@ -187,7 +189,7 @@ class GatedRun implements Run {
     if (this.outcome !== undefined) return;
     if (this.inner) this.inner.cancel();
     else for (const frame of this.frames) frame.drop();
-    this.settle(new Failure(ROBOT.engine_unavailable, "the run was cancelled"));
+    this.settle(new Fault("cancelled", "the run was cancelled"));
   }
 
   withdraw(): boolean {
@@ -210,7 +212,7 @@ class GatedRun implements Run {
     if (this.outcome !== undefined) return;
     const frames = this.frames.map(({ inner }) => inner);
     const inner = this.model.inner.observe({ ...this.observation, frames });
-    if (inner instanceof Failure) {
+    if (inner instanceof Fault) {
       this.settle(inner);
       return;
     }
@@ -218,7 +220,7 @@ class GatedRun implements Run {
     inBackground(this.gates.hold("result", () => inner.result).then((outcome) => this.settle(outcome)));
   }
 
-  private settle(outcome: ChunkResult | Failure): void {
+  private settle(outcome: ChunkResult | Fault): void {
     if (this.outcome !== undefined) return;
     this.outcome = outcome;
     this.settled.resolve(outcome);
@@ -233,7 +235,7 @@ class GatedRun implements Run {
     const { inner } = this;
     if (verdict === "commit") {
       const result = present(this.outcome, "an outcome");
-      assert(!(result instanceof Failure), "a failed run is not committed");
+      assert(!(result instanceof Fault), "a failed run is not committed");
       this.model.ended({
         observation: this.observation,
         jpegs: this.frames.map(({ jpeg }) => jpeg),

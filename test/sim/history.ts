@@ -3,9 +3,10 @@
  * are cut anywhere, while the engine fails, commits are refused, the store is slow or down, time passes, the process is killed or
  * ends in order. Same seed, same history.
  */
-import type { Model } from "../../src/engine/engine.ts";
+
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
+import type { KnownModel } from "../fake-engine.ts";
 import { checkEnd } from "./check.ts";
 import { inBackground } from "./gates.ts";
 import { Links } from "./links.ts";
@@ -46,7 +47,7 @@ interface Options {
   readonly kills: boolean;
   /** The wall clock jumps by days, at a start and while the service runs. */
   readonly jumps: boolean;
-  readonly clean: Model;
+  readonly clean: KnownModel;
 }
 
 /** One in so many things that happen is a jump of the clock, where clocks jump. */
@@ -173,7 +174,7 @@ export class History extends Seeded {
     return { joint_position: joints, gripper_position: [0.25, 0.75] };
   }
 
-  markOf({ manifest }: Model, state: Float32Array): number {
+  markOf({ manifest }: KnownModel, state: Float32Array): number {
     const column = manifest.state.columns.findIndex(({ from, index }) => from === "joint_position" && index === 0);
     return Math.round(present(state[column], "the joint that has the mark") * MARKS_PER_RADIAN);
   }

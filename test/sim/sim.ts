@@ -1,13 +1,12 @@
 /** Runs histories by number, on the fake engine or on a native one. */
 
 import sharp from "sharp";
-import type { Engine, Model } from "../../src/engine/engine.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { ROBOT } from "../../src/robot/errors.ts";
-import { Failure } from "../../src/std/failure.ts";
 import { type SEVENTH, seventhBundle } from "../bundle/seventh.ts";
 import { ok } from "../engine/opened.ts";
-import { FakeEngine } from "../fake-engine.ts";
+import { FakeEngine, type KnownModel } from "../fake-engine.ts";
 import { manifest, statefulManifest } from "../robot/manifests.ts";
 import { jpeg } from "../robot/stage.ts";
 import { History, type Pictures } from "./history.ts";
@@ -21,9 +20,9 @@ const ACTIONS = 160;
 export interface Ground {
   readonly name: string;
   /** The models of a new process: one with memory, then one without. */
-  models(): readonly Model[];
+  models(): readonly KnownModel[];
   /** The one with memory once more, for clean runs of what a history has committed. */
-  clean(): Model;
+  clean(): KnownModel;
   readonly pictures: Pictures;
   /** Whether a process may be killed while runs are on their way: not, where the engine is shared by all histories. */
   readonly kills: boolean;
@@ -48,7 +47,8 @@ export async function nativeGround(): Promise<Ground & { readonly engine: Engine
   const engine = ok(await openEngine({ decodeThreads: 2 }));
   const load = async (family: keyof typeof SEVENTH, slots: number, parkedBytesMax: number | "default" = 0) => {
     const bundle = await seventhBundle(family);
-    return ok(await engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots, parkedBytesMax }));
+    const model = ok(await engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots, parkedBytesMax }));
+    return Object.assign(model, { manifest: bundle.manifest });
   };
   const [remembering, other, clean] = [
     // Two sessions on one place: whoever runs parks the other one, whatever happens to it meanwhile.
@@ -72,9 +72,9 @@ function fakeEngine(): FakeEngine {
   const engine = new FakeEngine();
   engine.slotsPerModel = 2;
   engine.script.decode = async (file) =>
-    file.length < 50 ? new Failure(ROBOT.invalid_image, "the frame is cut off") : undefined;
+    file.length < 50 ? new Fault("bad_image", "the frame is cut off") : undefined;
   engine.script.run = async (observed) =>
-    observed.failStep === undefined ? engine.chunk(observed) : engine.failure("a drill");
+    observed.failStep === undefined ? engine.chunk(observed) : engine.fault("a drill");
   return engine;
 }
 

@@ -3,7 +3,6 @@ import type { Elysia } from "elysia";
 import { keyPublicId } from "../../src/account/key.ts";
 import { expireHolds } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
-import type { Model } from "../../src/engine/engine.ts";
 import { publicApp } from "../../src/http/app.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { forgetChunks } from "../../src/robot/replay.ts";
@@ -17,6 +16,7 @@ import type { Clock } from "../../src/std/clock.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { RandomStream } from "../../src/std/random.ts";
 import { StoreDown } from "../../src/store/store.ts";
+import type { KnownModel } from "../fake-engine.ts";
 import { FakeWire } from "../robot/socket/fake-wire.ts";
 import { addAccount } from "../robot/stage.ts";
 import { FakeClock } from "../std/fake-clock.ts";
@@ -64,7 +64,7 @@ export class World {
   private app!: Pick<Elysia, "handle">;
 
   /** `models` makes the models of a process; called again when it is restarted. */
-  static async open(models: () => readonly Model[], seed: string): Promise<World> {
+  static async open(models: () => readonly KnownModel[], seed: string): Promise<World> {
     const world = new World(models, await SimStore.open(), new RandomStream(`steps of ${seed}`));
     for (const id of ACCOUNTS) world.keys.push(await addAccount(world.store, id));
     world.store.beforeKeep = () => {
@@ -77,7 +77,7 @@ export class World {
   }
 
   private constructor(
-    private readonly makeModels: () => readonly Model[],
+    private readonly makeModels: () => readonly KnownModel[],
     readonly store: SimStore,
     private readonly random: RandomStream,
   ) {}

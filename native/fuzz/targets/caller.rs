@@ -1,4 +1,4 @@
-//! A caller of the C ABI: what it has been given, and what it is owed.
+//! A caller of the C ABI: what it has received, and the completions that it awaits.
 
 use crate::completions::{self, Wire};
 use crate::plan::{FRAMES_MAX, SLOTS, plan};
@@ -68,7 +68,7 @@ impl<'a> Caller<'a> {
             owed: BTreeMap::new(),
             promised: BTreeSet::new(),
         };
-        // What the inputs before have left behind would show here.
+        // Memory that earlier inputs have leaked would show here.
         static FIRST: OnceLock<u64> = OnceLock::new();
         let stats = caller.stats();
         assert_eq!(stats.tensor_bytes, *FIRST.get_or_init(|| stats.tensor_bytes), "memory of a closed engine is free");
@@ -91,7 +91,7 @@ impl<'a> Caller<'a> {
         taken
     }
 
-    /// Mostly one that was given, sometimes a stale one of another kind, sometimes a senseless one.
+    /// Mostly a known ticket, sometimes a stale one of another kind, sometimes a senseless one.
     fn ticket(&mut self, known: &[Wire]) -> Wire {
         match (self.byte(), known.len()) {
             (choice @ 0..=223, 1..) => known[choice % known.len()],
@@ -183,7 +183,7 @@ impl<'a> Caller<'a> {
         *self.owed.entry(ticket.to_bits()).or_default() += 1;
     }
 
-    /// A frame has one completion, however often it is said to come.
+    /// A frame has one completion, however often it is announced.
     fn promise(&mut self, frame: Wire, later: bool) {
         if later && self.promised.insert(frame.to_bits()) {
             self.accepted(frame);
@@ -203,10 +203,10 @@ impl<'a> Caller<'a> {
         if ticket > 0.0 {
             self.accepted(ticket);
             self.models.push(ticket);
-            // What follows mostly wants a model that is loaded.
+            // The next calls mostly need a loaded model.
             if !self.byte().is_multiple_of(8) {
                 self.wait();
-                // Else all that follows is refused, and nothing is tested.
+                // Otherwise all later calls are refused, and nothing is tested.
                 assert!(
                     !good || completions::of(ticket) == [0],
                     "the plan as it stands loads: {:?}",
@@ -277,7 +277,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// A run that was kept has a whole result, which stays until its slot is freed.
+    /// A committed inference has a whole result, which stays until its slot is freed.
     fn read(&self, run: Wire) {
         // SAFETY: an open engine; the slot of the run is not freed, so that the result is not written.
         let result = unsafe { tendon_result(self.engine.cast(), index(run)).as_ref() }.expect("the result of a run");
@@ -318,7 +318,7 @@ impl<'a> Caller<'a> {
         assert!(lengths.iter().all(|&length| length <= most as i32), "no text is longer than its buffer");
     }
 
-    /// Until every completion that is owed has come.
+    /// Waits until every awaited completion has come.
     pub fn wait(&mut self) {
         completions::wait(self.owed.values().sum());
     }
@@ -332,7 +332,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Gives all back; then nothing is held.
+    /// Frees everything; then nothing is in use.
     pub fn tidy(&mut self) {
         self.wait();
         for (model, frame) in self.frames.clone() {
@@ -374,7 +374,7 @@ impl<'a> Caller<'a> {
         self.wait();
     }
 
-    /// Whatever is in flight ends with it.
+    /// Everything in progress ends with it.
     pub fn close(self) {
         // SAFETY: an open engine, not used again.
         assert_eq!(unsafe { tendon_close(self.engine.cast()) }, 0);

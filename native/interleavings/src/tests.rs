@@ -18,7 +18,7 @@ fn slot() -> (loom::sync::Arc<Word>, Ticket) {
     (word, ticket)
 }
 
-/// Run slots: the replica and the watchdog both end a run; one of them does, so it has one completion.
+/// Result slots: the replica and the watchdog both end an inference. One of them does, so it has one completion.
 #[test]
 fn a_run_is_ended_by_exactly_one_of_two_threads() {
     loom::model(|| {
@@ -31,7 +31,7 @@ fn a_run_is_ended_by_exactly_one_of_two_threads() {
     });
 }
 
-/// Tickets: a thread with an old ticket wakes up while the slot is freed and given to another run, and never changes it.
+/// Tickets: a thread with an old ticket wakes up while the slot gets its next user, and never changes it.
 #[test]
 fn a_late_thread_never_reaches_the_slots_next_user() {
     loom::model(|| {
@@ -50,7 +50,7 @@ fn a_late_thread_never_reaches_the_slots_next_user() {
     });
 }
 
-/// A run is written to under its lock while it is live: what the ender sees afterwards is whole, and nothing is written later.
+/// An inference is written to under its lock while it is live: its result is whole afterwards, and nothing is written later.
 #[test]
 fn nothing_is_written_to_a_run_after_its_end() {
     loom::model(|| {
@@ -87,12 +87,12 @@ fn a_closed_queue_gives_every_item_that_it_accepted() {
             count += taken.len();
         }
         closing.join().expect("no panic");
-        // What was accepted after the last look of the consumer cannot be: a closed queue accepts nothing.
+        // A closed queue accepts nothing, so no item comes after the consumer's last check.
         assert_eq!(pushed.join().expect("no panic"), count);
     });
 }
 
-/// Queue: a consumer that leaves, whenever it is told, leaves no item behind that another one would have taken.
+/// Queue: a consumer that leaves at any time leaves no item behind that another one would have taken.
 #[test]
 fn what_a_leaving_consumer_was_woken_for_is_taken_by_another() {
     let mut model = loom::model::Builder::new();
@@ -150,7 +150,7 @@ impl Stop for Flag {
     }
 }
 
-/// A cancel between taking a batch and publishing it runs no prefill: the run is not begun, or it is told to stop.
+/// A cancel between the take and the begin of a batch prevents the prefill: the inference does not begin, or it is stopped.
 #[test]
 fn a_cancel_while_a_batch_begins_is_never_missed() {
     loom::model(|| {
@@ -170,7 +170,7 @@ fn a_cancel_while_a_batch_begins_is_never_missed() {
     });
 }
 
-/// The watchdog and the end of a computation: its runs are the replica's or the watchdog's, never both's and never nobody's.
+/// The watchdog and the end of a computation: either the replica or the watchdog ends each inference.
 #[test]
 fn a_batch_is_ended_by_the_replica_or_by_the_watchdog() {
     loom::model(|| {
@@ -186,7 +186,8 @@ fn a_batch_is_ended_by_the_replica_or_by_the_watchdog() {
         });
         let computed = running.computed();
         watchdog.join().expect("no panic");
-        // Out before the computation ended: the watchdog has the run. Out later: both may try, and the slot's word decides.
+        // A replica that went out before leaves the inference to the watchdog. One that goes out later may try too, and the slot's word
+        // decides.
         assert!(computed || owned.load(Ordering::SeqCst) == 1);
     });
 }
@@ -216,7 +217,7 @@ fn frame() -> (loom::sync::Arc<State<u8>>, Ticket) {
     (state, ticket)
 }
 
-/// Frames: a run claims a frame while its decode ends. The run counts it, or is told of it by the decoder: once.
+/// Frames: an inference claims a frame while its decode ends. The inference or the decoder counts it, once.
 #[test]
 fn a_run_learns_of_each_of_its_frames_exactly_once() {
     loom::model(|| {
@@ -232,8 +233,7 @@ fn a_run_learns_of_each_of_its_frames_exactly_once() {
     });
 }
 
-/// Frames: a frame that is watched and then dropped while its decode ends has the completions that it was said to have, and its
-/// slot is free once.
+/// Frames: a frame that is watched and dropped while its decode ends has the announced completions, and its slot is free once.
 #[test]
 fn a_frame_that_is_watched_and_dropped_has_one_completion() {
     loom::model(|| {

@@ -60,7 +60,7 @@ fn misuse<T>(text: &str) -> Answer<T> {
 }
 
 impl Engine {
-    /// Starts the decode pool. The runtime is opened with the first model that needs it.
+    /// Starts the decode pool. The first model that needs ONNX Runtime opens it.
     pub fn open(options: &OpenOptions, runtime: &Path, jpeg: &Path, done: Completion) -> Answer<Engine> {
         let range = |what: &str, value: u32, max: u32| {
             if (1..=max).contains(&value) { Ok(()) } else { misuse(&format!("{what} is {value}, expected 1 to {max}")) }
@@ -99,9 +99,9 @@ impl Engine {
         })
     }
 
-    /// Begins a call; the next one may begin when the guard is dropped. None while another thread is in a call.
+    /// Begins a call, which ends when the guard is dropped. None while another thread is in a call.
     pub fn begin(&self) -> Option<InCall<'_>> {
-        // Not made by the one who is refused: dropping it would end the call of the other.
+        // A refused caller makes no guard: dropping it would end the call of the other one.
         (!self.in_call.swap(true, Ordering::Acquire)).then(|| InCall(self))
     }
 
@@ -126,7 +126,7 @@ impl Engine {
         serde_json::to_string(&figures).expect("plain strings")
     }
 
-    /// Lets the replicas of a device end what they have and take no more.
+    /// Has the replicas of a device finish their inferences and take no more.
     pub fn drain(&self, device: &str) -> Answer<()> {
         self.host.devices.drain(device).map_err(|text| Failure::new(Status::Misuse, text))
     }
@@ -155,7 +155,7 @@ impl Engine {
         Ok(ticket)
     }
 
-    /// Frees a frame: 0 if that is done, 1 if its completion comes.
+    /// Frees a frame: 0 if it is free now, 1 if its completion comes.
     pub fn frame_drop(&self, model: Ticket, frame: Ticket) -> Answer<i32> {
         let dropped = self.model(model)?.frames.drop_frame(frame);
         dropped.map_or_else(
@@ -190,12 +190,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Cancels an inference that has not started; true if it had not.
+    /// Cancels an inference that has not started; returns whether it was cancelled.
     pub fn withdraw(&self, inference: Ticket) -> bool {
         self.host.inferences.take_back(inference)
     }
 
-    /// Keeps or discards what the inference would add to episode memory, if the model has such memory.
+    /// Keeps or discards what the inference adds to the memory of its episode, if the model has memory.
     pub fn close_inference(&self, inference: Ticket, keep: bool) -> Answer<()> {
         if self.host.inferences.close(inference, keep) {
             return Ok(());
@@ -291,7 +291,7 @@ impl Engine {
         }
     }
 
-    /// Cancels what runs and joins every thread, but those of replicas that are out; no completion comes afterwards.
+    /// Cancels all inferences and joins every thread but those of replicas that are out. No completion comes afterwards.
     pub fn close(&self) {
         for thread in lock(&self.threads).drain(..) {
             // Cannot fail: these threads catch their panics.
@@ -308,7 +308,7 @@ impl Engine {
     }
 }
 
-/// A call that is under way: the engine's tables are for one thread at a time.
+/// A call in progress: one thread at a time uses the tables of the engine.
 pub struct InCall<'a>(&'a Engine);
 
 impl Deref for InCall<'_> {

@@ -23,8 +23,8 @@ pub unsafe extern "C" fn tendon_frame_put(
 }
 
 calls! {
-    /// Frees a frame that no inference has taken. A frame that is still queued is not decoded. Returns 0 if the slot is free. Returns 1 if a
-    /// decoder has the frame: the slot is free when the completion says `Cancelled`.
+    /// Frees a frame that no inference has taken. A frame that is still queued is not decoded. Returns 0 if the slot is free. Returns 1 if
+    /// a decoder has the frame: the slot is free when the completion says `Cancelled`.
     fn tendon_frame_drop(engine, model: f64, frame: f64) {
         engine.frame_drop(Ticket::from_wire(model), Ticket::from_wire(frame))
     }

@@ -1,4 +1,4 @@
-//! Prints the layout: as JSON, which the library reports, and as the TypeScript file.
+//! The layout of the ABI as JSON, which the library reports, and as the TypeScript file.
 
 use crate::core::fault::Fault;
 use crate::core::layout::{CONSTANTS, STRUCTS};
@@ -39,11 +39,16 @@ pub fn typescript() -> String {
     text += &table("KIND", "Ticket kinds.", Kind::NAMES, |of| of as i32);
     text += &table("FAULT", "What goes wrong with an inference on purpose.", Fault::NAMES, |of| of as i32);
     text += &table("BODY_TEXT", "The form of a long string of a body.", Form::NAMES, |of| of as i32);
-    text += "/** Sizes and offsets in bytes. */\n";
+    text += "/** Sizes and offsets in bytes; a field is a u32 where nothing else is said. */\n";
     for layout in STRUCTS {
         text += &format!("export const {} = {{\n  size: {},\n", layout.name, layout.size);
         for field in layout.fields {
-            text += &format!("  /** {} */\n  {}: {},\n", field.kind, field.name, field.offset);
+            let element = field.kind.strip_prefix('[').and_then(|array| array.split(';').next());
+            let kind = element.map_or(field.kind.into(), |element| format!("{element}[]"));
+            if kind != "u32" {
+                text += &format!("  /** {kind} */\n");
+            }
+            text += &format!("  {}: {},\n", field.name, field.offset);
         }
         text += "} as const;\n\n";
     }

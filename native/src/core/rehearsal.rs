@@ -1,4 +1,4 @@
-//! What tests rehearse: a GPU that the CPU plays and that computes wrongly, and faults that no drill has.
+//! Rehearsals of tests: a GPU that the CPU plays and that computes wrongly, and faults that no drill has.
 //!
 //! The cargo feature `rehearsal` turns this on, in the library of the tests (`native/rehearsal`) and in the fuzz targets. Without it
 //! `Playing` and `Rehearsal` have no values, so that the compiler leaves out all code for them.
@@ -66,7 +66,7 @@ mod on {
     pub struct Plan {
         /// Devices of the next loads, each once.
         devices: Option<Vec<Rehearsal>>,
-        /// What goes wrong with the next inference.
+        /// The fault of the next inference.
         fault: Option<Fault>,
     }
 

@@ -55,7 +55,7 @@ impl Rows {
     }
 }
 
-/// Where the committed and the staged rows of each lead begin in a block that `HostRows::park` has written.
+/// The start of the committed and the staged rows of each lead in a block that `HostRows::park` has written.
 fn host_leads(layout: &Layout, kept: ParkedFrames, mut each: impl FnMut(&Cache, usize, usize)) {
     let (mut at, mut staged_at) = (0, layout.bytes(kept.committed));
     for cache in &layout.caches {

@@ -1,4 +1,4 @@
-//! A network on a card: its tensors registered with the driver, its runs timed by the device.
+//! Registers a network's tensors with the driver, and times its work by the device's clock.
 
 use super::Network;
 use crate::episode::Entry;
@@ -6,7 +6,7 @@ use crate::ort::driver_device::DriverUse;
 use crate::ort::graph::Graph;
 use crate::ort::terminator::Terminator;
 
-/// What the device was at for one chunk, milliseconds.
+/// The device's time for one chunk, milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceTimes {
     /// The run of prefill or extend.
@@ -15,7 +15,8 @@ pub struct DeviceTimes {
 }
 
 impl Network {
-    /// Lets the driver copy from and to its tensors, and arranges its runs in the stream of its card. `options`: those of its runs.
+    /// Registers the tensors with the driver, and puts the work into the stream of the driver device. `options` are those of its
+    /// inferences.
     pub(super) fn attach(&mut self, options: &Terminator) -> Result<(), String> {
         let mut driver_device = std::mem::take(&mut self.driver_device);
         self.tensors.iter_mut().for_each(|tensor| driver_device.register(tensor));
@@ -54,7 +55,7 @@ impl Network {
         self.driver_device.usage()
     }
 
-    /// What the device was at since `read`; None where it does not time its runs, or one of them.
+    /// The device's times since `read`; None if the device does not time its work.
     pub fn device_times(&mut self, entry: Entry) -> Option<DeviceTimes> {
         let reader = match (&mut self.extend, entry) {
             (Some(extend), Entry::Later) => extend,

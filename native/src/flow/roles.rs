@@ -25,7 +25,7 @@ pub(super) struct Roles {
 
 pub(super) static NO_PORTS: Vec<Port> = Vec::new();
 
-/// The memory of one port: a tensor of its graph, an output of prefill, or a place's rows. To be used no longer than those live.
+/// The memory of one port: a tensor of its graph, an output of prefill, or the rows of a place. It is valid while those live.
 pub(super) fn bound(
     port: &Port,
     owner: Owner,
@@ -53,7 +53,7 @@ pub(super) fn bound(
     Ok(BoundPort::fixed(port, tensor.address(), tensor.is_on_device()))
 }
 
-/// The tensor of a role; an error if it has another type or length than a run expects.
+/// The tensor of a role; an error if its type or length is not the expected one.
 fn role(owned: &[(Owner, Tensor)], owner: Owner, role: Role, expected: (Dtype, usize)) -> Result<usize, String> {
     let found = owned.iter().position(|(home, tensor)| *home == owner && tensor.role == role);
     let at = found.ok_or_else(|| format!("no tensor of {owner:?} has the role {role:?}"))?;

@@ -1,4 +1,4 @@
-//! The calls that are made of the NVIDIA driver (`cuda.h`, CUDA 12 and later), found by name in a library that is opened by path.
+//! Calls of the NVIDIA driver (`cuda.h`, CUDA 12 and later), found by name in a library that is opened by path.
 
 use super::CudaError;
 use crate::core::fault::CUDA_STICKY;
@@ -23,7 +23,7 @@ macro_rules! calls {
     ($($(#[$about:meta])* $field:ident = $symbol:literal: ($($arg:ty),*);)*) => {
         pub struct Calls {
             $($(#[$about])* pub $field: unsafe extern "C" fn($($arg),*) -> Code,)*
-            /// Never closed: a driver that has started has threads of its own.
+            /// It is never closed: a driver that has started has its own threads.
             _library: ManuallyDrop<Library>,
         }
 

@@ -23,21 +23,21 @@ const HALF: i32 = 1 << (WEIGHT_BITS - 1);
 const SPLIT_BITS: i32 = 11;
 /// Source pixels that one AVX2 step reads.
 const STEP: usize = 4;
-/// Bytes that a step may read after the last pixel it needs; pixel buffers are this much longer.
+/// Bytes that a step may read behind the last pixel; pixel buffers are this much longer.
 pub const SLACK: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Stretch,
-    /// The whole image on black, at `Alignment`.
+    /// The whole image on black, aligned.
     Pad(Alignment),
-    /// Fills the target; the rest is cut off evenly on both sides.
+    /// The image fills the target; the rest is cut off evenly on both sides.
     Crop,
 }
 
 type Size = (usize, usize);
 
-/// A resizer for one thread: weights of the last size, and rows between the passes.
+/// A resizer for one thread, with the weights of the last size and the rows between the passes.
 #[derive(Default)]
 pub struct Resizer {
     key: Option<(Mode, Size, Size)>,
@@ -51,7 +51,7 @@ pub struct Resizer {
 }
 
 impl Resizer {
-    /// A resizer that has seen no size yet.
+    /// A resizer without a size.
     pub fn new() -> Resizer {
         Resizer::default()
     }

@@ -1,8 +1,8 @@
-//! Finds the devices that a model runs on: those of its list, one for each replica, or the first single one on which every replica can be
-//! opened and computes the bundle's parity vectors.
+//! Finds the devices of a model: those of its list, one for each replica, or the first device on which every replica can be opened and
+//! computes the parity vectors.
 
 use super::open::{OpenNetwork, Opening};
-use super::{Model, Placement, RefusedDevice, SessionCapacity};
+use super::{Model, NetworkFacts, Placement, RefusedDevice, SessionCapacity};
 use crate::bundle::weights::Weights;
 use crate::core::device::Device;
 use crate::core::dtype::Dtype;
@@ -10,13 +10,11 @@ use crate::core::fault::status_of;
 use crate::core::rehearsal;
 use crate::core::room::Room;
 use crate::core::status::{Failure, Status};
-use crate::flow::{Files, FlowMode, Network};
+use crate::flow::{Files, Network};
 use crate::model::Host;
 use crate::model::devices::{Hardware, HostedModel};
 use crate::model::parity::Vectors;
 use crate::model::plan::Wish;
-use crate::ort::driver_device::DriverUse;
-use crate::ort::graph::Copies;
 use crate::ort::provider::{self, GpuOptions};
 use crate::ort::runtime::{self, Runtime, Threads};
 use crate::ort::session::Tally;
@@ -25,18 +23,18 @@ use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How long the replicas of a device may take for their first runs. A provider that compiles the graphs first takes minutes.
+/// The time for the first inferences of the replicas of a device. A provider that compiles the graphs first takes minutes.
 const PROOF_MAX: Duration = Duration::from_secs(600);
 
 /// Why replicas do not serve.
 pub(super) enum ProofFailure {
-    /// The device of a replica cannot be used, or computes wrongly: its number, and a sentence.
+    /// The device of a replica cannot be used, or computes wrongly: the replica's number and a sentence.
     Refused(usize, String),
-    /// The first run of a replica does not end. Beside it another one may be refused: its number, and a sentence.
+    /// The first inference of a replica does not end. Another replica may be refused meanwhile: its number and a sentence.
     Hangs(usize, Option<(usize, String)>),
     /// No thread can be made: a sentence.
     Unstarted(String),
-    /// The device of a replica is lost or drained: its number, and a sentence.
+    /// The device of a replica is lost or drained: the replica's number and a sentence.
     Closed(usize, String),
 }
 
@@ -46,7 +44,7 @@ pub(super) struct Target<'a> {
     pub(super) device: &'a Wish,
     pub(super) threads: Threads,
     pub(super) gpu: GpuOptions,
-    /// What every replica must compute; none on `echo`.
+    /// The vectors that every replica must compute; None on `echo`.
     pub(super) vectors: Option<Arc<Vectors>>,
 }
 
@@ -55,16 +53,6 @@ struct Trial {
     differences: Vec<f32>,
     facts: NetworkFacts,
     weights: Tally,
-}
-
-/// How a flow is run and why not as one graph, what its tensors take, and what the replica with the most of them there has of the driver.
-#[derive(Default)]
-struct NetworkFacts {
-    flow: FlowMode,
-    flow_reason: Option<String>,
-    device_bytes: usize,
-    copies: Copies,
-    driver_device: Option<DriverUse>,
 }
 
 impl NetworkFacts {
@@ -85,7 +73,7 @@ impl Wish {
         matches!(self, Wish::One(word) if word == "echo")
     }
 
-    /// The devices to try, in order: each time one for every replica. The sentence says which word is not known.
+    /// The devices to try, in order: each try has one for every replica. The error names the unknown word.
     pub(super) fn tries(&self, replicas: usize) -> Result<Vec<Vec<Device>>, String> {
         let known = |word: &str| {
             Device::candidates(word)
@@ -104,7 +92,7 @@ impl Wish {
         }
     }
 
-    /// Of its replicas those that may compute on the processor at the same time.
+    /// How many of its replicas may compute on the processor at the same time.
     pub(super) fn on_processor(&self, replicas: usize) -> usize {
         match self {
             Wish::One(_) => replicas,
@@ -114,7 +102,7 @@ impl Wish {
 }
 
 impl Model {
-    /// Starts the replicas on the first devices that are right. Those refused before are kept with their reasons.
+    /// Starts the replicas on the first right devices. The refused devices before them are kept with their reasons.
     pub(super) fn place(self: &Arc<Model>, wanted: &Target<'_>, host: &Host) -> Result<(), Failure> {
         let fail = |text: String| Failure::new(Status::Load, text);
         let replicas = self.running.len();
@@ -152,7 +140,7 @@ impl Model {
                 }
                 Err(ProofFailure::Refused(replica, reason)) => {
                     let device = devices[replica];
-                    // The CPU is what a bundle is made for: what it does not compute is not the device's fault.
+                    // A bundle is made for the CPU: what fails there is not the device's fault.
                     let is_for_it = device == Device::Cpu && self.manifest.compute != Some(Dtype::Bf16);
                     let otherwise = if is_for_it { Status::BadBundle } else { Status::Load };
                     status = status_of(&reason, otherwise);
@@ -164,7 +152,7 @@ impl Model {
                     refused.push(RefusedDevice { device: devices[replica].name(), reason });
                 }
                 Err(ProofFailure::Unstarted(reason)) => return Err(fail(reason)),
-                // Its thread may go on at any time, on the memory of this model: no other device is tried with it.
+                // Its thread may go on at any time, on the memory of this model. So no other device is tried.
                 Err(ProofFailure::Hangs(replica, beside)) => {
                     let (device, ms) = (devices[replica], proof_max(&devices).as_millis());
                     let mut said = format!(
@@ -184,7 +172,7 @@ impl Model {
         Err(Failure::new(status, format!("{}; {}", tried.join(". "), advice(status))))
     }
 
-    /// Why `auto` does not try the device; those that are named are tried.
+    /// Why `auto` does not try the device. A named device is tried.
     fn passed_over(&self, wanted: &Target<'_>, devices: &[Device]) -> Option<String> {
         let (Wish::One(word), [device, ..]) = (wanted.device, devices) else { return None };
         if word != "auto" || rehearsal::of(&device.name()).is_some() {
@@ -193,7 +181,7 @@ impl Model {
         provider::fits(*device, &wanted.gpu).err().or_else(|| webgpu::unfit_for_auto(*device))
     }
 
-    /// Opens and proves the replicas, each on its device.
+    /// Opens the replicas on their devices and proves them.
     fn try_on(
         self: &Arc<Model>,
         runtime: &Runtime,
@@ -210,7 +198,7 @@ impl Model {
         let copied = RefCell::default();
         let opening = Opening { runtime, wanted, apart: None, copied: &copied };
         let (opened, weights) = match self.networks(&opening, devices) {
-            // A device may refuse a flow as one graph, which is many times as large, and take its step.
+            // A device may refuse a whole flow as one graph, which is many times as large, and take its step.
             Err(ProofFailure::Refused(replica, reason))
                 if copied.borrow().has_whole && status_of(&reason, Status::Load) != Status::DeviceLost =>
             {
@@ -226,12 +214,12 @@ impl Model {
         });
         let networks: Vec<Option<Network>> = networks.collect();
         let (differences, room) = self.start(networks, wanted.vectors.as_ref(), devices, proof_max(devices))?;
-        // The most of any replica: those on the CPU have none.
+        // The replica with the most memory on a device; one on the CPU has none.
         let facts = facts.into_iter().max_by_key(|facts| facts.device_bytes).unwrap_or_default();
         Ok((Trial { names, differences, facts, weights }, room))
     }
 
-    /// Makes the replicas known to their devices; an error where one of these was closed since the load began.
+    /// Adds the replicas to their devices; an error if one of these was closed since the load began.
     fn settle(
         self: &Arc<Model>,
         trial: Trial,
@@ -240,7 +228,6 @@ impl Model {
         host: &Host,
     ) -> Result<(), Failure> {
         let Trial { names, differences, facts, weights } = trial;
-        let NetworkFacts { flow, flow_reason, device_bytes, copies, driver_device } = facts;
         let slots = self.episodes.iter().map(|episodes| episodes.len()).sum();
         let mut distinct: Vec<&str> = Vec::new();
         for name in &names {
@@ -265,12 +252,8 @@ impl Model {
             slots,
             session_capacity,
             parity: differences,
-            flow,
-            flow_reason,
-            device_bytes,
-            copies,
-            driver_device,
-            weights,
+            network: facts,
+            device_weights: weights,
         };
         let _ = self.placement.set(placement);
         let _ = self.decode_queues.set(queues);
@@ -282,7 +265,7 @@ impl Model {
     }
 }
 
-/// Whichever run met a loss: other models on the device are told before they lose a chunk.
+/// Reports a lost device to the other models on it before they lose a chunk.
 fn tell_if_lost(host: &Host, device: Device, status: Status, reason: &str) {
     let hardware = host.devices.named(&device.name());
     if status == Status::DeviceLost && hardware.can_fail() {

@@ -1,4 +1,4 @@
-//! Starts the threads of a model's replicas, each of which proves its network before it may serve.
+//! Starts the threads of a model's replicas, which prove their networks before they serve.
 
 use super::Model;
 use super::placement::ProofFailure;
@@ -14,8 +14,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 impl Model {
-    /// Starts one thread per replica and waits until all have proved their networks; the largest differences, and what was measured when
-    /// those on `devices` had made places for sessions there. After a refusal none runs any more; one that hangs is left behind.
+    /// Starts one thread per replica and waits until all have proved their networks. Returns the largest differences, and what was measured
+    /// when places were made on `devices`. After a refusal no replica runs; one that hangs is left behind.
     pub(super) fn start(
         self: &Arc<Model>,
         networks: Vec<Option<Network>>,
@@ -70,7 +70,7 @@ impl Model {
             return outcome;
         }
         drop(serves);
-        // Of one that was refused the others may still be at their first runs, and one of these may never end.
+        // The other replicas may still be at their first inferences, and one of these may never end.
         let mut outcome = outcome;
         while let (Some(&first), false) = (unproved.first(), matches!(outcome, Err(ProofFailure::Hangs(..)))) {
             match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {

@@ -1,26 +1,26 @@
-//! What each execution provider is with_pairs: from the options of a load plan to its keys and values. No GPU is asked here.
+//! The options of each execution provider, made from the options of a load plan. No GPU is needed here.
 
 use crate::core::device::Device;
 use ort::ep::{self, ArbitrarilyConfigurableExecutionProvider, ExecutionProviderDispatch};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// How models run on a GPU, from the table `[gpu]` of tendon.toml and the same keys of a model. The default is that of a provider
-/// which computes what the CPU computes.
+/// How models run on a GPU: the table `[gpu]` of tendon.toml and the same keys of a model. By default a provider computes what the CPU
+/// computes.
 #[derive(Deserialize, Clone, Debug, PartialEq)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct GpuOptions {
-    /// What TensorRT may compute in, where the graph has f32.
+    /// The type that TensorRT may compute in where the graph has f32.
     pub precision: Precision,
     /// A graph's kernels are captured once and launched as one.
     pub cuda_graph: bool,
-    /// On NVIDIA GPUs kernels of our own advance latents and decode chunks, in the stream of the replica (`flow/device_flow.rs`).
+    /// On NVIDIA GPUs our kernels advance latents and decode chunks, in the replica's stream (`flow/device_flow.rs`).
     pub own_kernels: bool,
-    /// The device code of this build, a fat binary; None: it has none.
+    /// The device code of this build, a fat binary; None without.
     pub kernels: Option<PathBuf>,
-    /// Bytes that one graph's arena may take on the device, 1 at least; None: as many as there are.
+    /// Bytes of one graph's arena on the device, at least 1; None: no bound.
     pub arena_bytes_max: Option<u64>,
-    /// Folder below which TensorRT keeps the engines that it has built; None: it builds them at every start.
+    /// The folder for TensorRT's engines; None: it builds them at every start.
     pub engine_cache: Option<PathBuf>,
 }
 
@@ -47,7 +47,7 @@ pub enum Precision {
     Bf16,
 }
 
-/// An execution provider, and its options in the words of ONNX Runtime.
+/// An execution provider, and its options by ONNX Runtime's names.
 #[derive(Debug, PartialEq)]
 pub struct Provider {
     pub kind: Kind,
@@ -62,7 +62,7 @@ pub enum Kind {
     WebGpu,
 }
 
-/// The key of each provider that makes it capture a graph's kernels.
+/// The option of each provider that captures a graph's kernels.
 const CAPTURE: [&str; 3] = ["enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture"];
 
 impl Provider {
@@ -75,14 +75,14 @@ impl Provider {
         Provider { kind: self.kind, pairs }
     }
 
-    /// The same with all its work in a stream of the caller's, which outlives its sessions: CUDA and TensorRT take its address, CUDA's one
-    /// behind TensorRT the same. They capture graphs in it too, and do not destroy it.
+    /// Has the provider work in a stream of the caller, which outlives its sessions. CUDA and TensorRT take its address, also CUDA behind
+    /// TensorRT. They capture graphs in the stream, and do not destroy it.
     pub fn on_stream(mut self, address: usize) -> Provider {
         self.pairs.extend([("has_user_compute_stream", flag(true)), ("user_compute_stream", address.to_string())]);
         self
     }
 
-    /// As `ort` takes it. A failure is an error: by default it would be logged, and the graph run on the CPU.
+    /// The provider for `ort`. A failure is an error: by default it is logged, and the graph runs on the CPU.
     pub fn dispatch(&self) -> ExecutionProviderDispatch {
         fn with_pairs<E: ArbitrarilyConfigurableExecutionProvider>(provider: E, pairs: &[(&'static str, String)]) -> E {
             pairs.iter().fold(provider, |provider, (key, value)| provider.with_arbitrary_config(key, value))
@@ -96,12 +96,12 @@ impl Provider {
     }
 }
 
-/// Whether a device can do what the options say; the reason why not. On the CPU nothing of it has a meaning: it computes what the
+/// Whether a device can do what the options say; the error is the reason. On the CPU the options have no meaning: it computes what the
 /// graph says.
 pub fn fits(device: Device, options: &GpuOptions) -> Result<(), String> {
     match device {
         Device::Cpu => return Ok(()),
-        // Its own number of a device is that of a context which the caller has made, not that of an adapter.
+        // Its device number is that of a context that the caller has made, not that of an adapter.
         Device::WebGpu(id) if id != 0 => {
             return Err("WebGPU has one device, the fastest adapter of the machine: webgpu:0".into());
         }
@@ -116,8 +116,8 @@ pub fn fits(device: Device, options: &GpuOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// The providers of a session on the device, the preferred one first; none for the CPU. `engines`: where TensorRT keeps what it
-/// has built for this bundle and this GPU.
+/// The providers of a session on the device, the preferred one first; empty for the CPU. `engines` is the folder of TensorRT's engines for
+/// this bundle and GPU.
 pub fn chain(device: Device, options: &GpuOptions, engines: Option<&Path>) -> Vec<Provider> {
     match device {
         Device::Cpu => Vec::new(),
@@ -138,7 +138,7 @@ fn cuda(id: i32, options: &GpuOptions) -> Provider {
         // Products of f32 keep their 23 bits of mantissa.
         ("use_tf32", flag(false)),
         ("enable_cuda_graph", flag(options.cuda_graph)),
-        // All memory is allocated at load: more calls cost nothing later.
+        // All memory is allocated at load: more calls cost nothing in an inference.
         ("arena_extend_strategy", "kSameAsRequested".into()),
     ];
     if let Some(bytes) = options.arena_bytes_max {
@@ -168,8 +168,8 @@ fn tensorrt(id: i32, options: &GpuOptions, engines: Option<&Path>) -> Provider {
 }
 
 fn webgpu(id: i32, options: &GpuOptions) -> Provider {
-    // ONNX Runtime's other layout, its default, gives wrong convolutions of six channels. Positions and lengths have 64 bits: without
-    // the kernels for them, which compute in 32, the CPU would do it, between two halves of the graph.
+    // ONNX Runtime's default layout gives wrong convolutions of six channels. Positions and lengths have 64 bits: without kernels for them,
+    // which compute in 32 bits, the CPU would compute them between two halves of the graph.
     let mut pairs = vec![("deviceId", id.to_string()), ("preferredLayout", "NCHW".into()), ("enableInt64", flag(true))];
     if options.cuda_graph {
         pairs.push(("enableGraphCapture", flag(true)));
@@ -268,7 +268,7 @@ mod tests {
     fn a_load_plan_says_what_differs_and_nothing_that_is_not_known() {
         let read = serde_json::from_str::<GpuOptions>;
         assert_eq!(read("{}").expect("a plan"), GpuOptions::default());
-        let options = read(r#"{"precision":"bf16","arena_bytes_max":1,"engine_cache":"/c"}"#).expect("a plan");
+        let options = read(r#"{"precision":"bf16","arenaBytesMax":1,"engineCache":"/c"}"#).expect("a plan");
         assert_eq!((options.precision, options.arena_bytes_max), (Precision::Bf16, Some(1)));
         assert_eq!(options.engine_cache.as_deref(), Some(Path::new("/c")));
         assert!(read(r#"{"precision":"f8"}"#).is_err());

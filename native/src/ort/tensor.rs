@@ -14,7 +14,7 @@ const VALUES_MAX: usize = 1 << 32;
 
 pub enum Storage {
     /// Page-locked memory.
-    Host(Block<u8>),
+    Host(Block),
     /// Memory of the device, which the host does not read.
     Device(DeviceBlock),
 }
@@ -31,14 +31,14 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Zeroed, page-locked memory for a run of `most`.
+    /// Zeroed, page-locked memory for an inference of `most`.
     pub fn new(port: &Port, most: Extent) -> Result<Tensor, String> {
         let len = port_len(port, most)?;
         let storage = Storage::Host(Block::locked(len * port.dtype.bytes())?);
         Ok(Tensor { name: port.name.clone(), role: port.role, dtype: port.dtype, len, storage })
     }
 
-    /// Memory of the device for a run of `most`, as `make` gives out so many bytes of it.
+    /// Memory of the device for an inference of `most`; `make` gives it.
     pub fn on_device(
         port: &Port,
         most: Extent,

@@ -13,7 +13,7 @@ pub const TESTS: &[Test] = &[
     ("chunk::the_first_reason_is_the_engines", Of::Host, judged),
 ];
 
-/// A bundle's chunk: what decodes it, and how large latent and state are.
+/// The chunk of a bundle: its encoder, and the sizes of latent and state.
 struct Bundle {
     encoder: Encoder,
     rows: usize,
@@ -26,7 +26,7 @@ struct Bundle {
 
 const NORMS: [&str; 3] = ["none", "quantile", "mean_std"];
 
-/// How hard a bundle is to please.
+/// The strictness of a bundle.
 #[derive(Clone, Copy)]
 struct Kind {
     clamp: bool,
@@ -35,7 +35,7 @@ struct Kind {
     range: f64,
     /// Means so large that their sum with a state cancels: the order of a sum, and each rounding, is seen.
     cancels: bool,
-    /// What published policies add: statistics of each row and clips.
+    /// Additions of published policies: statistics of each row, and clips.
     published: bool,
 }
 
@@ -62,22 +62,13 @@ impl Bundle {
                 })
             })
             .collect();
-        let graph = json!({ "file": "", "inputs": [], "outputs": [] });
-        let manifest: Manifest = serde_json::from_value(json!({
-            "export_id": "", "cameras": [], "frames": { "first": 1, "later": 1 },
-            "image": { "width": 1, "height": 1, "resize": "pad", "mean": [0, 0, 0], "std": [1, 1, 1], "tokens": 1 },
-            "state": { "columns": state, "width": states },
-            "prompt": { "tokens_max": 1, "pad_id": 0, "parts": [] },
-            "action": {
-                "rows": rows, "prefix": rows / 2, "width": width, "columns": action, "rotation6d": rotations,
-                "out_of_range": if kind.clamp { "clamp" } else { "fail" },
-            },
-            "flow": { "t_start": 1, "t_end": 0, "steps": 1, "shift": 1 },
-            "guidance": null, "memory": null, "batch": 1,
-            "graphs": { "prefill": graph, "extend": null, "denoise": graph },
-            "tokenizer": "", "norm": "", "parity": { "file": "", "tolerance": 0 },
-        }))
-        .expect("a manifest");
+        let mut manifest: Value = serde_json::from_str(include_str!("../manifest.json")).expect("JSON");
+        manifest["state"] = json!({ "columns": state, "width": states });
+        manifest["action"] = json!({
+            "rows": rows, "prefix": rows / 2, "width": width, "columns": action, "rotation6d": rotations,
+            "out_of_range": if kind.clamp { "clamp" } else { "fail" },
+        });
+        let manifest: Manifest = serde_json::from_value(manifest).expect("a manifest");
         let mut draw = |low: f64, high: f64| -> Vec<f64> {
             (0..columns).map(|_| low + (high - low) * (random.unit() + 1.0) / 2.0).collect()
         };
@@ -98,14 +89,14 @@ impl Bundle {
         Bundle { encoder, rows, width, columns, states, names, rotations: rotations.to_vec() }
     }
 
-    /// What the engine says of a latent: how many values were clamped, or the beginning of its sentence.
+    /// The engine's result for a latent: how many values were clamped, or the beginning of its sentence.
     fn engine(&self, Input { latent, state, prefix }: &Input) -> (Vec<f32>, Result<u32, String>) {
         let mut values = vec![0.0; self.rows * self.columns];
         let clamped = self.encoder.encode(prefix, latent, state, &mut values);
         (values, clamped)
     }
 
-    /// A refusal in the engine's words, as far as it names the place.
+    /// The engine's sentence about a refusal; `*` is a part that varies.
     fn sentence(&self, refusal: Refusal) -> String {
         let name = |column: u32| &self.names[column as usize];
         match refusal {
@@ -167,7 +158,7 @@ fn bundles() -> Vec<Bundle> {
     all
 }
 
-/// What a chunk is decoded from.
+/// The inputs of one chunk.
 struct Input {
     latent: Vec<f32>,
     state: Vec<f32>,
@@ -175,7 +166,7 @@ struct Input {
     prefix: Vec<f32>,
 }
 
-/// A latent and a state, some of them spoilt: no number, too large, a rotation that spans no plane, a jump; and rows to continue.
+/// A latent and a state, some of them bad: NaN, too large, a rotation that spans no plane, a jump; and rows to continue.
 fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> Input {
     let slope: Vec<f32> = random.floats(bundle.width);
     let mut latent: Vec<f32> = (0..bundle.rows * bundle.width)
@@ -224,7 +215,7 @@ fn equals(stage: &Stage) {
     assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), kinds);
 }
 
-/// All turns as one batch; what came out of each.
+/// Decodes all turns as one batch; returns their results.
 fn check(stage: &Stage, kernel: &Kernel, threads: u32, bundle: &Bundle, random: &mut Random) -> Vec<String> {
     let plans = Plans::new(&stage.device, bundle.encoder.facts(), bundle.states as u32).expect("memory");
     let inputs: Vec<_> = (0..TURNS).map(|turn| inputs(bundle, turn, random)).collect();
@@ -245,7 +236,7 @@ fn check(stage: &Stage, kernel: &Kernel, threads: u32, bundle: &Bundle, random: 
         latents: latent_memory.address(),
         states: state_memory.address(),
         prefixes: prefix_memory.address(),
-        // A bundle whose chunks continue none has none to tell.
+        // A bundle whose chunks continue no rows has no prefix.
         prefix_rows: if room > 0 { held_memory.address() } else { 0 },
         values: value_memory.address(),
         verdicts: verdict_memory.address(),

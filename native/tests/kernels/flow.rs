@@ -16,12 +16,12 @@ struct Case {
     branches: usize,
     guide: Option<f32>,
     dt: f32,
-    /// Values of a row of the batch, and of each row those that are prefix_values.
+    /// Values of a row of the batch, and how many first ones of each row stay unchanged.
     row: usize,
     prefix_values: Option<Vec<u32>>,
 }
 
-/// All ways to be guided, both directions, and values behind the ones that are used.
+/// All kinds of guidance, both directions, and values behind the used ones.
 fn cases(count: usize, random: &mut Random) -> Vec<Case> {
     let ways = [(1, None), (2, None), (2, Some(3.0)), (2, Some(0.7)), (2, Some(0.0))];
     let mut cases = Vec::new();

@@ -6,7 +6,6 @@ import { CLIENT_ID, DEVICE_GRANT, OAUTH } from "./protocol.ts";
 
 const clientId = Type.Literal(CLIENT_ID, { description: "The only client there is; it has no secret." });
 
-/** A form as the body. */
 function form(properties: Parameters<typeof Type.Object>[0]): NonNullable<Operation["requestBody"]> {
   return {
     description: `A form of at most ${LIMITS.formBytesMax / 1024} KiB.`,

@@ -1,7 +1,6 @@
 /** The OAuth client, its grant and the errors, as the service and the command line know them. */
 import { type Answers, row, table } from "../../std/failure.ts";
 
-/** The one public client; it has no secret. */
 export const CLIENT_ID = "tendon-cli";
 export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 

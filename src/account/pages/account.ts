@@ -1,6 +1,5 @@
 /** `/account`: credit, spend limit, keys, usage and password of the person who is signed in. */
 
-import type { Form } from "../../http/body-rules.ts";
 import type { Reply } from "../../http/reply.ts";
 import { dayOf, monthOf, monthOfDay, monthStart } from "../../std/calendar.ts";
 import { unixSeconds } from "../../std/clock.ts";
@@ -14,6 +13,7 @@ import { PAGE, PageRefusal, unavailable } from "../errors.ts";
 import type { Person } from "../people.ts";
 import type { Account } from "../store/accounts.ts";
 import type { KeyRecord } from "../store/keys.ts";
+import { type Change, NOTICES, type Said } from "./change.ts";
 import { DAYS, usageSection } from "./chart.ts";
 import { keysSection, newKeySection } from "./keys.ts";
 import {
@@ -29,14 +29,6 @@ import {
 } from "./page.ts";
 import type { UsageRow } from "./usage.ts";
 
-/** The part of the page that is not the state of the account. */
-interface Said {
-  readonly notice?: string;
-  readonly problem?: string;
-  /** A key that was just created: the only time it is shown. */
-  readonly newKey?: { readonly key: string; readonly name: string };
-}
-
 export async function showAccount(from: Visit): Promise<Reply> {
   const who = await person(from, "/account");
   if (!("token" in who)) return who;
@@ -45,28 +37,11 @@ export async function showAccount(from: Visit): Promise<Reply> {
   return await account(from.deps, who, notice === undefined ? {} : { notice });
 }
 
-/** The notice of a change, on the page that the browser is redirected to. */
-const NOTICES = {
-  limit: "The spend limit is changed.",
-  revoked: "The key is revoked. It ends within a second.",
-  password: "The password is changed. Other sign-ins have ended.",
-  passwordAndKeys:
-    "The password is changed. Other sign-ins have ended, and all keys are revoked: they end within a second.",
-} as const;
-
-/** The work of a form: its outcome is a notice, what the page shows, or a refusal. */
-export type Change = (
-  deps: PagesDeps,
-  person: Person,
-  form: Form,
-  network: string,
-) => Promise<keyof typeof NOTICES | Said | PageRefusal>;
-
 export function changeAccount(change: Change): (from: FormVisit) => Promise<Reply> {
   return async (from) => {
     const who = await formPerson(from, "/account");
     if (!("token" in who)) return who;
-    const outcome = await change(from.deps, who, from.form, from.network);
+    const outcome = await change(from.deps, who, from.form, from.origin.network);
     if (typeof outcome === "string") return elsewhere(`/account?done=${outcome}`);
     if (!(outcome instanceof PageRefusal)) return await account(from.deps, who, outcome);
     return await account(from.deps, who, { problem: outcome.text }, PAGE[outcome.kind].status);
@@ -137,9 +112,7 @@ export interface AccountPage extends Said {
   readonly usage: readonly UsageRow[];
   /** Last day of the usage that is shown (std/calendar.ts). */
   readonly today: number;
-  /** The name of the provider with which the account can be connected. */
   readonly provider?: string | undefined;
-  /** Making a key asks for the password once more. */
   readonly askPassword: boolean;
 }
 

@@ -23,7 +23,7 @@ export async function enterCode(from: FormVisit): Promise<Reply> {
   const who = await formPerson(from, "/device");
   if (!("token" in who)) return who;
   const typed = from.form("user_code");
-  const found = await from.deps.deviceLogins.find(who, typed, from.network);
+  const found = await from.deps.deviceLogins.find(who, typed, from.origin.network);
   if (found instanceof PageRefusal) return enterAgain(who, typed, found);
   const { deviceName, address, createdAt } = found.login;
   const askedSecondsAgo = Math.max(0, seenSeconds(from.deps.clock) - createdAt);
@@ -42,7 +42,7 @@ export async function decide(from: FormVisit): Promise<Reply> {
 
 /** The device gets a key, so approving it asks for what making one asks for. */
 async function decided(
-  { deps, form, network }: FormVisit,
+  { deps, form, origin: { network } }: FormVisit,
   person: Person,
   decision: string,
   userCode: string,
@@ -97,7 +97,6 @@ interface DeviceConfirmPage extends Pick<DeviceLogin, "deviceName" | "address"> 
   readonly viewer: Viewer;
   readonly userCode: string;
   readonly askedSecondsAgo: number;
-  /** Approving asks for the password once more. */
   readonly askPassword: boolean;
 }
 

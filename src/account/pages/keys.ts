@@ -10,7 +10,7 @@ import { KEY_REFUSALS } from "../device-login.ts";
 import { PageRefusal, unavailable } from "../errors.ts";
 import { keyNameProblem, keyPrefix, newKey, publicIdOf } from "../key.ts";
 import type { KeyRecord } from "../store/keys.ts";
-import type { Change } from "./account.ts";
+import type { Change } from "./change.ts";
 
 /** The new key is shown once, on the page that answers the form. */
 export const createKey: Change = async ({ store, clock, people, keys }, who, form, network) => {

@@ -36,10 +36,10 @@ const LOST = new PageRefusal(
 
 /** `GET /sign-in/oidc?next=…&purpose=…` */
 export async function startOidc(from: Visit): Promise<Reply> {
-  const { deps, request, origin, network } = from;
+  const { deps, request, origin } = from;
   const { oidc, people } = deps;
   if (!oidc) return message(HEADING, NONE);
-  const refused = await people.triedProvider(network);
+  const refused = await people.triedProvider(origin.network);
   if (refused) return message(HEADING, refused);
   const { searchParams } = new URL(request.url);
   const purpose = PURPOSES.find((one) => one === searchParams.get("purpose")) ?? "enter";
@@ -54,13 +54,13 @@ export async function startOidc(from: Visit): Promise<Reply> {
 
 /** `GET /sign-in/oidc/back`. A repeat of the address signs nobody in: the provider takes its code once. */
 export async function finishOidc(from: Visit): Promise<Reply> {
-  const { deps, request, origin, network } = from;
+  const { deps, request, origin } = from;
   const { oidc, people } = deps;
   if (!oidc) return message(HEADING, NONE);
   const kept = keptBy(from);
   if (!kept) return message(HEADING, LOST);
   // The cookie may be forged, and the answer costs the provider a request.
-  const refused = await people.triedProvider(`back ${network}`);
+  const refused = await people.triedProvider(`back ${origin.network}`);
   if (refused) return message(HEADING, refused);
   const who = kept.purpose === "connect" ? await connecting(from, kept.next) : undefined;
   if (who && !("token" in who)) return who;

@@ -38,13 +38,8 @@ interface SignedInDeps {
 }
 
 /** One visit of a page. */
-export interface Visit<Deps extends SignedInDeps = PagesDeps> {
+export interface Visit<Deps extends SignedInDeps = PagesDeps> extends Pick<Arrival, "request" | "params" | "origin"> {
   readonly deps: Deps;
-  readonly request: Request;
-  readonly params: Arrival["params"];
-  readonly origin: Origin;
-  /** Tries are counted by it. */
-  readonly network: string;
 }
 
 /** A visit that brings a form. */
@@ -54,13 +49,7 @@ export interface FormVisit<Deps extends SignedInDeps = PagesDeps> extends Visit<
 
 /** Declares a product's pages for people. They are not in the document of the API. */
 export function pageRoutes<Deps extends SignedInDeps>(deps: Deps) {
-  const visit = ({ request, params, origin }: Arrival): Visit<Deps> => ({
-    deps,
-    request,
-    params,
-    origin,
-    network: origin.network,
-  });
+  const visit = ({ request, params, origin }: Arrival): Visit<Deps> => ({ deps, request, params, origin });
   const declared = { name: "page", key: NO_KEY } as const;
   const get = (path: string, show: (from: Visit<Deps>) => Promise<Outcome>): Route =>
     route({ ...declared, method: "GET", path, body: NO_BODY, handle: (call) => show(visit(call)) });

@@ -18,9 +18,9 @@ export async function showSignIn({ deps, request }: Visit): Promise<Reply> {
   return shown(signInPage({ email: "", next, ...offered(deps) }));
 }
 
-export async function signIn({ deps, form, network, origin }: FormVisit): Promise<Reply> {
+export async function signIn({ deps, form, origin }: FormVisit): Promise<Reply> {
   const [email, next] = [form("email"), nextOf(form("next"))];
-  const token = await deps.people.signIn({ email, password: form("password"), network });
+  const token = await deps.people.signIn({ email, password: form("password"), network: origin.network });
   if (typeof token === "string") return elsewhere(next, cookie(origin, token));
   return again(signInPage({ email, next, problem: token.text, ...offered(deps) }), token);
 }
@@ -38,9 +38,9 @@ export async function showSignUp({ deps }: Visit): Promise<Reply> {
   return message("No sign-up here", new PageRefusal("Accounts of this service are made by its operator.", "notFound"));
 }
 
-export async function signUp({ deps, form, network, origin }: FormVisit): Promise<Reply> {
+export async function signUp({ deps, form, origin }: FormVisit): Promise<Reply> {
   const email = form("email");
-  const token = await deps.people.signUp({ email, password: form("password"), network });
+  const token = await deps.people.signUp({ email, password: form("password"), network: origin.network });
   if (typeof token === "string") return elsewhere("/account", cookie(origin, token));
   if (token.kind === "notFound") return message("No sign-up here", token);
   return again(signUpPage({ email, problem: token.text }), token);
@@ -53,9 +53,10 @@ export async function showWelcome({ deps, request }: Visit): Promise<Reply> {
   return shown(welcomePage({ token, ...link }));
 }
 
-export async function welcome({ deps, form, network, origin }: FormVisit): Promise<Reply> {
+export async function welcome({ deps, form, origin }: FormVisit): Promise<Reply> {
   const [token, email, keys] = [form("token"), form("email"), form("keys")];
-  const signedIn = await deps.people.redeem({ token, email, password: form("password"), keys, network });
+  const typed = { token, email, password: form("password"), keys, network: origin.network };
+  const signedIn = await deps.people.redeem(typed);
   if (typeof signedIn === "string") {
     if (keys === "revoke") await deps.keys.refresh();
     return elsewhere("/account", cookie(origin, signedIn));
@@ -68,11 +69,9 @@ export async function welcome({ deps, form, network, origin }: FormVisit): Promi
 
 interface SignInPage {
   readonly email: string;
-  /** The page after the sign-in. */
   readonly next: string;
   readonly problem?: string;
   readonly signUpOpen: boolean;
-  /** The name of the provider with which people sign in as well. */
   readonly provider?: string;
 }
 

@@ -64,7 +64,6 @@ function* accountById(id: string): Steps<Account | undefined> {
   return row && account(row);
 }
 
-/** All accounts, ordered by id. */
 export function* list(): Steps<readonly Account[]> {
   return (yield* rows<Row>(`${ACCOUNT} ORDER BY id`)).map(account);
 }

@@ -4,12 +4,10 @@ import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, type Steps } from "../../store/steps.ts";
 import { type KeyRefusal, keyAdd, keyRevoke, mayHaveKeys, type NewKey } from "./keys.ts";
 
-/** A device that asks for a key. */
 export interface DeviceLogin {
   readonly deviceSha256: Uint8Array;
   readonly userCodeSha256: Uint8Array;
   readonly deviceName: string;
-  /** The address of the request. */
   readonly address: string;
   readonly createdAt: number;
   readonly expiresAt: number;
@@ -39,7 +37,6 @@ export function* deviceAdd(login: DeviceLogin): Steps<"added" | "code_taken"> {
 
 const deviceLogin = recordOf<DeviceLogin>("createdAt", "expiresAt", "intervalSeconds");
 
-/** A login without a decision. */
 export function* deviceByUserCode(which: { userCodeSha256: Uint8Array; now: number }): Steps<DeviceLogin | undefined> {
   const row = yield* first<Row>(
     `SELECT device_sha256, user_code_sha256, device_name, address, created_at, expires_at, interval_seconds

@@ -107,7 +107,6 @@ export function* keyRevoke(which: {
   return "revoked";
 }
 
-/** Revokes every valid key of the account. */
 export function* keysRevoke(which: { accountId: string; at: number }): Steps<void> {
   yield* changes("UPDATE api_keys SET revoked_at = $at WHERE account_id = $accountId AND revoked_at IS NULL", which);
   yield* changes(REVISE);
@@ -116,7 +115,6 @@ export function* keysRevoke(which: { accountId: string; at: number }): Steps<voi
 /** Nodes write the uses of some seconds at once, in any order. A stored time that is later by more came from a clock that was ahead. */
 const LATE_SECONDS = 60;
 
-/** Sets when keys were last used. Not durable. */
 export function* keysUsed(uses: readonly { publicId: string; at: number }[]): Steps<"done"> {
   for (const { publicId, at } of uses) {
     yield* changes(

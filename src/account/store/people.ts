@@ -31,7 +31,6 @@ function* attempt(tried: {
   return { refusedSeconds: Math.max(1, Number(row.resets_at) - now) };
 }
 
-/** Deletes the rows that have expired. */
 function* peopleForget({ now }: { now: number }): Steps<"done"> {
   for (const table of ["links", "sign_ins", "device_logins"]) {
     yield* changes(`DELETE FROM ${table} WHERE expires_at <= $1`, now);

@@ -13,7 +13,6 @@ export interface SignIn {
   readonly expiresAt: number;
 }
 
-/** A use of a one-time link or of a sign-in. */
 export interface TokenUse {
   readonly tokenSha256: Uint8Array;
   /** Seen time. */
@@ -48,7 +47,6 @@ function* insert(added: SignIn): Steps<void> {
   );
 }
 
-/** Records a new proof that the person is the one who signed in. */
 export function* signInProve({ tokenSha256, at }: { tokenSha256: Uint8Array; at: number }): Steps<"proved"> {
   yield* changes("UPDATE sign_ins SET proved_at = $2 WHERE token_sha256 = $1", tokenSha256, at);
   return "proved";

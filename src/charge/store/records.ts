@@ -58,7 +58,6 @@ export interface Credit {
   readonly month: number;
 }
 
-/** The usage and the cost of one item on one day. */
 export interface UsageDay extends Usage {
   readonly day: number;
   readonly item: string;
@@ -66,7 +65,6 @@ export interface UsageDay extends Usage {
   readonly cost: bigint;
 }
 
-/** The report of `tendon admin ledger check`. */
 export interface LedgerReport {
   readonly entries: bigint;
   /** The sum of all entries; 0 in a sound ledger. */

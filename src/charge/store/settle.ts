@@ -2,8 +2,9 @@
  * The settlement of a charge, as steps that a surface's operation composes with its own record in one transaction: a robot's
  * `settleChunk` keeps the answer of an observation with it. `SETTLE_SQL` does the same in a function of PostgreSQL.
  */
-import type { Transfer } from "../../store/domain.ts";
+
 import { changes, first, type Steps } from "../../store/steps.ts";
+import type { Transfer } from "../../store/store.ts";
 import type { Credit, Settlement } from "./records.ts";
 
 export type Book = "account" | "funding" | "revenue";
@@ -78,7 +79,6 @@ export function* settle({ chargeId, accountId, usage, cost, at }: Settlement): S
   return "settled";
 }
 
-/** The transfer that a settlement has booked. */
 export function settlementTransfer({ chargeId: id, accountId, cost: amount, at }: Settlement): Transfer {
   return { id, accountId, amount, at };
 }

@@ -1,13 +1,10 @@
 /** `tendon bundle verify DIR`: whether a bundle is whole and correct; with `--device` its parity vectors are computed there, as a start does. */
 import { resolve } from "node:path";
-import { hostMemoryNote } from "../../bundle/describe.ts";
-import { readBundle } from "../../bundle/read.ts";
-import { withTolerance } from "../../bundle/tolerance.ts";
+import { deviceWeightWords, hostMemoryNote } from "../../bundle/describe.ts";
+import { type Bundle, readBundle, withTolerance } from "../../bundle/read.ts";
 import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
-import { deviceWeightWords } from "../../engine/device-weights.ts";
-import type { Bundle, Model } from "../../engine/engine.ts";
+import type { Model } from "../../engine/engine.ts";
 import { withEngine } from "../../measure/engine.ts";
-import { Failure } from "../../std/failure.ts";
 import { Problem } from "../../std/problem.ts";
 import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
@@ -63,7 +60,10 @@ function howOf(given: CommandLine) {
 
 /** The device on which the rows came out right, and how far they were off. */
 interface ParityReport
-  extends Pick<Model, "device" | "replicas" | "refused" | "parity" | "flow" | "flowReason" | "deviceWeights" | "card"> {
+  extends Pick<
+    Model,
+    "device" | "replicas" | "refused" | "parity" | "flow" | "flowReason" | "deviceWeights" | "driverDevice"
+  > {
   /** Why the memory of its sessions does not lie on the device. */
   readonly hostMemoryBecause?: string;
 }
@@ -81,22 +81,22 @@ async function computeParity(
   const bundle = withTolerance(given, within);
   return await withEngine(1, async (engine) => {
     const model = await engine.load({ bundle, device, gpu: gpuOptions(gpu), replicas, threads: 1, slots: replicas });
-    if (model instanceof Failure) return new Problem(model.message);
-    const { device: chosen, refused, parity, flow, flowReason, deviceWeights, sessionMemory, card } = model;
+    if (model instanceof Problem) return model;
+    const { device: chosen, refused, parity, flow, flowReason, deviceWeights, sessionMemory, driverDevice } = model;
     const { hostMemoryBecause } = sessionMemory;
     return {
-      ...{ device: chosen, replicas, refused, parity, flow, flowReason, deviceWeights, card },
+      ...{ device: chosen, replicas, refused, parity, flow, flowReason, deviceWeights, driverDevice },
       ...(hostMemoryBecause !== undefined && { hostMemoryBecause }),
     };
   });
 }
 
 function computedFacts(computed: ParityReport, tolerance: number): object {
-  const { flowReason, deviceWeights, hostMemoryBecause, card, ...told } = computed;
+  const { flowReason, deviceWeights, hostMemoryBecause, driverDevice, ...told } = computed;
   const { sharedBytes, copiedBytes, ownBytes, reason } = deviceWeights;
   return {
     ...{ ...told, tolerance, flow_reason: flowReason, host_memory_because: hostMemoryBecause ?? null },
-    ...{ own_kernels: card?.launched ?? false, own_kernels_because: card?.unlaunched ?? null },
+    ...{ own_kernels: driverDevice?.launched ?? false, own_kernels_because: driverDevice?.unlaunched ?? null },
     device_weights: {
       shared_bytes: sharedBytes,
       copied_bytes: copiedBytes,
@@ -110,13 +110,14 @@ function computedFacts(computed: ParityReport, tolerance: number): object {
 const FLOWS = { steps: "step by step", whole: "as one graph", captured: "as one graph, captured" } as const;
 
 function computedLines(computed: ParityReport, tolerance: number): string {
-  const { device, replicas, refused, parity, flow, flowReason, deviceWeights, hostMemoryBecause, card } = computed;
+  const { device, replicas, refused, parity, flow, flowReason, deviceWeights, hostMemoryBecause, driverDevice } =
+    computed;
   const weights = deviceWeightWords(deviceWeights);
   return [
     `computed on ${device}${replicas === 1 ? "" : ` by each of ${replicas} replicas`}, the flow ${FLOWS[flow]}, at most ${tolerance.toExponential(1)} may differ`,
     ...(flowReason === null ? [] : [`  because ${flowReason}`]),
-    ...(card?.launched ? ["  tendon's own kernels moved its latents and decoded its chunks"] : []),
-    ...(card?.unlaunched === undefined ? [] : [`  no kernel of tendon's ran: ${card.unlaunched}`]),
+    ...(driverDevice?.launched ? ["  tendon's own kernels moved its latents and decoded its chunks"] : []),
+    ...(driverDevice?.unlaunched === undefined ? [] : [`  no kernel of tendon's ran: ${driverDevice.unlaunched}`]),
     ...parity.map((difference, index) => `  parity vector ${index + 1}: ${difference.toExponential(1)}`),
     ...(weights === undefined ? [] : [`  ${weights}`]),
     ...refused.map(({ device, reason }) => `  ${device} refused: ${reason}`),

@@ -103,7 +103,7 @@ export function lockCheck(lockedBytes: number, tensorBytes: number, lockableByte
 /** One bundle that was verified, loaded and computed once. `told`: what other lines say of the devices already. */
 export function bundleCheck(
   manifest: Pick<Manifest, "id" | "reference">,
-  model: Pick<Model, "device" | "devices" | "refused" | "slots" | "sessionMemory" | "flowReason" | "card">,
+  model: Pick<Model, "device" | "devices" | "refused" | "slots" | "sessionMemory" | "flowReason" | "driverDevice">,
   told: readonly { readonly device: string; readonly refused: string | null }[] = [],
 ): Check {
   const { device } = model;
@@ -115,7 +115,7 @@ export function bundleCheck(
   const own = model.refused.filter(({ device, reason }) => !isTold(device, reason));
   const notes = own.map((one) => `${one.device} refused: ${one.reason}`);
   if (model.flowReason !== null) notes.push(`flows run step by step: ${model.flowReason}`);
-  const { unregistered, untimed, unlaunched } = model.card ?? {};
+  const { unregistered, untimed, unlaunched } = model.driverDevice ?? {};
   if (unregistered !== undefined) notes.push(`what it copies goes through a buffer of the driver: ${unregistered}`);
   if (untimed !== undefined) notes.push(`the device times no inference: ${untimed}`);
   if (unlaunched !== undefined) notes.push(`own_kernels is set, but no kernel of tendon's runs: ${unlaunched}`);

@@ -3,14 +3,22 @@ import { lstat } from "node:fs/promises";
 import { LIMITS } from "../../limits.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
-import { type Cargo, isCode } from "../runs.ts";
+import { type Cargo, isCode, type RunsClient } from "../runs.ts";
 import { pause } from "../waiting.ts";
 import type { LocalFile } from "./folder.ts";
 import type { RunName } from "./names.ts";
 import { digestOf, type Piece } from "./piece.ts";
-import type { Tools } from "./push.ts";
+import type { PushRecord } from "./push-record.ts";
 import type { Queue } from "./queue.ts";
 import type { OpenUpload, StoredFile } from "./records.ts";
+import type { Watcher } from "./watcher.ts";
+
+/** What all files of a push share. */
+export interface Tools {
+  readonly client: RunsClient;
+  readonly record: PushRecord;
+  readonly watcher: Watcher;
+}
 
 /** How often a file is begun again whose upload the service lost, or found to be another file than was announced. */
 const BEGINNINGS_MAX = 3;

@@ -8,7 +8,7 @@ import { isCode, RunsClient, type RunsOptions } from "../runs.ts";
 import { differencesOf } from "./difference.ts";
 import { bytesOf, type FolderList, type LocalFile, scan } from "./folder.ts";
 import { type RunName, runText } from "./names.ts";
-import { FilePush } from "./push-file.ts";
+import { FilePush, type Tools } from "./push-file.ts";
 import { PushRecord } from "./push-record.ts";
 import { Queue } from "./queue.ts";
 import type { Manifest, StoredFile } from "./records.ts";
@@ -58,12 +58,6 @@ export async function push(
   } finally {
     await record.settled();
   }
-}
-
-export interface Tools {
-  readonly client: RunsClient;
-  readonly record: PushRecord;
-  readonly watcher: Watcher;
 }
 
 class Pushing {

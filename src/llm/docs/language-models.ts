@@ -31,7 +31,7 @@ const VALUES: Readonly<Record<string, string>> = {
   slow: `${LIMITS.slowUpstreamMs / 1000} s`,
 };
 
-/** Of the language models first, then those of every route. */
+/** The errors of the language models, then those of every route. */
 function errorsTable(): Html {
   const every: readonly Row[] = [...KEY_ROWS, ...MONEY_ROWS, EVERY.internal_error];
   return html`<table>

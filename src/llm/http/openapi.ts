@@ -12,28 +12,11 @@ const CREATE = [
   "Asks a language model. `:superfast` models answer inline, `:async` models in the background: their answer is a response that " +
     "is `queued` or `in_progress`, to be polled with `GET /v1/responses/{response_id}` until its `status` is `completed`, " +
     "`failed`, `cancelled` or `incomplete`.",
-  "**Exactly once.** With an `Idempotency-Key` a request can be repeated after any broken connection: the provider is called " +
-    `once, and the repeat gets the same response (\`Idempotent-Replayed: true\`); while the first one runs it waits, up to ${LIMITS.llmKeyWaitMs / 1000} s. The same body is one that says the same, whatever the order of its fields. Without a key the service makes one and returns it, with errors too. A failure that a retry can cure (503) leaves the key free.`,
-  "**Money.** Before the provider is called, the most that the request can cost is held: its bytes as tokens, a margin per message, " +
-    "a constant per image, and `max_output_tokens`, at the rates of that moment. Real usage is settled once, also when the " +
-    "client leaves a live stream; it never costs more than was held. A failed response costs nothing.",
-  "**Fields.** What is not listed here, and what the model's provider cannot honour, is refused with 422 and `param`; nothing is " +
-    "dropped silently. Images are passed on as they are and never fetched by the service.",
-].join("\n\n");
-
-const STREAM = [
-  "With `stream: true` (`text/event-stream`):",
-  [
-    "- Each event has a `type`, which is also its `event:` line, and a `sequence_number` from 0. Each is written whole.",
-    "- A `:superfast` stream is live. Its order is `response.created`, `response.in_progress`, then for each item " +
-      "`response.output_item.added`, its parts, `response.output_text.delta`…, `response.output_text.done`, " +
-      "`response.content_part.done`, `response.output_item.done`, then one of `response.completed`, `response.incomplete`, " +
-      "`response.failed`, and `data: [DONE]`. A failure before the first event is an HTTP error.",
-    `- An \`:async\` stream is buffered (\`X-Service-Streaming: buffered\`, \`Location\`): \`response.created\`, \`response.queued\` or \`response.in_progress\`, comments while the job runs, then the whole output. It ends after ${LIMITS.llmStreamMs / 60_000} minutes with an \`error\` event, \`stream_timeout\`; the job goes on.`,
-    `- The comment \`: keepalive\` comes every ${LIMITS.llmKeepaliveMs / 1000} s in which there is nothing else to send.`,
-    "- Leaving cancels nothing: the answer is read to its end, stored and charged once. For a slow reader deltas that wait are " +
-      `joined; one that takes nothing for ${LIMITS.llmUnreadSeconds} s is disconnected.`,
-  ].join("\n"),
+  "With an `Idempotency-Key` a request can be repeated after any broken connection: the provider is called once, and the repeat " +
+    `gets the same response (\`Idempotent-Replayed: true\`); while the first one goes on it waits, up to ${LIMITS.llmKeyWaitMs / 1000} s.`,
+  "What is not listed here, and what the model's provider cannot honour, is refused with 422 and `param`.",
+  "With `stream: true` the answer is events (`text/event-stream`): live ones of a `:superfast` model, and of an `:async` model the " +
+    "whole output at its end. The page about language models lists them, and says what is held and charged.",
 ].join("\n\n");
 
 export const LLM_EXAMPLES = {
@@ -43,7 +26,7 @@ export const LLM_EXAMPLES = {
 export const createOperation: Operation = {
   operationId: "createResponse",
   summary: "Ask a language model, live or in the background",
-  description: `${CREATE}\n\n${STREAM}`,
+  description: CREATE,
   requestBody: {
     description: `At most ${LIMITS.llmBodyBytesMax / 2 ** 20} MiB. \`null\` in an optional field equals its absence.`,
     required: true,

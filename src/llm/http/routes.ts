@@ -101,7 +101,7 @@ async function create(deps: LlmDeps, call: Call<Principal, JsonObject>): Promise
   const { replayed } = responded;
   const headers = { "idempotency-key": key, ...(replayed ? { "idempotent-replayed": "true" } : {}) };
   if ("object" in responded) return { status: 200, body: responded.object, headers };
-  // From here on there is always something to send: whoever takes nothing for so long does not read.
+  // There is always something to send now, so a client that takes nothing in this time does not read.
   server?.timeout(http, LIMITS.llmUnreadSeconds);
   const { flow, id } = responded;
   return { status: 200, body: flow, headers: { ...SSE_HEADERS, ...headers, ...bufferedHeaders(request.model, id) } };

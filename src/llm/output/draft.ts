@@ -5,15 +5,7 @@
 import { LIMITS } from "../../limits.ts";
 import type { IdPrefix } from "../../std/ids.ts";
 import type { ItemEvent } from "./events.ts";
-import {
-  type FunctionCall,
-  type ItemStatus,
-  type Message,
-  type OutputItem,
-  type OutputPart,
-  type Reasoning,
-  textPart,
-} from "./object.ts";
+import type { FunctionCall, ItemStatus, Message, OutputItem, OutputPart, Reasoning } from "./object.ts";
 
 export interface DraftOptions {
   readonly makeId: (prefix: IdPrefix) => string;
@@ -23,35 +15,20 @@ export interface DraftOptions {
 
 /** Each kind of part: its item, and the names of its events and of its number in them. */
 export const PARTS = {
-  output_text: {
-    item: "message",
-    index: "content_index",
-    delta: "response.output_text.delta",
-    done: "response.output_text.done",
-    part: "response.content_part",
-  },
-  refusal: {
-    item: "message",
-    index: "content_index",
-    delta: "response.refusal.delta",
-    done: "response.refusal.done",
-    part: "response.content_part",
-  },
-  reasoning_text: {
-    item: "reasoning",
-    index: "content_index",
-    delta: "response.reasoning_text.delta",
-    done: "response.reasoning_text.done",
-    part: "response.content_part",
-  },
+  output_text: contentPart("message", "output_text"),
+  refusal: contentPart("message", "refusal"),
+  reasoning_text: contentPart("reasoning", "reasoning_text"),
   summary_text: {
-    item: "reasoning",
+    ...contentPart("reasoning", "reasoning_summary_text"),
     index: "summary_index",
-    delta: "response.reasoning_summary_text.delta",
-    done: "response.reasoning_summary_text.done",
     part: "response.reasoning_summary_part",
   },
 } as const;
+
+function contentPart<const Item extends "message" | "reasoning">(item: Item, name: string) {
+  const [delta, done] = [`response.${name}.delta`, `response.${name}.done`];
+  return { item, index: "content_index", part: "response.content_part", delta, done };
+}
 
 export type PartKind = keyof typeof PARTS;
 
@@ -59,7 +36,7 @@ interface OpenPart {
   readonly kind: PartKind;
   /** The provider's number of it. */
   readonly place: number;
-  /** Where it is, in the words of its events. */
+  /** Its place, by the names that its events have for it. */
   readonly at: { readonly item_id: string; readonly output_index: number; readonly content_index?: number };
   readonly part: OutputPart;
 }
@@ -241,6 +218,6 @@ function copyOf(item: OutputItem): OutputItem {
 }
 
 function emptyPart(kind: PartKind): OutputPart {
-  if (kind === "output_text") return textPart("");
+  if (kind === "output_text") return { type: kind, text: "", annotations: NONE, logprobs: NONE };
   return kind === "refusal" ? { type: kind, refusal: "" } : ({ type: kind, text: "" } as OutputPart);
 }

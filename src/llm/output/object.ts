@@ -124,7 +124,7 @@ export function cancelledObject(begun: ResponseObject, output: readonly OutputIt
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
-export interface TextPart {
+interface TextPart {
   readonly type: "output_text";
   text: string;
   readonly annotations: readonly never[];
@@ -170,10 +170,6 @@ export type OutputPart = Message["content"][number] | Reasoning["content"][numbe
 
 export function textOf(part: OutputPart): string {
   return part.type === "refusal" ? part.refusal : part.text;
-}
-
-export function textPart(text: string): TextPart {
-  return { type: "output_text", text, annotations: [], logprobs: [] };
 }
 
 /** The text of all messages. */

@@ -6,7 +6,7 @@ import type { FunctionCall, IncompleteReason } from "../output/object.ts";
 import type { InputItem, InputMessage, LlmRequest, Part, TextFormat } from "../request.ts";
 import { type LlmUsage, reportedUsage } from "../usage.ts";
 import { Fault, providerError } from "./fault.ts";
-import type { Dialect, Ending } from "./reader.ts";
+import type { Dialect, DialectOptions, Ending } from "./reader.ts";
 
 /** The field of the request that this protocol lacks, or undefined. */
 export function chatRefuses({ input, reasoning }: LlmRequest): string | undefined {
@@ -21,16 +21,15 @@ export function chatRefuses({ input, reasoning }: LlmRequest): string | undefine
 
 export function chatBody(
   request: LlmRequest,
-  provider: Pick<LlmConfig, "model" | "outputLimitField">,
-  stream: boolean,
+  { model, outputLimitField, stream }: Pick<LlmConfig, "model" | "outputLimitField" | "stream">,
 ): JsonObject {
   const { tools, tool_choice, text, reasoning, max_output_tokens } = request;
   const { temperature, top_p, parallel_tool_calls, user, safety_identifier, prompt_cache_key } = request;
   const format = responseFormat(text.format);
   return present({
-    model: provider.model,
+    model,
     messages: [...system(request), ...conversation(request.input)],
-    [provider.outputLimitField]: max_output_tokens,
+    [outputLimitField]: max_output_tokens,
     stream,
     stream_options: stream ? { include_usage: true } : null,
     temperature,
@@ -143,8 +142,7 @@ export class ChatDialect implements Dialect {
 
   constructor(
     private readonly draft: Draft,
-    /** The provider's key, which no client may read. */
-    private readonly secret: string | undefined,
+    private readonly options: DialectOptions,
   ) {}
 
   event(value: unknown): Fault | undefined {
@@ -169,7 +167,7 @@ export class ChatDialect implements Dialect {
   private take(value: unknown, field: "delta" | "message"): Fault | undefined {
     const said = objectOf(value);
     if (!said) return new Fault("invalid", "the answer is no object");
-    if (said.error) return providerError(said.error, this.secret);
+    if (said.error) return providerError(said.error, this.options.secret);
     const usage = objectOf(said.usage);
     if (usage) this.usage = reportedUsage(usage);
     if (!Array.isArray(said.choices)) return new Fault("invalid", "the answer has no choices");

@@ -13,14 +13,14 @@ import {
 import type { InputItem, LlmRequest, Part } from "../request.ts";
 import { type LlmUsage, reportedUsage } from "../usage.ts";
 import { Fault, providerError } from "./fault.ts";
-import type { Dialect, Ending } from "./reader.ts";
+import type { Dialect, DialectOptions, Ending } from "./reader.ts";
 
-export function responsesBody(request: LlmRequest, provider: Pick<LlmConfig, "model">, stream: boolean): JsonObject {
+export function responsesBody(request: LlmRequest, { model, stream }: Pick<LlmConfig, "model" | "stream">): JsonObject {
   const { instructions, max_output_tokens, temperature, top_p, tools, tool_choice, parallel_tool_calls } = request;
   const { text, reasoning, user, safety_identifier, prompt_cache_key } = request;
   const plain = text.format.type === "text" && text.verbosity === null;
   return present({
-    model: provider.model,
+    model,
     input: request.input.map(inputItem),
     instructions,
     max_output_tokens,
@@ -83,7 +83,7 @@ export class ResponsesDialect implements Dialect {
 
   constructor(
     private readonly draft: Draft,
-    private readonly options: { readonly secret: string | undefined; readonly outputTokensMax: number },
+    private readonly options: DialectOptions,
   ) {}
 
   event(value: unknown): Fault | undefined {

@@ -2,12 +2,13 @@
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Manifest, Parity } from "../../bundle/manifest.ts";
-import type { Bundle } from "../../engine/engine.ts";
+import type { Bundle } from "../../bundle/read.ts";
 import { present } from "../../std/assert.ts";
 
 export interface Observed {
   /** Camera-major, oldest first. */
   readonly jpegs: readonly Uint8Array[];
+  readonly perCamera: number;
   readonly state: Float32Array;
   readonly instruction: string;
   readonly seed: number;
@@ -19,7 +20,13 @@ export async function observationsOf({ manifest, paths }: Bundle): Promise<reado
   return await Promise.all(
     observations.map(async ({ frames, state }) => {
       const jpegs = await Promise.all(frames.map((name) => readFile(join(dirname(file), name))));
-      return { jpegs, state: Float32Array.from(state), instruction, seed };
+      return {
+        jpegs,
+        perCamera: jpegs.length / manifest.cameras.length,
+        state: Float32Array.from(state),
+        instruction,
+        seed,
+      };
     }),
   );
 }

@@ -1,5 +1,5 @@
 /** The report of `tendon bench gpu`: a block for each bundle and device, with what was measured and what was not, and why. */
-import { deviceWeightWords } from "../../engine/device-weights.ts";
+import { deviceWeightWords } from "../../bundle/describe.ts";
 import { type Align, table } from "../../std/text-table.ts";
 import type { Origin } from "../origin.ts";
 import { headLines, nameOf, type Report } from "../report.ts";

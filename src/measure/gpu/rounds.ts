@@ -4,10 +4,10 @@
  * A replica takes what waits for it as one batch. So that a batch of a known size forms, one observation more keeps it busy while the
  * others are handed over; it is not counted. Only rounds whose observations did run together are.
  */
-import type { Engine, Frame, Model, Run } from "../../engine/engine.ts";
+import type { Engine, Frame, Inference, Model } from "../../engine/engine.ts";
+import { Fault } from "../../engine/fault.ts";
 import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
-import { Failure } from "../../std/failure.ts";
 import { Problem } from "../../std/problem.ts";
 import type { Observed } from "./observations.ts";
 
@@ -166,7 +166,7 @@ async function together(
     if (one instanceof Problem) return one;
     framed.push(one);
   }
-  const runs: Run[] = [];
+  const runs: Inference[] = [];
   for (const [turn, one] of framed.entries()) {
     const run = begun(model, one, { turn, step: 0 });
     if (run instanceof Problem) return run;
@@ -191,24 +191,24 @@ async function decoded(model: Model, observed: Observed, turn: number): Promise<
   const frames: Frame[] = [];
   for (const jpeg of observed.jpegs) {
     const frame = model.framePut(jpeg, turn);
-    if (frame instanceof Failure) return new Problem(frame.message);
+    if (frame instanceof Fault) return new Problem(frame.message);
     frames.push(frame);
   }
-  for (const failure of await Promise.all(frames.map((frame) => frame.decoded()))) {
-    if (failure !== undefined) return new Problem(failure.message);
+  for (const fault of await Promise.all(frames.map((frame) => frame.decoded()))) {
+    if (fault !== undefined) return new Problem(fault.message);
   }
   return { observed, frames };
 }
 
-function begun(model: Model, { observed, frames }: FrameSet, place: Place): Run | Problem {
+function begun(model: Model, { observed, frames }: FrameSet, place: Place): Inference | Problem {
   const { instruction, state, seed } = observed;
   const run = model.observe({ frames, instruction, state, seed, ...place });
-  return run instanceof Failure ? new Problem(run.message) : run;
+  return run instanceof Fault ? new Problem(run.message) : run;
 }
 
-async function ended(run: Run): Promise<InferenceTimes | Problem> {
+async function ended(run: Inference): Promise<InferenceTimes | Problem> {
   const result = await run.result;
-  if (result instanceof Failure) {
+  if (result instanceof Fault) {
     run.abort();
     return new Problem(result.message);
   }

@@ -2,11 +2,12 @@
 import { link, mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { withTolerance } from "../../bundle/tolerance.ts";
+import type { Bundle } from "../../bundle/read.ts";
+import { withTolerance } from "../../bundle/read.ts";
 import { frameMessage } from "../../client/episode-messages.ts";
 import { EpisodeSocket } from "../../client/episode-socket.ts";
 import type { GpuSettings } from "../../config/gpu.ts";
-import { type Bundle, LOAD_MS_MAX } from "../../engine/engine.ts";
+import { LOAD_MS_MAX } from "../../engine/engine.ts";
 import { present } from "../../std/assert.ts";
 import { sleep, systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
@@ -60,10 +61,9 @@ async function overSocket(
   const { instruction } = present(episode[0], "an observation");
   const opened = await socket.open({ model: manifest.id, instruction, format: "f32" });
   if (opened instanceof Problem) return opened;
-  const messages = episode.map(({ jpegs }) => {
-    const perCamera = jpegs.length / manifest.cameras.length;
-    return jpegs.map((jpeg, at) => frameMessage(Math.floor(at / perCamera), jpeg));
-  });
+  const messages = episode.map(({ jpegs, perCamera }) =>
+    jpegs.map((jpeg, at) => frameMessage(Math.floor(at / perCamera), jpeg)),
+  );
   const together: number[] = [];
   const framesBefore: number[] = [];
   for (let step = 0; step < WARM_CHUNKS + 2 * chunks; step += 1) {

@@ -9,14 +9,15 @@ import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { weightWords } from "../../bundle/describe.ts";
 import { decodeModel } from "../../bundle/onnx-schema.ts";
-import { installedBundles, readBundle } from "../../bundle/read.ts";
-import { withTolerance } from "../../bundle/tolerance.ts";
+import type { Bundle } from "../../bundle/read.ts";
+import { readBundle, withTolerance } from "../../bundle/read.ts";
 import { graphWork } from "../../bundle/workload/count.ts";
 import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
-import type { Bundle, Engine, LoadOptions, Model } from "../../engine/engine.ts";
+import type { Engine, LoadOptions, Model } from "../../engine/engine.ts";
+import { Fault } from "../../engine/fault.ts";
+import { installedBundles } from "../../service/bundles.ts";
 import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
-import { Failure } from "../../std/failure.ts";
 import { Problem } from "../../std/problem.ts";
 import { withEngine } from "../engine.ts";
 import { readMachine } from "../machine.ts";
@@ -69,7 +70,7 @@ export interface GpuMeasurement extends Measurement {
   readonly deviceBytes: number;
   readonly copies: Model["copies"];
   /** What it has of an NVIDIA driver. */
-  readonly driver: Model["card"];
+  readonly driver: Model["driverDevice"];
   readonly deviceWeights: Model["deviceWeights"];
   readonly gpu: ReturnType<typeof gpuOptions>;
   readonly roofCard: Card | undefined;
@@ -129,13 +130,13 @@ async function withoutService(
     const options = optionsOf(bundle, device, plan.gpu);
     const before = systemClock.monotonicMs();
     const model = await engine.load(options);
-    if (model instanceof Failure) return new Problem(model.message);
+    if (model instanceof Problem) return model;
     const loadMs = systemClock.monotonicMs() - before;
     const roofCard = await cardOfDevice(model.device);
-    const work = await worksOf(bundle, textTokens(model, present(episode[0], "an observation of the bundle")));
-    const batches = await batchesOf({ plan, engine, model, episode, work, roofCard });
+    const work = await worksOf(bundle, textTokens(model, bundle, present(episode[0], "an observation of the bundle")));
+    const batches = await batchesOf({ plan, engine, model, bundle, episode, work, roofCard });
     const parity = parityOf(given, bundle, model);
-    const { refused, deviceBytes, copies, flow, card: driver, deviceWeights } = model;
+    const { refused, deviceBytes, copies, flow, driverDevice: driver, deviceWeights } = model;
     await model.unload();
     if (batches instanceof Problem) return batches;
     const { manifest } = given;
@@ -168,11 +169,11 @@ function optionsOf(bundle: Bundle, device: string, gpu: GpuSettings): LoadOption
 type Works = (batch: number) => readonly [prefill: ReturnType<typeof graphWork>, denoise: ReturnType<typeof graphWork>];
 
 /** The length that the prompt of an observation is padded to: on a CPU that of its bucket. */
-function textTokens(model: Model, { instruction, state }: Observed): number {
-  const { prompt, frames, cameras, image } = model.manifest;
+function textTokens(model: Model, { manifest }: Bundle, { instruction, state }: Observed): number {
+  const { prompt, frames, cameras, image } = manifest;
   if (model.device !== "cpu" || prompt.buckets === undefined) return prompt.tokens_max;
   const tokens = model.measure({ instruction, state });
-  const text = tokens instanceof Failure ? prompt.tokens_max : tokens - frames.first * cameras.length * image.tokens;
+  const text = tokens instanceof Fault ? prompt.tokens_max : tokens - frames.first * cameras.length * image.tokens;
   return prompt.buckets.find((bucket) => bucket >= text) ?? prompt.tokens_max;
 }
 
@@ -193,6 +194,7 @@ interface Loaded {
   readonly plan: GpuPlan;
   readonly engine: Engine;
   readonly model: Model;
+  readonly bundle: Bundle;
   readonly episode: readonly Observed[];
   readonly work: Works;
   readonly roofCard: Card | undefined;
@@ -200,11 +202,12 @@ interface Loaded {
 
 async function batchesOf(loaded: Loaded): Promise<Batch[] | Problem> {
   const { plan, engine, model, episode, work, roofCard } = loaded;
-  const most = model.manifest.memory ? 1 : model.manifest.batch;
+  const { memory, batch, flow } = loaded.bundle.manifest;
+  const most = memory ? 1 : batch;
   const batches: Batch[] = [];
   for (let size = 1; size <= most; size *= 2) {
     const first = present(episode[0], "an observation of the bundle");
-    const rounds = model.manifest.memory
+    const rounds = memory
       ? await episodeRounds(engine, model, episode, plan.chunks)
       : await batchRounds(engine, model, first, { size, count: plan.chunks });
     if (rounds instanceof Problem) return rounds;
@@ -212,7 +215,7 @@ async function batchesOf(loaded: Loaded): Promise<Batch[] | Problem> {
     const [reader, denoise] = work(size);
     const roof = {
       prefill: roofOf(reader, 1, roofCard, computed),
-      denoise: roofOf(denoise, model.manifest.flow.steps, roofCard, computed),
+      denoise: roofOf(denoise, flow.steps, roofCard, computed),
     };
     batches.push({ ...rounds, asked: size, roof });
     // A device that runs observations one by one does so with more of them too.

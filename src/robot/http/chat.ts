@@ -10,13 +10,19 @@ import { LIMITS } from "../../limits.ts";
 import { type Clock, unixSeconds } from "../../std/clock.ts";
 import { Failure } from "../../std/failure.ts";
 import { makeId } from "../../std/ids.ts";
+import type { Durations } from "../../std/metrics.ts";
 import { type Answer, type AnswerHead, chunkText, usageObject } from "../answer.ts";
 import { observe, type PrintedAnswer } from "../attempt.ts";
 import type { Served } from "../catalog.ts";
 import type { RobotDeps } from "../command.ts";
 import { ROBOT } from "../errors.ts";
 import { type DescribeCommand, type ObserveRequest, readChat } from "./checks.ts";
-import type { RobotHttpDeps } from "./routes.ts";
+
+export interface RobotHttpDeps {
+  readonly robot: RobotDeps;
+  /** From an observation's arrival to the model's start, milliseconds. */
+  readonly starts: { readonly chat: Durations };
+}
 
 type ChatCall = Call<Principal, JsonObject>;
 

@@ -1,7 +1,7 @@
 /** The `messages` of a chat request: the instruction and the camera frames of the last user message. */
 import { type TSchema, Type } from "@sinclair/typebox";
-import { LongText } from "../../engine/found-body.ts";
 import type { Check } from "../../http/check.ts";
+import { LongText } from "../../http/found-body.ts";
 import { isObject } from "../../http/json.ts";
 import { LIMITS } from "../../limits.ts";
 import { Failure, type Row } from "../../std/failure.ts";

@@ -3,7 +3,7 @@
  * decides; a test sends to the route what the schemas accept and what they refuse, and compares.
  */
 import { type NumberOptions, type TSchema, Type } from "@sinclair/typebox";
-import { tooLong } from "../../engine/busy.ts";
+import { Fault, tooLong } from "../../engine/fault.ts";
 import { type Check, optional } from "../../http/check.ts";
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
@@ -11,6 +11,7 @@ import { Failure, type Row } from "../../std/failure.ts";
 import type { Catalog, Served } from "../catalog.ts";
 import type { ObserveCommand } from "../command.ts";
 import { ROBOT } from "../errors.ts";
+import { failureOf } from "../faults.ts";
 import { FLOAT32_LIMIT, readState } from "../state.ts";
 
 /** The values that the checks have read. */
@@ -102,7 +103,7 @@ export function instructionFault({ model, values }: FieldDraft, param: string): 
   if (instruction.trim() === "") return noInstruction(param);
   // The engine bounds its own work: a text that cannot fit is refused before it is tokenised.
   const tokens = model.model?.measure({ instruction });
-  return tokens instanceof Failure ? new Failure(tokens.row, tokens.message, { param }) : undefined;
+  return tokens instanceof Fault ? failureOf(tokens, param) : undefined;
 }
 
 export function noInstruction(param: string): Failure {
@@ -112,8 +113,7 @@ export function noInstruction(param: string): Failure {
 
 /** The failure of a text that no model's prompt has room for. */
 export function longInstruction(param: string): Failure {
-  const { row, message } = tooLong();
-  return new Failure(row, message, { param });
+  return failureOf(tooLong(), param);
 }
 
 function flag(param: string, description: string): Check<FieldDraft> {

@@ -5,19 +5,12 @@ import type { Reply } from "../../http/reply.ts";
 import { type Call, KEY, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
-import type { Durations } from "../../std/metrics.ts";
 import type { Catalog, Served } from "../catalog.ts";
 import type { RobotDeps } from "../command.ts";
 import { EXAMPLE, firstRequest } from "../docs/example.ts";
 import { ROBOT, ROBOT_ANSWERS } from "../errors.ts";
-import { chat } from "./chat.ts";
+import { chat, type RobotHttpDeps } from "./chat.ts";
 import { chatOperation, endSessionOperation, ROBOT_HEADERS, ROBOT_SCHEMAS, robotModelsOperation } from "./openapi.ts";
-
-export interface RobotHttpDeps {
-  readonly robot: RobotDeps;
-  /** From an observation's arrival to the model's start, milliseconds. */
-  readonly starts: { readonly chat: Durations };
-}
 
 export function robotHttp(deps: RobotHttpDeps): Surface {
   return {

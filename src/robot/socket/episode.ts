@@ -7,12 +7,14 @@
  */
 import { isCallersFault } from "../../charge/unpaid.ts";
 import type { Model } from "../../engine/engine.ts";
+import { Fault } from "../../engine/fault.ts";
 import type { JsonObject } from "../../http/json.ts";
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
 import { EVERY } from "../../std/every-route.ts";
 import { type CloseCode, Failure } from "../../std/failure.ts";
 import { ROBOT } from "../errors.ts";
+import { failureOf } from "../faults.ts";
 import { shuttingDown } from "../interruptions.ts";
 import type { Holder } from "../session/table.ts";
 import { discard, FrameIntake, readFrame } from "./frames.ts";
@@ -217,7 +219,7 @@ export class Episode implements Holder {
   /** Why the account cannot pay for a chunk of this session. */
   private async unpayable({ instruction, served }: Opening, model: Model): Promise<Failure | undefined> {
     const promptTokens = model.measure({ instruction });
-    if (promptTokens instanceof Failure) return promptTokens;
+    if (promptTokens instanceof Fault) return failureOf(promptTokens);
     const max = { promptTokens, completionTokens: served.manifest.action.rows };
     return await this.service.charges.unpayable({ accountId: this.client.accountId, rates: served.rates, max });
   }

@@ -1,12 +1,14 @@
 /** Camera frames that arrive as messages of their own, before the observation that takes them. */
 import type { Unpaid } from "../../charge/unpaid.ts";
 import type { Frame, Model } from "../../engine/engine.ts";
+import { Fault } from "../../engine/fault.ts";
 import { present } from "../../std/assert.ts";
 import { Failure } from "../../std/failure.ts";
 import type { Log } from "../../std/log.ts";
 import type { EarlyPermits } from "../admission.ts";
 import type { Served } from "../catalog.ts";
 import { ROBOT } from "../errors.ts";
+import { failureOf } from "../faults.ts";
 import { frameDigest, jpegSizeFault, type ObservedFrames, type PutFrame, startsAsJpeg } from "../frames.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
 
@@ -97,7 +99,7 @@ export class FrameGroup implements ObservedFrames {
     const model = present(this.served.model, "the model of an open session");
     const frame = this.free > 0 ? model.framePut(jpeg, Bun.hash.crc32(accountId)) : undefined;
     if (digestsNow) taken.digest = frameDigest(jpeg);
-    if (frame !== undefined && !(frame instanceof Failure)) {
+    if (frame !== undefined && !(frame instanceof Fault)) {
       this.free -= 1;
       taken.frame = frame;
     }
@@ -118,7 +120,7 @@ export class FrameGroup implements ObservedFrames {
     for (const [camera, frames] of this.cameras.entries()) {
       for (const [index, taken] of frames.entries()) {
         const frame = taken.frame ?? model.framePut(present(taken.jpeg, "a frame that waits"), turn);
-        if (frame instanceof Failure) return frame;
+        if (frame instanceof Fault) return failureOf(frame);
         taken.frame = frame;
         taken.jpeg = undefined;
         put.push({ frame, param: `camera ${camera}, frame ${index}` });

@@ -103,7 +103,7 @@ export const putFile: Operation = {
 
 const FILE_HEADERS = ["ETag", "Repr-Digest", "Accept-Ranges", "Last-Modified", "Content-Disposition"] as const;
 
-/** By the file's name. */
+/** The type follows from the file's name. */
 const ANY_BYTES = { "*/*": BYTES["application/octet-stream"] };
 
 const CONDITIONS = [

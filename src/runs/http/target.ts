@@ -52,7 +52,7 @@ export function readPath(encoded: readonly string[]): string | Failure {
 /** A parameter of the query; undefined if it is missing. */
 export function query(url: string, name: string): string | undefined | Failure {
   const [value, second] = new URL(url).searchParams.getAll(name);
-  if (second !== undefined) return invalid(`${name} stands in the query more than once`, name);
+  if (second !== undefined) return invalid(`${name} is in the query more than once`, name);
   return value === "" ? invalid(`${name} is empty in the query`, name) : value;
 }
 

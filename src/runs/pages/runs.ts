@@ -26,7 +26,7 @@ import { listRuns, manifestOf, type Page, removeRun, usageOf } from "../runs.ts"
 import type { FileKey, RunKey } from "../store/records.ts";
 import { RUNS_ADDRESS, type RunName, runAddress } from "../views/address.ts";
 import { runsPage } from "../views/list.ts";
-import { PLAYER_ADDRESS, PLAYER_POLICY, PLAYER_SCRIPT, type RunFile, runPage } from "../views/run.ts";
+import { type Manifest, PLAYER_ADDRESS, PLAYER_POLICY, PLAYER_SCRIPT, runPage } from "../views/run.ts";
 
 interface RunPagesDeps {
   readonly people: People;
@@ -64,12 +64,13 @@ async function showRuns(from: Visit<RunPagesDeps>): Promise<Reply> {
   const { searchParams: query, search } = new URL(from.request.url);
   const who = await person(from, RUNS_ADDRESS + search);
   if (!("token" in who)) return who;
-  const { accountId } = who;
+  const key = ofAccount(who.accountId);
+  const { runs: deps } = from.deps;
   const robot = (query.get("robot") ?? "").trim();
   const after = query.get("after") ?? undefined;
   const [page, usage] = await Promise.all([
-    listed(from.deps.runs, accountId, robot, after),
-    gated(from.deps.runs, ofAccount(accountId), () => usageOf(from.deps.runs, accountId)),
+    listed(deps, key, robot, after),
+    gated(deps, key, () => usageOf(deps, who.accountId)),
   ]);
   // A link to a later page may be wrong.
   const refused = page instanceof Failure ? refusalOf(page) : undefined;
@@ -79,7 +80,7 @@ async function showRuns(from: Visit<RunPagesDeps>): Promise<Reply> {
     viewer: viewer(who),
     notice: query.get("done") === "deleted" ? "The run is deleted." : undefined,
     problem: refused?.text,
-    usage: usage instanceof Failure ? undefined : { ...usage, quota: from.deps.runs.bounds.accountBytesMax },
+    usage: usage instanceof Failure ? undefined : { ...usage, quota: deps.bounds.accountBytesMax },
     runs,
     robot,
     later: after !== undefined,
@@ -88,39 +89,19 @@ async function showRuns(from: Visit<RunPagesDeps>): Promise<Reply> {
   return shown(html, page instanceof Failure ? page.status : 200);
 }
 
-async function listed(
-  deps: RunDeps,
-  accountId: string,
-  robot: string,
-  from: string | undefined,
-): Promise<Page | Failure> {
+async function listed(deps: RunDeps, key: RunKey, robot: string, from: string | undefined): Promise<Page | Failure> {
   const after = readCursor(from);
   if (after instanceof Failure) return after;
   if (robot !== "" && nameProblem(robot) !== undefined) return { runs: [], next: undefined };
-  const listing = { accountId, robot: robot || undefined, limit: PAGE_RUNS, after };
-  return await gated(deps, ofAccount(accountId), () => listRuns(deps, listing));
+  const listing = { accountId: key.accountId, robot: robot || undefined, limit: PAGE_RUNS, after };
+  return await gated(deps, key, () => listRuns(deps, listing));
 }
 
 async function showRun(from: Visit<RunPagesDeps>): Promise<Reply> {
   const found = await manifestFor(from);
   if (!("manifest" in found)) return found;
-  const { robot, run, who, manifest } = found;
-  const { completed_at: completedAt, size, files } = JSON.parse(manifest) as Manifest;
-  const html = runPage({
-    viewer: viewer(who),
-    robot,
-    run,
-    completedAt,
-    size,
-    files: files.map(({ content_type: contentType, ...file }) => ({ ...file, contentType })),
-  });
+  const html = runPage(viewer(found.who), JSON.parse(found.manifest) as Manifest);
   return shown(html, 200, { "content-security-policy": PLAYER_POLICY });
-}
-
-interface Manifest {
-  readonly completed_at: number;
-  readonly size: number;
-  readonly files: readonly (Omit<RunFile, "contentType"> & { readonly content_type: string })[];
 }
 
 async function showManifest(from: Visit<RunPagesDeps>): Promise<Reply> {
@@ -137,7 +118,7 @@ async function manifestFor(from: Visit<RunPagesDeps>) {
   const { runs } = from.deps;
   const manifest = key ? await gated(runs, key, () => manifestOf(runs, key)) : runNotFound();
   if (manifest instanceof Failure) return message("No such run", refusalOf(manifest));
-  return { ...name, who, manifest };
+  return { who, manifest };
 }
 
 /** An uploaded file may be hostile: a browser that opens it as a page gives it no rights, and mostly saves it instead. */

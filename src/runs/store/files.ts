@@ -107,14 +107,18 @@ export function* committedBefore(blobId: string): Steps<Stored | "run_completed"
   return gone.said === "run_completed" ? "run_completed" : { replaced: gone.said === "replaced" };
 }
 
-export interface FileRecord {
+/** The bytes at a path of a run, and the time of their change. */
+interface PathBytes {
   readonly accountId: string;
   readonly runId: string;
   readonly path: string;
-  readonly blobId: string;
   readonly size: number;
-  readonly sha256: Uint8Array;
   readonly at: number;
+}
+
+export interface FileRecord extends PathBytes {
+  readonly blobId: string;
+  readonly sha256: Uint8Array;
   readonly storedAt: number;
 }
 
@@ -137,13 +141,8 @@ export function* setFile(file: FileRecord): Steps<Stored> {
   return { replaced: old !== undefined };
 }
 
-interface BlobRemoval {
+interface BlobRemoval extends PathBytes {
   readonly id: string;
-  readonly accountId: string;
-  readonly runId: string;
-  readonly path: string;
-  readonly size: number;
-  readonly at: number;
   /** The backend's name of an assembly. */
   readonly token?: string | undefined;
   /** The request whose repeat finds this row. */

@@ -3,15 +3,10 @@ import { field, hidden } from "../../web/field.ts";
 import { layout, section, type Viewer } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { moment } from "../../web/time.ts";
+import type { CompletedRun } from "../store/records.ts";
 import { listAddress, RUNS_ADDRESS, type RunName, runAddress, sizeText } from "./address.ts";
 
-interface RunRow extends RunName {
-  /** Bytes. */
-  readonly size: number;
-  readonly files: number;
-  /** Unix seconds. */
-  readonly completedAt: number;
-}
+type RunRow = Omit<CompletedRun, "id">;
 
 interface Usage {
   readonly stored: number;

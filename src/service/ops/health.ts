@@ -1,8 +1,9 @@
 /** `GET /healthz`: the process is alive. `GET /readyz`: it can serve, or what is missing. */
 import { type Static, Type } from "@sinclair/typebox";
+import { failureReply } from "../../http/answer.ts";
 import { NO_BODY } from "../../http/body-rules.ts";
 import { errorSchema, headers, json, type Operation } from "../../http/operation.ts";
-import { failedWith, failureReply, type Reply } from "../../http/reply.ts";
+import { failedWith, type Reply } from "../../http/reply.ts";
 import { NO_KEY, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";

@@ -9,9 +9,8 @@
 import { LIMITS } from "../../limits.ts";
 import { type Clock, sleep } from "../../std/clock.ts";
 import { readText, writePrivate } from "../../std/file.ts";
-import type { Transfer } from "../domain.ts";
 import { first, listed, type Steps } from "../steps.ts";
-import type { LedgerChange, ServerIdentity } from "../store.ts";
+import type { LedgerChange, ServerIdentity, Transfer } from "../store.ts";
 import { type Pool, Unanswered } from "./pool.ts";
 
 /** The mark in the form that a process leaves to the next one. */

@@ -1,7 +1,8 @@
 /** The schema and the functions of a PostgreSQL database. */
 import { createHash } from "node:crypto";
 import { type Domains, everyWrite } from "../domain.ts";
-import { type Migration, migrate, type SchemaEngine, schemaState } from "../migrate.ts";
+import { migrate, type SchemaEngine, schemaState } from "../migrate.ts";
+import type { Migration } from "../schema.ts";
 import { changes, first, type Steps } from "../steps.ts";
 
 /**

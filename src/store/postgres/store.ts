@@ -3,10 +3,10 @@
 import { LIMITS } from "../../limits.ts";
 import { type Clock, sleep, systemClock } from "../../std/clock.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
-import { type Domains, type Hot, type NamedOperation, type Run, slicesOf } from "../domain.ts";
-import type { Migration } from "../migrate.ts";
+import { type Domains, type Hot, type NamedOperation, type Run, type StoreOf, slicesOf } from "../domain.ts";
+import type { Migration } from "../schema.ts";
 import { first, type Steps } from "../steps.ts";
-import { StoreDown, type StoreOf } from "../store.ts";
+import { StoreDown } from "../store.ts";
 import { Connections } from "./connections.ts";
 import { HighWater, type MarkFile } from "./high-water.ts";
 import { functionsOf, migratePostgres, postgresState } from "./migrate.ts";

@@ -8,7 +8,6 @@ import { drive } from "../steps.ts";
 import type { WriteCall } from "../store.ts";
 import { onSqlite } from "./statements.ts";
 
-/** One write on its way to the writer thread. */
 export interface WriteRequest extends WriteCall {
   readonly id: number;
 }
@@ -22,7 +21,6 @@ export interface WriteReply {
   readonly unknown?: boolean;
 }
 
-/** The writes of the domains by their keys. */
 export type Writes = ReadonlyMap<string, NamedOperation>;
 
 /**

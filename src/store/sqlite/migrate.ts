@@ -1,6 +1,7 @@
 /** The schema of an SQLite database. */
 import type { Database } from "bun:sqlite";
-import { type Migration, migrate as missing, type SchemaEngine, schemaState } from "../migrate.ts";
+import { migrate as missing, type SchemaEngine, schemaState } from "../migrate.ts";
+import type { Migration } from "../schema.ts";
 import { drive, first } from "../steps.ts";
 import { onSqlite } from "./statements.ts";
 

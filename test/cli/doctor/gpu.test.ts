@@ -93,7 +93,7 @@ test("what a driver refuses a model that runs is told with its reason, and is no
       ...card,
     };
     const placed = { device: "cuda:0", devices: ["cuda:0"], refused: [], slots: 0, sessionMemory, flowReason: null };
-    const { ok, todo } = bundleCheck({ id: "a/b", reference: false }, { ...placed, card: own });
+    const { ok, todo } = bundleCheck({ id: "a/b", reference: false }, { ...placed, driverDevice: own });
     expect(ok).toBe(true);
     return todo;
   };

@@ -9,7 +9,7 @@ import { must, type Target } from "../target.ts";
 const SRC = resolve(import.meta.dir, "../../../src");
 const latin = (input: Uint8Array) => Buffer.from(input).toString("latin1");
 
-/** As a header can have it: no line breaks, no zero. */
+/** The text of a header, which has no line breaks and no zero. */
 function headerOf(input: Uint8Array): string {
   return latin(input).replace(/[\r\n\0]/g, " ");
 }

@@ -12,7 +12,7 @@ async function drilled(faults: string): Promise<Stage> {
   // As the native engine does it: the run fails before the step that it was told.
   const { run } = at.engine.script;
   at.engine.script.run = async (observed) =>
-    observed.failStep === undefined ? run(observed) : at.engine.failure(`before flow step ${observed.failStep}`);
+    observed.failStep === undefined ? run(observed) : at.engine.fault(`before flow step ${observed.failStep}`);
   return at;
 }
 

@@ -213,7 +213,7 @@ const CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   "500 model_failure": {
     "a run that fails": async (at) => {
       const { run } = at.engine.script;
-      at.engine.script.run = async () => at.engine.failure("a row is not finite");
+      at.engine.script.run = async () => at.engine.fault("a row is not finite");
       const response = await at.chat(observation(live));
       at.engine.script.run = run;
       return response;
@@ -233,7 +233,7 @@ const CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
 
 /** Another request of the session while its first one runs, which ends without a step. */
 async function whileRunning(at: Stage, second: object): Promise<Response> {
-  const release = holdModel(at, async () => at.engine.failure("ends the first request without a step"));
+  const release = holdModel(at, async () => at.engine.fault("ends the first request without a step"));
   const running = at.chat(observation({ ...live, observation_id: "running" }));
   await settle();
   const response = await at.chat(observation({ ...live, ...second }));

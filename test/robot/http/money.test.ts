@@ -1,6 +1,6 @@
 /** Money on the robot route: what is held, what is charged, what is told, and that nothing is charged for nothing. */
 import { describe, expect, test } from "bun:test";
-import { ROBOT } from "../../../src/robot/errors.ts";
+import { Fault } from "../../../src/engine/fault.ts";
 import { Failure } from "../../../src/std/failure.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { observation, type Stage, stage } from "../stage.ts";
@@ -113,7 +113,7 @@ describe("what is told", () => {
     const at = await stage({ sessionsMax: 1 });
     await at.chat(observation({ session_id: "a" }));
     await balance(at, 0n);
-    at.engine.script.decode = async () => new Failure(ROBOT.invalid_image, "no JPEG");
+    at.engine.script.decode = async () => new Fault("bad_image", "no JPEG");
     const body = observation({ session_id: "b" });
     expect(await failure(await at.chat(body))).toMatchObject({ code: "invalid_image" });
     at.engine.script.decode = async () => undefined;
@@ -148,10 +148,10 @@ describe("nothing is charged for", () => {
     const at = await stage();
     const before = await money(at);
     const { run, decode, start } = at.engine.script;
-    at.engine.script.run = async () => new Failure(ROBOT.model_failure, "broken");
+    at.engine.script.run = async () => new Fault("model_failed", "broken");
     await at.chat(observation());
     at.engine.script.run = run;
-    at.engine.script.decode = async () => new Failure(ROBOT.invalid_image, "no JPEG");
+    at.engine.script.decode = async () => new Fault("bad_image", "no JPEG");
     await at.chat(observation());
     at.engine.script.decode = decode;
     at.engine.script.start = () => new Promise(() => {});

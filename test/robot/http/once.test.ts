@@ -1,8 +1,7 @@
 /** Exactly once: `observation_id`, and what is durable before an answer leaves (contract section 2). */
 import { expect, test } from "bun:test";
 import { readDrills } from "../../../src/drill.ts";
-import { ROBOT } from "../../../src/robot/errors.ts";
-import { Failure } from "../../../src/std/failure.ts";
+import { Fault } from "../../../src/engine/fault.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { imagePart, imageUrl, jpeg, observation, type Stage, stage, textPart, withContent } from "../stage.ts";
@@ -95,7 +94,7 @@ test("still running: 409 observation_outcome_unknown, in place of session_busy",
 test("a failed run frees the id: it may be used again, with other content too", async () => {
   const at = await stage();
   const { run } = at.engine.script;
-  at.engine.script.run = async () => new Failure(ROBOT.model_failure, "no");
+  at.engine.script.run = async () => new Fault("model_failed", "no");
   expect((await at.chat(asked)).status).toBe(500);
   at.engine.script.run = run;
   expect(await failure(await at.chat({ ...asked, messages: [] }))).toMatchObject({ code: "messages_missing" });

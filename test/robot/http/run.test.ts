@@ -1,7 +1,6 @@
 /** What goes wrong after the fields are right: nothing leaks, the step stays, the next request works. */
 import { expect, test } from "bun:test";
-import { ROBOT } from "../../../src/robot/errors.ts";
-import { Failure } from "../../../src/std/failure.ts";
+import { Fault } from "../../../src/engine/fault.ts";
 import { runUntilCancelled } from "../../fake-engine.ts";
 import { imagePart, observation, stage, textPart, withContent } from "../stage.ts";
 import { expectClean, failure, holdModel, session, settle } from "./outcome.ts";
@@ -13,7 +12,7 @@ test("an undecodable JPEG is invalid_image with the image's field; the other fra
   const decode = at.engine.script.decode;
   at.engine.script.decode = async () => {
     decodes += 1;
-    return decodes === 2 ? new Failure(ROBOT.invalid_image, "truncated file") : undefined;
+    return decodes === 2 ? new Fault("bad_image", "truncated file") : undefined;
   };
   expect(await failure(await at.chat(session))).toEqual({
     status: 400,
@@ -27,7 +26,7 @@ test("an undecodable JPEG is invalid_image with the image's field; the other fra
 
 test("a bad image of a stream is told before the stream begins: 400, and no event", async () => {
   const at = await stage();
-  at.engine.script.decode = async () => new Failure(ROBOT.invalid_image, "truncated file");
+  at.engine.script.decode = async () => new Fault("bad_image", "truncated file");
   const response = await at.chat({ ...session, stream: true });
   expect(response.headers.get("content-type")).toStartWith("application/json");
   expect(await failure(response)).toMatchObject({ status: 400, code: "invalid_image" });
@@ -39,7 +38,7 @@ test("no frame slot left: 503 engine_unavailable with Retry-After, and the frame
   let puts = 0;
   at.engine.script.framePut = () => {
     puts += 1;
-    return puts === 3 ? new Failure(ROBOT.engine_unavailable, "all frame slots are taken") : undefined;
+    return puts === 3 ? new Fault("busy", "all frame slots are taken") : undefined;
   };
   const response = await at.chat(session);
   expect(response.headers.get("retry-after")).toBe("1");
@@ -175,7 +174,7 @@ test("a body that arrives after the signal to end opens no session", async () =>
 
 test("a failure's detail is for the log, never for the client", async () => {
   const at = await stage();
-  at.engine.script.observe = () => new Failure(ROBOT.model_failure, "the model failed", { detail: "secret /path" });
+  at.engine.script.observe = () => new Fault("model_failed", "the model failed", "secret /path");
   const response = await at.chat(session);
   const text = await response.text();
   expect([response.status, text.includes("the model failed"), text.includes("secret")]).toEqual([500, true, false]);

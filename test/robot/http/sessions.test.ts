@@ -57,7 +57,7 @@ test("an episode's memory: committed with the reply, as it was after a failure, 
   const seen: unknown[] = [];
   await at.chat(episode("s", 0));
   seen.push(memory());
-  at.engine.script.run = async () => at.engine.failure("no");
+  at.engine.script.run = async () => at.engine.fault("no");
   await at.chat(episode("s", 1));
   seen.push(memory());
   at.engine.script.run = run;

@@ -1,7 +1,6 @@
 /** Streaming rules 1 to 5 of the specification, and what contract section 2 says about streams. */
 import { expect, test } from "bun:test";
-import { ROBOT } from "../../../src/robot/errors.ts";
-import { Failure } from "../../../src/std/failure.ts";
+import { Fault } from "../../../src/engine/fault.ts";
 import { observation, stage, withContent } from "../stage.ts";
 import { expectClean, failure, holdModel, session, settle } from "./outcome.ts";
 
@@ -66,7 +65,7 @@ test("rule 1: the first `: processing` comes at once, then one every 250 ms", as
 test("rule 5: a failure after the stream starts is an event with `error` and finish_reason error, then [DONE]", async () => {
   const at = await stage();
   const { run } = at.engine.script;
-  at.engine.script.run = async () => new Failure(ROBOT.model_failure, "the model failed", { detail: "secret" });
+  at.engine.script.run = async () => new Fault("model_failed", "the model failed", "secret");
   const response = await at.chat(streamed);
   const written = await pieces(response);
   expect([response.status, written.length, written[2]]).toEqual([200, 3, "data: [DONE]\n\n"]);
@@ -76,7 +75,11 @@ test("rule 5: a failure after the stream starts is an event with `error` and fin
     created: 1_700_000_000,
     model: session.model,
     choices: [{ index: 0, delta: {}, finish_reason: "error" }],
-    error: { message: "the model failed", type: "api_error", code: "model_failure" },
+    error: {
+      message: "the model failed; retry, and tell the operator if it goes on",
+      type: "api_error",
+      code: "model_failure",
+    },
   });
   expect(at.logLines.join()).toContain("secret");
   at.engine.script.run = run;
@@ -108,7 +111,7 @@ test("every check up to capacity runs before the stream starts and answers as pl
     expect(response.headers.get("content-type")).toStartWith("application/json");
     expect((await failure(response)).code).toBe(code);
   }
-  at.engine.script.observe = () => new Failure(ROBOT.engine_unavailable, "every result slot is taken");
+  at.engine.script.observe = () => new Fault("busy", "every result slot is taken");
   const full = await at.chat(streamed);
   expect([full.headers.get("retry-after"), (await failure(full)).code]).toEqual(["1", "engine_unavailable"]);
 });

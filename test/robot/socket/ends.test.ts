@@ -1,6 +1,7 @@
 /** How connections end, and that nothing of them stays. */
 import { describe, expect, test } from "bun:test";
 import { LIMITS } from "../../../src/limits.ts";
+import { failureOf } from "../../../src/robot/faults.ts";
 import { settle } from "../http/outcome.ts";
 import { jpeg, MODEL, STATEFUL, stage } from "../stage.ts";
 import { gate, held, ids, NOTHING, Peer, peer } from "./peer.ts";
@@ -20,7 +21,7 @@ describe("a session.close that waits is the client's last word", () => {
       "the observation before it fails",
       async (one, next) => {
         const { engine } = one.at;
-        one.at.service.robot.replays.claim = async () => engine.failure("no");
+        one.at.service.robot.replays.claim = async () => failureOf(engine.fault("no"));
         await next();
       },
     ],

@@ -1,8 +1,7 @@
 /** Episodes on a socket: what the contract's section 3 says of messages and their order. */
 import { describe, expect, test } from "bun:test";
+import { Fault } from "../../../src/engine/fault.ts";
 import { LIMITS } from "../../../src/limits.ts";
-import { ROBOT } from "../../../src/robot/errors.ts";
-import { Failure } from "../../../src/std/failure.ts";
 import { settle } from "../http/outcome.ts";
 import { jointState, jpeg, MODEL, STATEFUL, stage } from "../stage.ts";
 import { gate, type Heard, held, ids, NOTHING, Peer, peer } from "./peer.ts";
@@ -85,13 +84,14 @@ describe("frames", () => {
   });
 
   test("one that cannot be decoded is its observation's error: it closes on a session's first one, not later", async () => {
-    const bad = async () => new Failure(ROBOT.invalid_image, "no JPEG");
+    const bad = async () => new Fault("bad_image", "no JPEG");
     const one = await peer();
     await one.open();
     await one.act();
     const { decode } = one.at.engine.script;
     one.at.engine.script.decode = bad;
-    const error = { type: "error", code: "invalid_image", message: "camera 0, frame 0: no JPEG", observation_id: "o" };
+    const message = expect.stringMatching(/^camera 0, frame 0: no JPEG; /);
+    const error = { type: "error", code: "invalid_image", message, observation_id: "o" };
     expect(await one.act({ observation_id: "o" })).toEqual({ ...error, closing: false });
     one.at.engine.script.decode = decode;
     expect([(await one.act({ observation_id: "o" })).step, held(one.at)]).toEqual([1, NOTHING]);

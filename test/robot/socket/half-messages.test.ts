@@ -1,6 +1,6 @@
 /** A WebSocket message that was begun has a deadline, and all that are incomplete a bound: Bun assembles them before we hear of them. */
 import { expect, test } from "bun:test";
-import { watchConnections } from "../../../src/engine/connections.ts";
+import { watchConnections } from "../../../src/http/connection-watch.ts";
 import { Connections } from "../../../src/http/connections.ts";
 import { listen } from "../../../src/http/listen.ts";
 import { LIMITS } from "../../../src/limits.ts";

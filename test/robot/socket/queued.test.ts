@@ -5,9 +5,8 @@
 import { describe, expect, test } from "bun:test";
 import { keyPublicId } from "../../../src/account/key.ts";
 import { readDrills } from "../../../src/drill.ts";
+import { Fault as EngineFault } from "../../../src/engine/fault.ts";
 import { LIMITS } from "../../../src/limits.ts";
-import { ROBOT } from "../../../src/robot/errors.ts";
-import { Failure } from "../../../src/std/failure.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { settle } from "../http/outcome.ts";
 import { jointState, jpeg, type stage } from "../stage.ts";
@@ -44,7 +43,7 @@ const BROKEN = jpeg(70);
 function breakDecoder({ at: { engine } }: Peer): void {
   const { decode } = engine.script;
   engine.script.decode = async (file) =>
-    file.length === BROKEN.length ? new Failure(ROBOT.invalid_image, "no JPEG") : await decode(file);
+    file.length === BROKEN.length ? new EngineFault("bad_image", "no JPEG") : await decode(file);
 }
 
 const ROWS: readonly Row[] = [
@@ -97,7 +96,7 @@ const ROWS: readonly Row[] = [
     close: 1011,
     ran: true,
     before: ({ at: { engine } }) => {
-      engine.script.run = async (run) => (run.step === 1 ? engine.failure("no") : engine.chunk(run));
+      engine.script.run = async (run) => (run.step === 1 ? engine.fault("no") : engine.chunk(run));
     },
   },
   { code: "engine_protocol_error", close: 1011, ran: true, before: (one) => misshape(one, { columns: 7 }) },

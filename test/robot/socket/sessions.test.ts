@@ -117,7 +117,7 @@ function priced({ engine }: Stage): void {
   engine.script.run = async (run) => {
     if (run.step === 1 && !failed) {
       failed = true;
-      return engine.failure("no");
+      return engine.fault("no");
     }
     return { ...engine.chunk(run), cachedTokens: 10 * run.step };
   };

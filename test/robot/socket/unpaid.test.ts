@@ -1,7 +1,6 @@
 /** What an account without money, or with much that is refused, can have of the service on a socket. */
 import { describe, expect, test } from "bun:test";
-import { ROBOT } from "../../../src/robot/errors.ts";
-import { Failure } from "../../../src/std/failure.ts";
+import { Fault } from "../../../src/engine/fault.ts";
 import { settle } from "../http/outcome.ts";
 import { jpeg, observation, STATEFUL, type Stage, stage } from "../stage.ts";
 import { held, NOTHING, Peer } from "./peer.ts";
@@ -82,8 +81,7 @@ describe("unpaid work on sockets", () => {
   test("frames that are decoded for observations that are refused count; the open socket ends with rate_limited, 1008", async () => {
     const at = await stage({ unpaidSeconds: 5 });
     at.engine.decodeMs = 500;
-    at.engine.script.decode = async (file) =>
-      file.length === 70 ? new Failure(ROBOT.invalid_image, "no JPEG") : undefined;
+    at.engine.script.decode = async (file) => (file.length === 70 ? new Fault("bad_image", "no JPEG") : undefined);
     const one = new Peer(at);
     await one.open({ session_id: "s" });
     await one.act();
@@ -119,7 +117,7 @@ describe("unpaid work on sockets", () => {
     at.engine.decodeMs = 900;
     for (let n = 0; n < 4; n += 1) expect((await at.chat(observation())).status).toBe(200);
     const bad = observation({ robot_state: { joint_position: Array(12).fill(0), gripper_position: [0, 1] } });
-    at.engine.script.decode = async () => new Failure(ROBOT.invalid_image, "no JPEG");
+    at.engine.script.decode = async () => new Fault("bad_image", "no JPEG");
     const statuses: number[] = [];
     for (let n = 0; n < 4; n += 1) {
       statuses.push((await at.chat(bad)).status);

@@ -186,7 +186,7 @@ onBackends((test, kind) => {
     for (const { id: one, size, at, begun } of blobs) {
       expect(begun).toBe(!sizes.has(one));
       if (sizes.has(one)) expect(size).toBe(sizes.get(one) ?? -1);
-      // By the store's clock, which is this machine's here.
+      // The clock of the store is that of this machine.
       expect(at).toBeWithin(Math.floor(Date.now() / 1000) - 3600, Math.floor(Date.now() / 1000) + 60);
     }
   });

@@ -12,7 +12,7 @@ withBlobs();
 const privileged = process.getuid?.() === 0;
 
 for (const name of ["staging", "parts", "blobs"]) {
-  test.skipIf(!privileged)(`a mount of its own at ${name} shows at the start`, async () => {
+  test.skipIf(!privileged)(`a mount at ${name} is found at the start`, async () => {
     await using dir = await temporaryFolder();
     const mounted = join(dir.path, name);
     const staging = join(dir.path, "staging");
@@ -28,7 +28,7 @@ for (const name of ["staging", "parts", "blobs"]) {
   });
 }
 
-test("the list has blobs of ours alone, whatever else lies there", async () => {
+test("the list has only blobs, whatever else lies there", async () => {
   await using dir = await temporaryFolder();
   const backend = folderBackend(dir.path, nonce);
   await backend.check();
@@ -39,7 +39,7 @@ test("the list has blobs of ours alone, whatever else lies there", async () => {
   for (const one of ["lost+found", "snapshots", "parts/.snapshot"]) {
     await mkdir(join(dir.path, one.startsWith("parts") ? one : `blobs/${one}`), { recursive: true });
   }
-  await writeFile(join(dir.path, "blobs/ab"), "a file that is named as a folder of ours");
+  await writeFile(join(dir.path, "blobs/ab"), "a file with the name of a folder");
   await writeFile(join(dir.path, "parts/README"), "");
   await writeFile(`${blobPath(dir.path, blob)}.bak`, "");
   await writeFile(join(blobPath(dir.path, blob), "../.nfs0001"), "");

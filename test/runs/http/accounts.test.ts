@@ -3,7 +3,7 @@ import { expect } from "bun:test";
 import { type Answer, fileOf } from "../person.ts";
 import { MATRIX, onStores } from "../stage.ts";
 
-/** Without what every answer has of its own. */
+/** An answer without what differs in every answer. */
 function bare({ status, headers, bytes, json }: Answer) {
   const rest = Object.fromEntries(
     [...headers].filter(([name]) => !["x-request-id", "date", "server-timing"].includes(name)),

@@ -8,7 +8,7 @@ import { fileOf, sha256 } from "../person.ts";
 import { MATRIX, onStores, type RunsStage } from "../stage.ts";
 
 const PART = 16 * 2 ** 20;
-/** Of two parts: the smallest that there is. */
+/** The smallest file of two parts. */
 const large = new Uint8Array(PART + 5).map((_, at) => (at * 2_654_435_761) >>> 13);
 const parts = [large.subarray(0, PART), large.subarray(PART)] as const;
 

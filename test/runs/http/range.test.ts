@@ -149,7 +149,7 @@ describe("RFC 9110", () => {
 });
 
 const TAG = '"sha256-aa"';
-/** Of RFC 9110's example. */
+/** The example of RFC 9110. */
 const AT = Date.UTC(1994, 10, 6, 8, 49, 37) / 1000;
 const DATE = "Sun, 06 Nov 1994 08:49:37 GMT";
 

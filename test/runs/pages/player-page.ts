@@ -65,8 +65,8 @@ export class PlayerPage {
     return Number(await this.page.locator("#scrubber").inputValue());
   }
 
-  /** Where every video stands. */
-  async places(): Promise<number[]> {
+  /** The time of every video. */
+  async times(): Promise<number[]> {
     return await this.page.evaluate('[...document.querySelectorAll("video")].map((video) => video.currentTime)');
   }
 

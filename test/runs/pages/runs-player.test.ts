@@ -86,9 +86,9 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
   test("scrubbing shows every camera's frame of that moment, and the log's row", async () => {
     const of = episode();
     let folder = "";
-    await using watched = await watch(async (place) => {
-      folder = place;
-      await drawn(place, of);
+    await using watched = await watch(async (path) => {
+      folder = path;
+      await drawn(path, of);
     });
     const { page, notes } = watched;
     for (const t of [2.4, 0, 1.0, 3.9]) {
@@ -126,18 +126,17 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
     for (const [key, t] of moves) {
       await page.page.keyboard.press(key);
       await page.arrived(t);
-      for (const place of await page.places())
-        expect(Math.abs(place - Math.min(t, place < t ? 3 : t))).toBeLessThan(0.01);
+      for (const time of await page.times()) expect(Math.abs(time - Math.min(t, time < t ? 3 : t))).toBeLessThan(0.01);
     }
     await page.page.keyboard.press("Space");
     expect(await page.page.locator("#play").textContent()).toBe("Pause");
     await page.until("document.querySelector('#scrubber').value > 0.7");
     await page.page.keyboard.press("Space");
     await page.settled();
-    const places = await page.places();
+    const times = await page.times();
     const t = await page.time();
     expect(t).toBeGreaterThan(0.7);
-    for (const place of places) expect(Math.abs(place - t)).toBeLessThan(0.01);
+    for (const time of times) expect(Math.abs(time - t)).toBeLessThan(0.01);
     expect(await page.page.getByRole("slider", { name: "Time in the run" }).getAttribute("aria-valuetext")).toMatch(
       /^0:0\d\.\d{3} of 0:04\.\d{3}$/,
     );
@@ -147,10 +146,10 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
   test("a camera without a video shows its frames, one observation a step", async () => {
     const of = episode({ cameras: { top: undefined } });
     let folder = "";
-    await using watched = await watch(async (place) => {
-      folder = place;
-      await drawFrames(join(place, "frames/top"), of.observations);
-      await Bun.write(join(place, "episode.jsonl"), logOf(of));
+    await using watched = await watch(async (path) => {
+      folder = path;
+      await drawFrames(join(path, "frames/top"), of.observations);
+      await Bun.write(join(path, "episode.jsonl"), logOf(of));
     });
     const { page, notes } = watched;
     await page.scrub(1.2);
@@ -209,7 +208,7 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
       expect(await page.page.locator("#log-problem").textContent()).toContain(words);
       await page.until("document.querySelector('#scrubber').max > 3");
       await page.scrub(2);
-      expect((await page.places())[0]).toBeCloseTo(2, 2);
+      expect((await page.times())[0]).toBeCloseTo(2, 2);
       expect(await page.page.locator("#trace-section").isVisible()).toBe(false);
       expect(await page.page.locator(".files tbody tr").count()).toBe(log === undefined ? 1 : 2);
     },
@@ -236,14 +235,14 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
     await look(page.page, "run");
     await page.page.locator("#play").click();
     await page.until("document.querySelector('#scrubber').value > 14");
-    const places = await page.places();
-    // A video that is further off is set to its place.
-    expect(Math.max(...places) - Math.min(...places)).toBeLessThan(0.5);
+    const times = await page.times();
+    // A video that drifts further is set to the time of the others.
+    expect(Math.max(...times) - Math.min(...times)).toBeLessThan(0.5);
     await page.page.keyboard.press("Space");
     await page.page.locator("#scrubber").focus();
     await page.page.keyboard.press("ArrowRight");
     await page.settled();
-    const [first = 0, ...others] = await page.places();
+    const [first = 0, ...others] = await page.times();
     for (const other of others) expect(other).toBe(first);
     await page.page.goto("/account/runs");
     await look(page.page, "runs");

@@ -15,10 +15,10 @@ function listed(text: string, changes: Partial<RunsPage> = {}): string {
 
 function played(text: string, contentType = "video/mp4"): string {
   const files = [
-    { path: "episode.jsonl", size: 100, sha256: "0", contentType: "application/jsonl" },
-    { path: `videos/${text}`, size: 1, sha256: "0", contentType },
+    { path: "episode.jsonl", size: 100, content_type: "application/jsonl" },
+    { path: `videos/${text}`, size: 1, content_type: contentType },
   ];
-  return runPage({ viewer: VIEWER, robot: text, run: text, completedAt: 1, size: 101, files });
+  return runPage(VIEWER, { robot: text, run: text, completed_at: 1, size: 101, files });
 }
 
 async function elementsOf(page: string): Promise<string[]> {

@@ -1,10 +1,9 @@
 /** Which of the transfers that are remembered can be missed: neither those that retention has summed up, nor another database's. */
 import { expect, test } from "bun:test";
 import { LIMITS } from "../../../src/limits.ts";
-import type { Transfer } from "../../../src/store/domain.ts";
 import { HighWater, type Mark } from "../../../src/store/postgres/high-water.ts";
 import { drive, type Statement, type Steps } from "../../../src/store/steps.ts";
-import type { LedgerChange } from "../../../src/store/store.ts";
+import type { LedgerChange, Transfer } from "../../../src/store/store.ts";
 import { FakeClock } from "../../std/fake-clock.ts";
 
 const AT = 1_700_000_000;

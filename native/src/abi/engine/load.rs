@@ -1,4 +1,4 @@
-//! Loading and unloading models, each on a thread of its own.
+//! Loads and unloads models, each on its own thread.
 
 use super::{Answer, Engine, NAMED, SlotState, misuse};
 use crate::core::completion::count_panic;

@@ -1,9 +1,9 @@
-//! Rows that a chunk continues: still being executed, given in robot units, held in place by the flow.
+//! Rows that a chunk continues: the robot still executes them, and the flow keeps them in place.
 
 use super::Encoder;
 
 impl Encoder {
-    /// How many rows `prefix` has; the error is a sentence about one that no chunk could have had.
+    /// The number of rows of `prefix`; the error is a sentence about a row that no chunk could have had.
     pub fn prefix_rows(&self, prefix: &[f32]) -> Result<usize, String> {
         for (row, values) in prefix.chunks(self.columns.len()).enumerate() {
             for (column, value) in self.columns.iter().zip(values) {
@@ -16,7 +16,7 @@ impl Encoder {
         Ok(prefix.len() / self.columns.len())
     }
 
-    /// Writes the rows of `prefix` over the first of `latent` (`rows × width`) as the model has them, relative to `state`, and zeros as their
+    /// Writes the rows of `prefix` over the first rows of `latent` (`rows × width`), normalised and relative to `state`, with zeros as
     /// padding: the inverse of `convert`.
     pub fn latent_of(&self, prefix: &[f32], state: &[f32], latent: &mut [f32]) {
         let count = self.columns.len();

@@ -77,7 +77,7 @@ fn row_0_may_not_jump_from_the_state_nor_a_row_from_the_one_before() {
         run(&[0.5, 0.0, 0.0, 0.5, -0.75, 0.0], &[0.5, 0.0]).unwrap_err(),
         "row 1, delta is -0.75, 0.750 from 0 in the row before, max_step is 0.5"
     );
-    // What is clamped is judged as it would be sent.
+    // A clamped value is judged as it would be sent.
     assert_eq!(run(&[100.0, 0.0, 0.0, 100.0, 0.0, 0.0], &[1.75, 0.0]), Ok(2));
     assert!(run(&[0.5, 0.0, 0.0, 0.5, 0.0, 0.0], &[f32::NAN, 0.0]).is_err());
 }

@@ -1,4 +1,4 @@
-//! Times of every type, as a step and as the graph of all steps are told them.
+//! Times of every type, in a step and in the graph of all steps.
 
 use super::*;
 use crate::bundle::onnx::wire::{Field, Fields, Value as Wire};

@@ -13,11 +13,11 @@ use std::time::Instant;
 pub struct Worker {
     decoder: Decoder,
     resizer: Resizer,
-    /// Address space for the largest image; memory is used only where it was written.
-    rgb: Block<u8>,
+    /// Address space for the largest image; only written pages use memory.
+    rgb: Block,
 }
 
-/// Pixel memory that a thread keeps between frames; the rest is returned to the system after a large image.
+/// Bytes of pixel memory that a thread keeps between frames; the rest goes back to the system after a large image.
 const RGB_KEEP_BYTES: usize = 8 << 20;
 
 impl Worker {
@@ -27,7 +27,7 @@ impl Worker {
         Ok(Worker { decoder, resizer: Resizer::new(), rgb: Block::lazy(edge * edge * 3 + SLACK)? })
     }
 
-    /// Decodes the pending frame of `ticket`, unless it was dropped. Whether it came out right, and who is told.
+    /// Decodes the pending frame of `ticket`, unless it was dropped. Returns its status, and who hears of it.
     pub fn decode(&mut self, slots: &FrameSlots, ticket: Ticket) -> (Status, Listener) {
         let pending = slots.slot(ticket).filter(|slot| slot.state.is_pending(ticket));
         let Some(slot) = pending else { return (Status::Cancelled, slots.give_up(ticket)) };
@@ -49,7 +49,7 @@ impl Worker {
     }
 
     /// JPEG → RGB → resized, as the graphs take it: `spec.bytes()`. The error is a sentence part.
-    pub fn frame(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut Block<u8>) -> Result<(), String> {
+    pub fn frame(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut Block) -> Result<(), String> {
         let Header { width, height } = self.pixels(jpeg)?;
         let source = (width as usize, height as usize);
         let rgb = &self.rgb[..source.0 * source.1 * 3 + SLACK];

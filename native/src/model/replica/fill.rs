@@ -1,4 +1,4 @@
-//! Writes one observation into the bound tensors: an inference's, or that of a parity vector.
+//! Writes one observation into the bound tensors: that of an inference or of a parity vector.
 
 use super::Replica;
 use crate::episode::{Entry, Pass};
@@ -21,7 +21,7 @@ impl Replica {
         let per_camera = count / manifest.cameras.len();
         let read = if pass.entry == Entry::Later { per_camera } else { manifest.frames.first };
         let (camera, age) = (index / per_camera, index % per_camera);
-        // A window that starts anew reads the last frames of each camera.
+        // A new window reads the last frames of each camera.
         if let (Some(network), true) = (&mut self.network, age + read >= per_camera) {
             network.picture(pass.entry, row, camera, age + read - per_camera).copy_from_slice(tensor);
         }

@@ -19,7 +19,7 @@ pub(super) struct PortMemory {
     host: Info,
     device: Info,
     home: Option<Home>,
-    /// Inputs and outputs that the session has on the CPU, beside its device.
+    /// Inputs and outputs that the session has on the CPU, although it runs on a device.
     beside: [HashSet<String>; 2],
 }
 
@@ -67,7 +67,7 @@ impl<'a> VariantBinding<'a> {
     /// Binds one input (`is_input`) or output.
     ///
     /// # Safety
-    /// As `Graph::bind` says.
+    /// The contract is that of `Graph::bind`.
     pub(super) unsafe fn bind(&mut self, bound: &BoundPort, is_input: bool) -> Result<(), String> {
         let BoundPort { port, address, on_device } = bound;
         let reach = self.graph.reach;

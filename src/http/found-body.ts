@@ -1,7 +1,7 @@
 /** A scanned body: its skeleton, and the long strings that stand in it as placeholders. */
-import { type Pointer, toArrayBuffer } from "bun:ffi";
+import { BODY_TEXT, BodyResult, BodyText } from "../engine/abi.ts";
+import { memoryAt } from "../engine/binding.ts";
 import { assert, present } from "../std/assert.ts";
-import { BODY_TEXT, BodyResult, BodyText } from "./abi.ts";
 
 /** First character of a placeholder; the index follows. No other string in a skeleton begins with it. */
 const TAG = 0x7f;
@@ -25,7 +25,7 @@ export class FoundBody {
   ) {
     const length = (at: number) => found.getUint32(at, true);
     const part = (at: number, bytes: number) =>
-      bytes === 0 ? new ArrayBuffer(0) : toArrayBuffer(Number(found.getBigUint64(at, true)) as Pointer, 0, bytes);
+      bytes === 0 ? new ArrayBuffer(0) : memoryAt(found.getBigUint64(at, true), bytes);
     const text = (at: number, bytes: number, encoding: "utf8" | "latin1" | "utf16le") =>
       Buffer.from(part(at, bytes)).toString(encoding);
     this.skeleton = text(BodyResult.skeleton, length(BodyResult.skeleton_len), "utf8");

@@ -5,8 +5,8 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
-import { systemClock } from "../std/clock.ts";
-import { readText, writePrivate } from "../std/file.ts";
+import { systemClock } from "./clock.ts";
+import { readText, writePrivate } from "./file.ts";
 
 /** A larger file is hashed in pieces on the event loop: graphs of a full-size model may not fit into memory. */
 const WHOLE_BYTES_MAX = 64 << 20;
@@ -107,6 +107,11 @@ async function whole(path: string): Promise<string> {
     if (next) next();
     else inMemory -= 1;
   }
+}
+
+/** The same of a few bytes, at once. */
+export function sha256(bytes: Uint8Array | string): string {
+  return createHash("sha256").update(bytes).digest("hex");
 }
 
 /** The same of bytes in memory; they must not change meanwhile. */

@@ -1,17 +1,14 @@
-/** A run over its slot in the native library. */
-
-import { ROBOT } from "../robot/errors.ts";
+/** An inference over its slot in the native library. */
 import { assert } from "../std/assert.ts";
-import { Failure } from "../std/failure.ts";
 import { STATUS } from "./abi.ts";
-import { cancelled, noMemory, replicaOut } from "./busy.ts";
 import type { Channel } from "./channel.ts";
-import type { ChunkResult, Run } from "./engine.ts";
+import type { ChunkResult, Inference } from "./engine.ts";
+import { Fault, replicaOut } from "./fault.ts";
 import { undecodable } from "./frame.ts";
 import type { ResultSlots } from "./result.ts";
 
-export class NativeRun implements Run {
-  private readonly outcome = Promise.withResolvers<ChunkResult | Failure>();
+export class NativeInference implements Inference {
+  private readonly outcome = Promise.withResolvers<ChunkResult | Fault>();
   readonly result = this.outcome.promise;
   private readonly over = Promise.withResolvers<void>();
   readonly released = this.over.promise;
@@ -22,7 +19,7 @@ export class NativeRun implements Run {
   private settled = false;
   /** The result is a chunk. */
   private gave = false;
-  /** The caller's decision; done once the native run has ended. */
+  /** The caller's decision; done once the native side has ended. */
   private verdict: "commit" | "abort" | undefined;
 
   constructor(
@@ -33,7 +30,7 @@ export class NativeRun implements Run {
     channel.wait(ticket, (status) => this.ended(status));
   }
 
-  /** `result` settles at once; the native run ends before its next flow step and frees its slot then. */
+  /** `result` settles at once; the native side ends before its next flow step and frees its slot then. */
   cancel(): void {
     if (this.settled) return;
     if (this.channel.isOpen)
@@ -59,7 +56,7 @@ export class NativeRun implements Run {
 
   private decide(verdict: "commit" | "abort"): void {
     assert(this.settled && this.verdict === undefined, "commit or abort is called once, after the result");
-    assert(verdict === "abort" || this.gave, "a run that gave no chunk is not committed");
+    assert(verdict === "abort" || this.gave, "an inference that gave no chunk is not committed");
     this.verdict = verdict;
     if (this.native === "done") this.release(verdict);
   }
@@ -78,25 +75,27 @@ export class NativeRun implements Run {
     this.finish(status === STATUS.ok ? this.results.read(this.ticket) : this.failed(status));
   }
 
-  private finish(result: ChunkResult | Failure): void {
+  private finish(result: ChunkResult | Fault): void {
     this.settled = true;
-    this.gave = !(result instanceof Failure);
+    this.gave = !(result instanceof Fault);
     this.outcome.resolve(result);
   }
 
-  private failed(status: number): Failure {
+  private failed(status: number): Fault {
     if (status === STATUS.cancelled) return cancelled();
     if (status === STATUS.lost) return replicaOut();
-    if (status === STATUS.outOfMemory) return noMemory(this.channel.errorText(this.ticket));
+    const detail = this.channel.errorText(this.ticket);
+    if (status === STATUS.outOfMemory) {
+      return new Fault("out_of_memory", "the device of the model has no memory left for this run", detail);
+    }
     if (status === STATUS.image || status === STATUS.decoder) {
       this.badFrame = this.results.badFrame(this.ticket);
-      return undecodable(status, () => this.channel.errorText(this.ticket));
+      return undecodable(status, detail);
     }
     const known = status === STATUS.model || status === STATUS.panic;
-    assert(known, `a run ends as done, cancelled, lost or failed, not ${status}`);
+    assert(known, `an inference ends as done, cancelled, lost or failed, not ${status}`);
     // The native text names tensors and graph nodes: it is for the log, not for a client.
-    const text = "the model failed on this observation; retry, and tell the operator if it goes on";
-    return new Failure(ROBOT.model_failure, text, { detail: this.channel.errorText(this.ticket) });
+    return new Fault("model_failed", "the model failed on this observation", detail);
   }
 
   private release(verdict: "commit" | "abort"): void {
@@ -108,4 +107,8 @@ export class NativeRun implements Run {
     }
     this.over.resolve();
   }
+}
+
+function cancelled(): Fault {
+  return new Fault("cancelled", "the run was cancelled");
 }

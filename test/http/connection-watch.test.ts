@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { connect, createServer } from "node:net";
-import { listenersOf } from "../../src/engine/connections.ts";
-import { ok } from "./opened.ts";
+import { listenersOf } from "../../src/http/connection-watch.ts";
+import { ok } from "../engine/opened.ts";
 
 const KIB = 1024;
 

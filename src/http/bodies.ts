@@ -2,14 +2,13 @@
  * JSON bodies over the native library: checked on native threads, so that none holds the event loop. It needs no engine and no
  * model; the library is opened with the first body.
  */
-import { JSCallback, type Pointer, ptr } from "bun:ffi";
+import { BodyResult, BodyRules, STATUS } from "../engine/abi.ts";
+import { type Calls, Completions, type Handle, handleOf } from "../engine/binding.ts";
+import { openLibrary } from "../engine/library.ts";
 import { present } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
 import { pause } from "../std/slices.ts";
-import { BodyResult, BodyRules, STATUS } from "./abi.ts";
-import { type BodyCalls, bindBodies } from "./binding.ts";
 import { FoundBody } from "./found-body.ts";
-import { locateLibraries } from "./library.ts";
 
 export interface BodyBounds {
   /** Levels of arrays and objects. */
@@ -43,9 +42,9 @@ export interface SentBody {
 }
 
 interface Open {
-  readonly calls: BodyCalls;
-  readonly handle: Pointer;
-  readonly callback: JSCallback;
+  readonly calls: Calls;
+  readonly handle: Handle;
+  readonly completions: Completions;
 }
 
 export class Bodies {
@@ -103,9 +102,7 @@ export class Bodies {
     const open = await this.opening;
     if (open === undefined || open instanceof Problem) return;
     expectOk(open.calls.tendon_bodies_close(open.handle), "close");
-    // Completions that the threads have reported are handled in the next turn of the event loop.
-    await new Promise((done) => setImmediate(done));
-    open.callback.close();
+    await open.completions.close();
   }
 
   private opened(): Promise<Open | Problem> {
@@ -114,19 +111,12 @@ export class Bodies {
   }
 
   private async openNow(): Promise<Open | Problem> {
-    const installed = await locateLibraries();
-    if (installed instanceof Problem) return installed;
-    const calls = bindBodies(installed.library);
+    const calls = await openLibrary();
     if (calls instanceof Problem) return calls;
-    const callback = new JSCallback((body: number, status: number) => this.complete(body, status), {
-      args: ["u32", "i32"],
-      returns: "void",
-      threadsafe: true,
-    });
-    const out = new BigUint64Array(1);
-    const status = calls.tendon_bodies_open(present(callback.ptr, "the callback's address"), ptr(out));
-    if (status !== STATUS.ok) return new Problem("the threads that read large requests cannot be started");
-    return { calls, handle: Number(out[0]) as Pointer, callback };
+    const completions = new Completions("u32", (body, status) => this.complete(body, status));
+    const handle = handleOf((out) => calls.tendon_bodies_open(completions.address, out));
+    if (handle === undefined) return new Problem("the threads that read large requests cannot be started");
+    return { calls, handle, completions };
   }
 
   private complete(body: number, status: number): void {

@@ -1,8 +1,7 @@
 import { expect, spyOn, test } from "bun:test";
 import { mkdir, readFile, rename, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { sha256 } from "../../src/bundle/digest.ts";
-import { bytesDigest, fileDigest, keepDigests, noteDigest, recallDigests } from "../../src/bundle/file-digest.ts";
+import { bytesDigest, fileDigest, keepDigests, noteDigest, recallDigests, sha256 } from "../../src/std/file-digest.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
 test("a file is hashed once as long as it stays as it is, and again after every change", async () => {
@@ -73,7 +72,7 @@ test("what is kept for the next start is what nobody can have changed unseen; wh
   // In a process of its own, since this one knows the files.
   const digestsWith = async (text: string) => {
     await writeFile(kept, text);
-    const script = `import { fileDigest, recallDigests } from "${join(import.meta.dir, "../../src/bundle/file-digest.ts")}";
+    const script = `import { fileDigest, recallDigests } from "${join(import.meta.dir, "../../src/std/file-digest.ts")}";
       await recallDigests("${kept}"); console.log(await fileDigest("${other}"));`;
     const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
     return (await child.stdout.text()).trim();

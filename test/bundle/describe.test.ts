@@ -1,9 +1,9 @@
 /** Where a placement is told, it says whether the sessions of a device share their weights, and if not, why. */
 import { expect, test } from "bun:test";
-import { deviceWeightWords } from "../../src/engine/device-weights.ts";
+import { deviceWeightWords } from "../../src/bundle/describe.ts";
 
 const words = (sharedBytes: number, ownBytes: number, reason?: string) =>
-  deviceWeightWords({ sharedBytes, copiedBytes: sharedBytes, ownBytes, reason });
+  deviceWeightWords({ sharedBytes, ownBytes, reason });
 
 test("weights that are shared, copied, or both are told with their sizes and the reason", () => {
   expect(words(0, 0)).toBeUndefined();

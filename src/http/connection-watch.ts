@@ -1,10 +1,9 @@
 /** The TCP connections that this process has accepted on a port: what Bun does not tell. native/src/http/connections.rs watches them. */
-import type { Pointer } from "bun:ffi";
+import { ConnectionNote as Layout } from "../engine/abi.ts";
+import { type Calls, type Handle, handleOf, lastError } from "../engine/binding.ts";
+import { openLibrary } from "../engine/library.ts";
 import { assert } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
-import { ConnectionNote as Layout } from "./abi.ts";
-import { bindLibrary, type Calls, lastError } from "./binding.ts";
-import { locateLibraries } from "./library.ts";
 
 /** Names a connection, in this process and for as long as it lives. */
 export interface ConnectionId {
@@ -44,13 +43,8 @@ export interface Listeners {
   preferLast(): boolean;
 }
 
-async function calls(): Promise<Calls | Problem> {
-  const installed = await locateLibraries();
-  return installed instanceof Problem ? installed : bindLibrary(installed.library);
-}
-
 export async function listenersOf(port: number): Promise<Listeners | Problem> {
-  const native = await calls();
+  const native = await openLibrary();
   if (native instanceof Problem) return native;
   return {
     share: (on) => {
@@ -64,13 +58,11 @@ export async function listenersOf(port: number): Promise<Listeners | Problem> {
 }
 
 export async function watchConnections(port: number): Promise<ConnectionWatch | Problem> {
-  const native = await calls();
+  const native = await openLibrary();
   if (native instanceof Problem) return native;
-  const out = new BigUint64Array(1);
-  if (native.tendon_watch_open(port, out) < 0) {
-    return new Problem(`the connections cannot be watched: ${lastError(native)}`);
-  }
-  return new NativeWatch(native, Number(out[0]) as Pointer);
+  const watch = handleOf((out) => native.tendon_watch_open(port, out));
+  if (watch === undefined) return new Problem(`the connections cannot be watched: ${lastError(native)}`);
+  return new NativeWatch(native, watch);
 }
 
 /** Notes taken with one call. */
@@ -84,7 +76,7 @@ class NativeWatch implements ConnectionWatch {
 
   constructor(
     private readonly native: Calls,
-    private readonly watch: Pointer,
+    private readonly watch: Handle,
   ) {}
 
   read(): ConnectionNote[] {
