@@ -72,6 +72,7 @@ test("passing the deadline cancels the run itself: 503 engine_unavailable with R
   expect(at.engine.cancels).toBe(0);
   at.clock.advance(1);
   const response = await pending;
+  expect(await response.clone().text()).toContain("not ready within 10 s and was stopped; retry with backoff");
   expect(response.headers.get("retry-after")).toBe("1");
   expect(await failure(response)).toMatchObject({ status: 503, code: "engine_unavailable" });
   expect(at.engine.cancels).toBe(1);
