@@ -165,7 +165,7 @@ export const LIMITS = {
   keysFlushMs: 10_000,
   /** A hold expires this long after the deadline of its run; its node must have died. */
   holdGraceSeconds: 30,
-  /** Between two writes of the seen time, which a kill loses: on a store of its own, and where processes share one and may differ by it. */
+  /** Between two writes of the seen time, which a kill loses: on a private store; processes that share a store may differ by it. */
   seenKeepOwnMs: 5_000,
   seenKeepMs: 1_000,
   /** Between two searches: for expired holds, for records that are past their retention, for idle sessions. */
@@ -194,7 +194,7 @@ export const LIMITS = {
   storeReadConnectionsMax: 4,
   storeQuickConnectionsMax: 2,
   storeDurableConnectionsMax: 6,
-  /** Groups of writes in flight at once, each on a connection of its own; holds and settlements have this many each. */
+  /** Groups of writes in flight at once, each on its own connection; holds and settlements have this many each. */
   storeLanes: 3,
   /** Writes of one group. */
   storeGroupMax: 256,

@@ -97,7 +97,7 @@ function flowTimes({ t_start, t_end, steps, shift }: Facts["flow"]): number[] {
 /** How a graph is told the time. */
 interface Asked {
   readonly flow: Facts["flow"];
-  /** The time is told in so many buckets. */
+  /** The number of buckets for the time. */
   readonly buckets?: number | undefined;
   /** Rows that a chunk continues have the time of the flow's end. */
   readonly end?: boolean;

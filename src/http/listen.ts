@@ -29,7 +29,7 @@ export interface ListenOptions {
 
 type Served = NonNullable<AnyElysia["server"]>;
 
-/** Listens on a Unix socket, which whoever may write to the file may use. One that a process left there is replaced. */
+/** Listens on a Unix socket, which every user that may write to the file can use. One that a process left there is replaced. */
 export function listenLocal(app: AnyElysia, path: string): Pick<Listener, "stop"> | Problem {
   try {
     rmSync(path, { force: true });

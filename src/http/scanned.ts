@@ -38,7 +38,7 @@ export async function scanObject(
   return isObject(parsed) ? { value: parsed, release } : WRONG.kind;
 }
 
-/** What stays in the skeleton of a body of so many bytes. */
+/** The bounds of the skeleton of a body, by the body's size in bytes. */
 export function boundsOf(length: number, wanted: Wanted): BodyBounds {
   const stringBytesMax = LIMITS.scannedStringBytesMax[wanted];
   return {
@@ -59,7 +59,7 @@ const STEP_VALUES = 32;
 /** The value with its long strings in the place of their placeholders. */
 function* filled(value: unknown, found: FoundBody, wanted: Wanted): Steps<unknown> {
   const images = wanted === "images";
-  // Whoever wants images reads fields by their names, and none of these is long.
+  // A route with images reads fields by their names, and none of these is long.
   const keys = found.keys && !images;
   const text = (one: string) => (images ? (found.longText(one) ?? one) : found.text(one));
   const fill = function* (one: unknown): Steps<unknown> {
@@ -77,7 +77,7 @@ function* filled(value: unknown, found: FoundBody, wanted: Wanted): Steps<unknow
     for (const [at, name] of names.entries()) {
       const before = object[name];
       const after = typeof before === "string" ? text(before) : yield* fill(before);
-      // `__proto__` is a field of its own here, as JSON.parse makes it, and stays one when it is written.
+      // `__proto__` is an own field here, as JSON.parse makes it, and stays one when it is written.
       if (after !== before) object[name] = after;
       if (at % STEP_VALUES === 0) yield;
     }

@@ -10,7 +10,7 @@ import type { Clock } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";
 
-/** An answer counts half after the time of so many answers, and not before a minimum of time. */
+/** The weight of an answer halves after this number of answers, and not before a minimum of time. */
 const HALF_LIFE_ANSWERS = 8;
 const HALF_LIFE_MS_MIN = 250;
 /** Weighted number of answers below which there is no estimate. */

@@ -72,7 +72,7 @@ export function planModels(
 }
 
 export interface Preparation {
-  /** With its threads; closed by whoever takes it. */
+  /** With its threads; closed by the caller that takes it. */
   readonly engine: Promise<Engine | Problem>;
   /** Begins the loads once every file is verified. A load cannot be stopped, so none may begin before the store is this process's own. */
   begin(): Promise<readonly BegunModel[] | Problem>;

@@ -186,7 +186,7 @@ export class Server {
   /** Ends at once what the process before this one ran: the lock of the data folder says that it has gone. */
   private async takeOver(): Promise<void> {
     const { deps, owners } = this.service.llm;
-    // On a store of its own every other process has gone.
+    // On a private store every other process has gone.
     if (this.store.exclusive) {
       await takeOverRuns(this.service.runs, "all");
       return await owners.start(true);

@@ -1,5 +1,5 @@
 /**
- * The one type of failure, and what a row of a table of failures says. Each surface of the interface has a table of its own
+ * The one type of failure, and what a row of a table of failures says. Each surface of the interface has its own table
  * (`robot.ts`, `llm.ts`, `runs.ts`, `oauth.ts`); the codes of every route are in `every-route.ts`. The OpenAPI document and
  * the lists of errors on the pages are generated from these tables.
  *

@@ -20,7 +20,7 @@ const FORMAT = 1;
 
 interface Known {
   /**
-   * Whoever changes a file changes its time of change (ctime), which no program can set. So a file of the same device, inode, size and
+   * Every change of a file changes its time of change (ctime), which no program can set. So a file of the same device, inode, size and
    * times has the same content.
    */
   readonly identity: string;
@@ -103,7 +103,7 @@ async function whole(path: string): Promise<string> {
     return await bytesDigest(await readFile(path));
   } finally {
     const next = waiting.shift();
-    // Whoever waits takes the place of this one.
+    // The next waiting read takes this permit.
     if (next) next();
     else inMemory -= 1;
   }

@@ -36,7 +36,7 @@ const CHAT = [
   "**Order of checks.** Key, size, JSON, fields, idempotent replay, session, images, payment, capacity, run; within the fields " +
     "and the session in the order in which the codes stand below. The first that fails answers.",
   `**Sessions.** An episode is a \`session_id\` of the client's choice. Its first request sends the model's first number of frames per camera and gets \`step\` 0; each later one sends as many as \`next_frames_per_camera\` says and gets the next step. One request at a time, always the same instruction. These rules hold for every model, with memory or not. After ${LIMITS.sessionIdleMs / 1000} s without a request, after its end or a restart the id answers 410 for ${LIMITS.sessionEndedMs / 3_600_000} hours. A failed request leaves step and memory as they were.`,
-  "**Two robots, one name.** Each robot needs a `session_id` of its own. Requests that overlap are told, `session_busy`, and so are " +
+  "**Two robots, one name.** Each robot needs its own `session_id`. Requests that overlap are told, `session_busy`, and so are " +
     "two API keys that drive one session in turn, `session_step_conflict`. Two robots of one key that take turns cannot be told from " +
     "one robot with several connections: each would move by what the other sees. With `expected_step` in every request the second " +
     "one is told before anything runs. Send it always.",
