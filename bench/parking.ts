@@ -9,12 +9,12 @@
 import { join } from "node:path";
 import sharp from "sharp";
 import { readBundle } from "../src/bundle/read.ts";
-import { type Bundle, type Engine, LOAD_MS_MAX, type Model } from "../src/engine/engine.ts";
-import { openEngine } from "../src/engine/native.ts";
+import type { Bundle, Model } from "../src/engine/engine.ts";
 import { median } from "../src/measure/stats.ts";
 import { present } from "../src/std/assert.ts";
 import { Failure } from "../src/std/failure.ts";
 import { Problem } from "../src/std/problem.ts";
+import { type OpenModel, openModel } from "./engine.ts";
 import { type Figure, judged, MIB, type Proof } from "./proof.ts";
 
 const BUNDLE = join(import.meta.dir, "../dist/models/dreamzero-astra-yam");
@@ -36,24 +36,19 @@ export const parking: Proof = {
   async run(size) {
     const bundle = await readBundle(BUNDLE);
     if (bundle instanceof Problem) return bundle;
-    const engine = await openEngine({ decodeThreads: 1 });
-    if (engine instanceof Problem) return engine;
-    // The engine's callback does not keep the process alive while a model loads.
-    const alive = setTimeout(() => undefined, LOAD_MS_MAX);
-    try {
-      const picture = { create: { width: 64, height: 36, channels: 3, background: "#456" } } as const;
-      const jpeg = new Uint8Array(await sharp(picture).jpeg().toBuffer());
-      const rows: Figure[] = [];
-      for (const { factor, steps } of SIZES[size]) {
-        const measured = await measure(engine, enlarged(bundle, factor), jpeg, steps);
-        if (measured instanceof Problem) return measured;
-        rows.push(...measured);
-      }
-      return judged(rows);
-    } finally {
-      clearTimeout(alive);
-      await engine.close();
+    const picture = { create: { width: 64, height: 36, channels: 3, background: "#456" } } as const;
+    const jpeg = new Uint8Array(await sharp(picture).jpeg().toBuffer());
+    const rows: Figure[] = [];
+    for (const { factor, steps } of SIZES[size]) {
+      const load = { device: "echo", threads: 1, slots: 1, parkedBytesMax: "default", decodeThreads: 1 } as const;
+      const open = await openModel({ ...load, bundle: enlarged(bundle, factor) });
+      if (open instanceof Problem) return open;
+      const measured = await measure(open, jpeg, steps);
+      await open.close();
+      if (measured instanceof Problem) return measured;
+      rows.push(...measured);
     }
+    return judged(rows);
   },
 };
 
@@ -74,16 +69,7 @@ function enlarged({ manifest, paths }: Bundle, factor: number): Bundle {
 }
 
 /** Two sessions in turns on one slot, after the window of each was full once. */
-async function measure(engine: Engine, bundle: Bundle, jpeg: Uint8Array, steps: number): Promise<Figure[] | Problem> {
-  const model = await engine.load({
-    bundle,
-    device: "echo",
-    replicas: 1,
-    threads: 1,
-    slots: 1,
-    parkedBytesMax: "default",
-  });
-  if (model instanceof Failure) return new Problem(model.message);
+async function measure({ engine, model }: OpenModel, jpeg: Uint8Array, steps: number): Promise<Figure[] | Problem> {
   const waits: number[] = [];
   let movedBytes = 0;
   let before = engine.stats();
@@ -102,7 +88,6 @@ async function measure(engine: Engine, bundle: Bundle, jpeg: Uint8Array, steps: 
   const exchanges = after.sessionsParked - before.sessionsParked;
   const parkingMs = after.parkingMs - before.parkingMs;
   const name = `${(model.sessionMemory.slotBytes / MIB).toFixed(1)} MiB at most`;
-  await model.unload();
   return [
     { measure: `${name}: parked, the window full`, value: before.parkedBytesHeld / MIB, unit: "MiB" },
     { measure: `${name}: moved by an exchange; mean`, value: movedBytes / exchanges / MIB, unit: "MiB" },
