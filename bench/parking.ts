@@ -71,7 +71,11 @@ function enlarged({ manifest, paths }: Bundle, factor: number): Bundle {
 }
 
 /** Two sessions in turns on one slot, after the window of each was full once. */
-async function measure({ engine, model, manifest }: OpenModel, jpeg: Uint8Array, steps: number): Promise<Figure[] | Problem> {
+async function measure(
+  { engine, model, manifest }: OpenModel,
+  jpeg: Uint8Array,
+  steps: number,
+): Promise<Figure[] | Problem> {
   const waits: number[] = [];
   let movedBytes = 0;
   let before = engine.stats();

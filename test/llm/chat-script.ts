@@ -17,8 +17,8 @@ interface Delta {
   readonly tool_calls?: readonly object[];
 }
 
-interface Chunk {
-  readonly choices: readonly { readonly index: number; readonly delta: Delta; readonly finish_reason: string | null }[];
+type Chunk = {}
+  readonly choices: readonly { readonly index: 0; readonly delta: Delta; readonly finish_reason: string | null }[];
 }
 
 const CREATED = 1_764_000_000;

@@ -76,6 +76,18 @@ describe.each(Object.entries(ENDS))("a request whose connection is %s without a 
     }
   });
 
+  test("is sent once more while another call may be about to leave its connection to it", async () => {
+    const client = clientOf({ table: { connections: 2 } });
+    provider.play({ kind: "hang_inside", after: 1 }, end);
+    const stop = new AbortController();
+    const other = asked(client, { signal: stop.signal });
+    await until(() => provider.exchanges.length === 1);
+    expect(await asked(client)).toBeUndefined();
+    expect(provider.exchanges).toHaveLength(3);
+    stop.abort();
+    await other;
+  });
+
   test("is not sent again when it may be sent only once: it has a new connection", async () => {
     const client = clientOf();
     expect(await asked(client)).toBeUndefined();
