@@ -17,7 +17,7 @@ interface Delta {
   readonly tool_calls?: readonly object[];
 }
 
-type Chunk = {}
+interface Chunk {
   readonly choices: readonly { readonly index: 0; readonly delta: Delta; readonly finish_reason: string | null }[];
 }
 
