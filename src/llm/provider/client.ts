@@ -45,9 +45,8 @@ export class Client {
   private running = 0;
   /** Resumes of the calls that wait for a free connection, oldest first. */
   private readonly waiting = new Set<() => void>();
-  /** Whether an earlier call has left its connection open, and how many calls may be doing so at this moment: `fetch` does not say. */
-  private kept = false;
-  private keeping = 0;
+  /** Connections that earlier calls have left open. An upper bound, since `fetch` does not say when one is closed. */
+  private idle = 0;
 
   constructor(
     private readonly config: ClientConfig,
@@ -74,14 +73,7 @@ export class Client {
     call.signal.addEventListener("abort", stop);
     if (call.signal.aborted) stop();
     try {
-      return await this.connected(over.signal, async () => {
-        const exchange = this.exchange(call, intake, limits, over.signal);
-        if (call.once) return await exchange;
-        this.keeping += 1;
-        return await exchange.finally(() => {
-          this.keeping -= 1;
-        });
-      });
+      return await this.connected(over.signal, () => this.exchange(call, intake, limits, over.signal));
     } catch (error) {
       if (error instanceof Fault) return error;
       throw error;
@@ -140,7 +132,7 @@ export class Client {
       fault = intake.begin(headers.get("content-type") ?? "") ?? (await read(response, touched, take, over));
     }
     const open = !call.once && headers.get("connection")?.toLowerCase() !== "close";
-    if (open && (kind || !fault)) this.kept = true;
+    if (open && (kind || !fault)) this.idle += 1;
     return fault;
   }
 
@@ -149,10 +141,16 @@ export class Client {
    * Bun's `fetch` does that itself for methods that may be repeated, and never for POST.
    */
   private async response(call: CallOptions, over: AbortSignal): Promise<Response | Fault> {
-    const reused = !call.once && (this.kept || this.keeping > 0);
+    const takesIdle = () => {
+      const takes = !call.once && this.idle > 0;
+      if (takes) this.idle -= 1;
+      return takes;
+    };
+    const reused = takesIdle();
     try {
       return await this.send(call, over, !call.once).catch((error: unknown) => {
-        if (!reused || over.aborted || codeOf(error) !== "ECONNRESET") throw error;
+        // A connection may have been left open for this call when it was sent, and be counted only now.
+        if (over.aborted || codeOf(error) !== "ECONNRESET" || !(reused || takesIdle())) throw error;
         return this.send(call, over, false);
       });
     } catch (error) {
