@@ -7,7 +7,6 @@
  * of whose observations fits keeps its turn in the round; if one lacks frame permits of its model, those that become free are reserved
  * for it, because a stream of small observations would otherwise starve a large one.
  */
-
 import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
 import { Failure } from "../std/failure.ts";
@@ -222,7 +221,7 @@ class Account {
     this.lines.set(model, line);
   }
 
-  /** Whether its share has room for one more inference. */
+  /** Its share has room for one more inference. */
   mayHold({ model, frames }: Entry, limits: AdmissionLimits, served: number): boolean {
     const fits = this.inferences.leavesTheirs(model, limits.accountChunksMax, served);
     return fits && this.hasRoom(model, frames, limits);
@@ -269,7 +268,7 @@ class Tally {
     return this.counts.get(name) ?? 0;
   }
 
-  /** Whether `max` has room for one more of `name` beside what is kept for the other ones of `names`, in equal parts. */
+  /** `max` has room for one more of `name` beside what is kept for the other ones of `names`, in equal parts. */
   leavesTheirs(name: string, max: number, names: number): boolean {
     const kept = Math.floor((max * KEPT_SHARE) / names);
     let [others, theirs] = [0, 0];

@@ -1,5 +1,4 @@
 /** The transport alone, with routes of a test: no product behind it. */
-
 import { authenticator } from "../../src/account/authenticate.ts";
 import { Keys } from "../../src/account/keys.ts";
 import { Unpaid } from "../../src/charge/unpaid.ts";

@@ -1,5 +1,4 @@
 /** The promises of the robot route, looked at from outside: what a history must keep, whatever happened in it. */
-
 import { Fault } from "../../src/engine/fault.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { Failure } from "../../src/std/failure.ts";

@@ -3,7 +3,6 @@
  * are cut anywhere, while the engine fails, commits are refused, the store is slow or down, time passes, the process is killed or
  * ends in order. Same seed, same history.
  */
-
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
 import type { KnownModel } from "../fake-engine.ts";

@@ -1,5 +1,4 @@
 /** Runs histories by number, on the fake engine or on a native one. */
-
 import sharp from "sharp";
 import type { Engine } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";

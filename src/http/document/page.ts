@@ -1,5 +1,4 @@
 /** The OpenAPI document as one page for people: no scripts, nothing from elsewhere, so it works offline and as text. */
-
 import { type Html, html } from "../../web/markup.ts";
 import type { Response } from "../operation.ts";
 import type { Surface } from "../surface.ts";

@@ -6,7 +6,6 @@
  *   new ──open──▶ idle(step 0)
  *   idle ──60 s, or end──▶ expired          busy ──end──▶ busy(ending) ──commit or fail──▶ expired, or new if it never opened
  */
-
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
 import { ROBOT } from "../errors.ts";
@@ -33,7 +32,6 @@ export interface Busy {
 
 export type SessionState = { readonly kind: "new" } | Idle | Busy | { readonly kind: "expired" };
 
-/** What a request says about its session. */
 export interface SessionRequest {
   readonly instruction: string;
   readonly expectedStep: number | undefined;
@@ -43,7 +41,7 @@ export interface SessionRequest {
   readonly otherDriver?: boolean;
 }
 
-/** Image parts that a request must carry: cameras × frames per camera. */
+/** Images that a request must carry: cameras × frames per camera. */
 export interface ImageCounts {
   readonly first: number;
   readonly later: number;

@@ -1,5 +1,4 @@
 /** The text messages of `/v1/responses` (contract section 3): those of a client with their checks, then those of the service. */
-
 import { type Check, firstFailure } from "../../http/check.ts";
 import { isObject, type JsonObject, jsonBounds } from "../../http/json.ts";
 import { LIMITS } from "../../limits.ts";
@@ -39,7 +38,7 @@ export function parseMessage(text: string): ClientMessage | Failure {
   return { type, body };
 }
 
-/** Whether a message that was not worked on is an observation. */
+/** The message, which was not worked on, is an observation. */
 export function isObservation(message: string | Uint8Array): boolean {
   if (typeof message !== "string" || lengthFault(message, true)) return false;
   const read = parseMessage(message);
@@ -53,7 +52,7 @@ export function lengthFault(text: string, sessionOpen: boolean): Failure | undef
   return new Failure(sessionOpen ? ROBOT.message_too_large : ROBOT.socket_overflow, message);
 }
 
-/** Whether the text has more characters (code points) than a message may have. */
+/** The text has more characters (code points) than a message may have. */
 function isTooLong(text: string): boolean {
   const max = LIMITS.socketTextCharsMax;
   if (text.length <= max || text.length > 2 * max) return text.length > max;

@@ -1,5 +1,4 @@
 /** The control socket: what the operator of this machine asks the running service. The rights of its file say who may. */
-
 import type { DeviceFigures } from "../../engine/engine.ts";
 import { appOf } from "../../http/app.ts";
 import { NO_BODY } from "../../http/body-rules.ts";
