@@ -34,7 +34,7 @@ export const LIMITS = {
   /** How long a sign-in needs no password to make a key. */
   signInFreshSeconds: 600,
   linkSeconds: 86_400,
-  /** Window in which tries are counted. */
+  /** The window in which tries are counted. */
   attemptSeconds: 15 * 60,
   /** Tries to sign in: with one e-mail from one network, with one e-mail, from one network (an IPv4 address or an IPv6 /64). */
   signInTriesMax: 10,
@@ -98,7 +98,7 @@ export const LIMITS = {
   wholeBodyBytesMax: 16 * KiB,
   /** A larger JSON body is checked on native threads. */
   parsedBodyBytesMax: 64 * KiB,
-  /** In a larger JSON body a longer string is set aside: where all texts are read, and where images are. */
+  /** A longer string of a larger JSON body is set aside: where all texts are read, and where images are. */
   scannedStringBytesMax: { texts: 256, images: 64 },
   /** The same for a string with escapes, which take the parser long, unless the body is small. */
   escapedStringBytesMax: 16,
@@ -165,7 +165,7 @@ export const LIMITS = {
   keysFlushMs: 10_000,
   /** A hold expires this long after the deadline of its run; its node must have died. */
   holdGraceSeconds: 30,
-  /** Between two writes of the seen time, which a kill loses: on a private store; processes that share a store may differ by it. */
+  /** The time between two writes of the seen time, which a kill loses: alone on a store, and where processes share one and may differ by it. */
   seenKeepOwnMs: 5_000,
   seenKeepMs: 1_000,
   /** Between two searches: for expired holds, for records that are past their retention, for idle sessions. */
@@ -186,7 +186,7 @@ export const LIMITS = {
   /** The server's own limits, shorter so that its error arrives in time: for a statement or an idle transaction, and for a row lock. */
   storeStatementMs: 1_200,
   storeLockMs: 300,
-  /** For migrations and the check of the ledger, which only an operator waits for. */
+  /** The time for migrations and the check of the ledger, which only an operator waits for. */
   storeLongMs: 3_600_000,
   /** Between two tries of a failed statement. */
   storeBackoffMs: 50,
@@ -194,7 +194,7 @@ export const LIMITS = {
   storeReadConnectionsMax: 4,
   storeQuickConnectionsMax: 2,
   storeDurableConnectionsMax: 6,
-  /** Groups of writes in flight at once, each on its own connection; holds and settlements have this many each. */
+  /** Groups of writes in flight at once, each on its connection; holds and settlements have this many each. */
   storeLanes: 3,
   /** Writes of one group. */
   storeGroupMax: 256,
@@ -205,7 +205,7 @@ export const LIMITS = {
   /** The newest of them are kept in a file for the next process, written at this interval. */
   storeMarksKept: 256,
   storeMarkMs: 1_000,
-  /** Without a lost connection the node looks at this interval: a proxy may have changed the server behind it. */
+  /** The node also looks at this interval while no connection is lost: a proxy may have changed the server behind it. */
   storeLookMs: 10_000,
   /** How long closing the store waits for the last statements. */
   storeCloseMs: 500,
@@ -287,7 +287,7 @@ export const LIMITS = {
   runIdleBytesMin: 64 * KiB,
   /** Silence of a connection that uploads; after `runIdleMs` the route itself says so. */
   runConnectionIdleSeconds: 120,
-  /** For this time bytes stay after their file is deleted: a download that has begun reads them to the end. */
+  /** The time that bytes stay after their file is deleted: a download that has begun reads them to the end. */
   runGoneSeconds: 60,
   /** After this time the unfinished work of another process is taken to be left. */
   runLeftSeconds: 3 * 3_600,

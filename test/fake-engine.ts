@@ -63,18 +63,27 @@ export class FakeEngine implements Engine {
   commits = 0;
   aborts = 0;
   cancels = 0;
-  script: Script = {
-    decode: async () => undefined,
-    start: async () => {},
-    run: async (observation) => this.chunk(observation),
-    framePut: () => undefined,
-    observe: () => undefined,
-    measure: (instruction) => {
-      const tokens = instruction.split(/\s+/).length;
-      // Whatever the words are, a prompt has as many tokens as a run says that it had.
-      return tokens <= 999 ? PROMPT_TOKENS : new Fault("instruction_too_long", "over 999 words");
-    },
-  };
+  script = this.working();
+
+  /** Every later call works: what the test has made of `script` is forgotten. */
+  mend(): void {
+    this.script = this.working();
+  }
+
+  private working(): Script {
+    return {
+      decode: async () => undefined,
+      start: async () => {},
+      run: async (observation) => this.chunk(observation),
+      framePut: () => undefined,
+      observe: () => undefined,
+      measure: (instruction) => {
+        const tokens = instruction.split(/\s+/).length;
+        // Whatever the words are, a prompt has as many tokens as a run says that it had.
+        return tokens <= 999 ? PROMPT_TOKENS : new Fault("instruction_too_long", "over 999 words");
+      },
+    };
+  }
 
   /** What the decode of one frame takes, processor milliseconds. */
   decodeMs = 0;

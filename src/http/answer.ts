@@ -10,9 +10,9 @@ import type { Arrival, Outcome } from "./route.ts";
 import { type Events, eventStream, type Send, SSE_HEADERS } from "./sse.ts";
 import type { FailureForm } from "./surface.ts";
 
-/** Where a request is answered. */
+/** What answers a request. */
 export interface Target {
-  /** For metrics. */
+  /** The route's name in metrics. */
   readonly name: string;
   /** How failures are written that do not have the error object. */
   readonly failureForm?: FailureForm;
@@ -65,7 +65,7 @@ function typed(deps: HttpDeps, requestId: string, body: Reply["body"]): [Record<
   if (body !== null && typeof body === "object" && !(body instanceof Uint8Array)) {
     if ("write" in body) return [SSE_HEADERS, eventBody(deps, requestId, body)];
     if ("path" in body) {
-      // The server sends it by itself, and tells nobody when it is done.
+      // The server sends it by itself and does not report its end.
       deps.lifecycle.leave();
       return [BYTES_TYPE, Bun.file(body.path).slice(body.from, body.to)];
     }

@@ -21,9 +21,9 @@ export interface HttpDeps {
   /** Answered requests by `route` and `status`. */
   readonly requests: Counter<"route" | "status">;
   readonly authenticate: Authenticate;
-  /** The budget of work that nobody pays for, by account. */
+  /** The budget of work that no charge pays for, by account. */
   readonly unpaid: Unpaid;
-  /** Those whose `X-Forwarded-*` is believed. */
+  /** Networks of proxies whose `X-Forwarded-*` is believed. */
   readonly proxies: Networks;
 }
 

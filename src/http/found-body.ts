@@ -9,12 +9,12 @@ const TAG = 0x7f;
 export class FoundBody {
   /** JSON with a placeholder for each long string; short, with few escapes. */
   readonly skeleton: string;
-  /** Whether a key may be a placeholder. */
+  /** A key may be a placeholder. */
   readonly keys: boolean;
   readonly texts: number;
   private bytes: ArrayBuffer | undefined;
   private readonly images: ArrayBuffer;
-  /** Of u32 fields alone, as the words that they are. */
+  /** The entries of all texts; every field is a u32. */
   private readonly table: Uint32Array;
   private readonly narrow: string;
   private readonly wide: string;
@@ -55,7 +55,7 @@ export class FoundBody {
     return from.slice(start, start + this.field(index, BodyText.len));
   }
 
-  /** Whether it is the placeholder of a long text. */
+  /** The value is the placeholder of a long text. */
   isLong(value: string): boolean {
     return value.charCodeAt(0) === TAG;
   }
@@ -86,7 +86,7 @@ export class FoundBody {
 
 /** The JPEG of a data URL. */
 export interface BodyJpeg {
-  /** By the length of its base64. */
+  /** The size that the length of its base64 gives. */
   readonly bytes: number;
   /** A view, valid until the body is released. Undefined: not base64, or too large, and so not decoded. */
   readonly file: Uint8Array | undefined;
@@ -99,12 +99,12 @@ export class LongText {
     private readonly index: number,
   ) {}
 
-  /** As of a string. */
+  /** UTF-16 units, as a string counts. */
   get length(): number {
     return this.field(BodyText.units);
   }
 
-  /** Whether `trim` leaves nothing. */
+  /** `trim` would leave nothing. */
   get isBlank(): boolean {
     return this.field(BodyText.blank) === 1;
   }

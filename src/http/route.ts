@@ -14,14 +14,14 @@ import type { FailedReply, Reply } from "./reply.ts";
 /** A request as it arrived. */
 export interface Arrival {
   readonly request: Request;
-  /** Of the response's header; every line that is logged about the request has it. */
+  /** The id in the response's header; every line that is logged about the request has it. */
   readonly requestId: string;
   /** Monotonic ms, before anything was read. */
   readonly arrivedMs: number;
-  /** Of the path, percent-decoded; null where that is not UTF-8. */
+  /** Parameters of the path, percent-decoded; null where one is not UTF-8. */
   readonly params: Readonly<Record<string, string | null>>;
   readonly server: Server<unknown> | null;
-  /** Whose request it is, and under which address of ours. */
+  /** The client's network, and the address that it used for this service. */
   readonly origin: Origin;
 }
 
@@ -29,7 +29,7 @@ export interface Arrival {
 export interface Call<Who extends Principal | undefined, Body> extends Arrival {
   readonly principal: Who;
   readonly body: Body;
-  /** When the last byte of the body was here, monotonic ms. */
+  /** Monotonic ms when the last byte of the body was here. */
   readonly bodyMs: number;
 }
 
@@ -40,7 +40,7 @@ interface Facts {
   readonly method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
   /** `:name` is one segment, `*` at the end the rest of the path. */
   readonly path: string;
-  /** For metrics. */
+  /** The route's name in metrics. */
   readonly name: string;
   /** It begins work, which is refused from the signal to end on; all other requests are still answered. */
   readonly beginsWork?: true;
@@ -52,7 +52,7 @@ interface Facts {
   readonly operation?: Operation;
 }
 
-/** Whether a route needs a key, and how its account is found. */
+/** How the account of a request is found. */
 export interface KeyRule<Who extends Principal | undefined> {
   readonly needed: boolean;
   find(deps: HttpDeps, arrival: Arrival): Promise<Who | Failure>;
@@ -109,7 +109,7 @@ export function route<Who extends Principal | undefined, Body>(declaration: Decl
       // A body may take long to arrive: nothing new begins after the signal to end.
       if (beginsWork && lifecycle.draining) return shuttingDown(answers);
       const beginMs = clock.monotonicMs();
-      // Until its first `await` it runs at once: that is the checks of the fields.
+      // The handler runs at once up to its first `await`: that is the checks of the fields.
       const handled = handle({ ...arrival, principal, body: read.value, bodyMs: bodyMs ?? beginMs });
       spent(clock.monotonicMs() - beginMs);
       return ended(await handled);

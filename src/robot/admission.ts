@@ -221,7 +221,7 @@ class Account {
     this.lines.set(model, line);
   }
 
-  /** Whether its share has room for one more inference. */
+  /** Its share has room for one more inference. */
   mayHold({ model, frames }: Entry, limits: AdmissionLimits, served: number): boolean {
     const fits = this.inferences.leavesTheirs(model, limits.accountChunksMax, served);
     return fits && this.hasRoom(model, frames, limits);
@@ -268,7 +268,7 @@ class Tally {
     return this.counts.get(name) ?? 0;
   }
 
-  /** Whether `max` has room for one more of `name` beside what is kept for the other ones of `names`, in equal parts. */
+  /** `max` has room for one more of `name` beside what is kept for the other ones of `names`, in equal parts. */
   leavesTheirs(name: string, max: number, names: number): boolean {
     const kept = Math.floor((max * KEPT_SHARE) / names);
     let [others, theirs] = [0, 0];

@@ -116,7 +116,7 @@ export interface Instants {
 
 type Micros = ChunkResult["micros"];
 
-/** When the model started, monotonic ms. */
+/** Monotonic ms when the model started. */
 export function startMs(observedMs: number, { queue }: Micros): number {
   return observedMs + queue / 1000;
 }
@@ -173,7 +173,7 @@ export function outcomeUnknown({ observationId }: ObserveCommand): Failure {
     observationId === undefined
       ? ["the step may have been taken: start a new session, or ask without expected_step", {}]
       : ["repeat the same observation_id", { param: "observation_id" }];
-  const message = `nobody knows yet whether the answer's record is durable; ${advice}`;
+  const message = `it is not known yet whether the answer's record is durable; ${advice}`;
   return new Failure(ROBOT.observation_unknown, message, { ...param, retryAfterSeconds: 1 });
 }
 

@@ -44,7 +44,7 @@ export interface PendingAnswer {
   readonly created: number;
   /** Zero-based chunk index; null when the client named no session. */
   readonly step: number | null;
-  /** It was answered before, and is not run again. */
+  /** It is an earlier answer: nothing is computed. */
   readonly replayed: boolean;
   /** `print` makes what the transport sends, beside the commit. Resolves once the answer is durable. To be called once. */
   answered<T>(print: (answer: Answer) => T): Promise<PrintedAnswer<T> | Failure>;
@@ -52,11 +52,11 @@ export interface PendingAnswer {
 
 export interface PrintedAnswer<T> {
   readonly printed: T;
-  /** From arrival to the model's start, and from the answer to its durable record; undefined on a replay. */
+  /** Time from arrival to the model's start, and from the answer to its durable record; undefined on a replay. */
   readonly times: { readonly startMs: number; readonly commitMs: number } | undefined;
 }
 
-/** Every check from the idempotent replay to capacity. The command's frames are the attempt's from here on. */
+/** Every check from the idempotent replay to capacity. The attempt gives the command's frames back. */
 export async function observe(
   deps: RobotDeps,
   command: ObserveCommand,
@@ -128,7 +128,7 @@ class Attempt implements PendingAnswer {
     // `paid` awaits it, after the decode. Without this, an earlier error would be an unhandled rejection.
     held.charge.catch(() => {});
     const refused = this.put(model) ?? (await this.before()) ?? ticket.admit();
-    // The failure of a bad image comes before a lack of money or of a slot. An inference reports it by itself.
+    // The failure of a bad image comes before a lack of money or of a slot. After that the inference reports it.
     if (refused) return (await this.badImage()) ?? refused;
     return this.infer(model) ?? this;
   }
@@ -151,7 +151,7 @@ class Attempt implements PendingAnswer {
     return { printed: await printed, times: { startMs: waitedMs, commitMs: clock.monotonicMs() - answerMs } };
   }
 
-  /** The replay of an observation that was answered before; undefined: this attempt may run it. */
+  /** The replay of an observation that was answered before; undefined: this attempt may infer it. */
   private async claim(): Promise<Replay | undefined | Failure> {
     const { deps, command } = this;
     const { observationId } = command;
@@ -229,7 +229,7 @@ class Attempt implements PendingAnswer {
 
   private put(model: Model): Failure | undefined {
     const { command, turn, deps, caller } = this;
-    // A second time: other requests of the account may have been refused while this one waited.
+    // The second look: other requests of the account may have been refused while this one waited.
     const refused = deps.unpaid.refusal(caller.accountId);
     if (refused) return refused;
     this.early = command.frames.permitsMissing === 0;

@@ -13,12 +13,12 @@ export interface Served {
   readonly slots: SlotPool | undefined;
   /** What its chunks cost, from the configuration. */
   readonly rates: Rates;
-  /** Why its rows must never move a real arm: random weights, or no model at all. Clients are told `reference`. */
+  /** Why its rows must never move a real arm: random weights, or no model at all. Clients read `reference`. */
   readonly warning: string | undefined;
 }
 
 export class Catalog {
-  /** By served id. */
+  /** Models by id. */
   readonly models = new Map<string, Served>();
   /** False until the bundles have been read: until then no id can be called unknown. */
   known = false;

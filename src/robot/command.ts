@@ -19,7 +19,7 @@ import type { RobotStore } from "./store/robot.ts";
 export interface ObserveCommand {
   readonly served: Served;
   readonly instruction: string;
-  /** The attempt gives them back, whatever becomes of the observation. */
+  /** The attempt gives them back, however the observation ends. */
   readonly frames: ObservedFrames;
   readonly state: RobotState;
   readonly sessionId?: string | undefined;
@@ -31,7 +31,7 @@ export interface ObserveCommand {
   /** Accepted and compared, read by no model. */
   readonly inferenceSteps?: number | undefined;
   readonly seed: number;
-  /** From `arrivedMs` on, milliseconds: later its chunk is worthless. Undefined: only the service's own time counts. */
+  /** Milliseconds from `arrivedMs` on: a later chunk is worthless. Undefined: only the service's own time counts. */
   readonly deadlineMs?: number | undefined;
 }
 
@@ -61,15 +61,15 @@ export interface Caller {
   readonly accountId: string;
   /** Public id of its key. */
   readonly keyId: string;
-  /** Aborts when the client has left: that takes the run back as long as the model has not started on it. */
+  /** Aborts when the client has left: that takes the inference back as long as the model has not started on it. */
   readonly signal: AbortSignal;
-  /** Told, while `signal` aborts, that the model has started: the chunk is finished, charged and kept for a repeat. */
+  /** Called while `signal` aborts, if the model has started: the chunk is finished, charged and kept for a repeat. */
   readonly goesOn?: () => void;
   /** The connection that holds the session, where one does. */
   readonly holder?: Holder;
-  /** The transport begins its answer before the chunk is there: a bad image is told before, not in the answer. */
+  /** The transport begins its answer before the chunk is there: a bad image is refused before that. */
   readonly streams?: boolean;
-  /** When the observation was there, monotonic ms: the last byte of its body, or its text message. */
+  /** Monotonic ms when the last byte of the observation's body, or its text message, was there. */
   readonly arrivedMs: number;
 }
 
@@ -81,13 +81,12 @@ export interface RobotDeps {
   readonly catalog: Catalog;
   readonly sessions: SessionTable;
   readonly replays: Replays;
-  /** How long an observation would wait. */
   readonly forecast: Forecast;
   readonly admission: Admission;
   readonly charges: Charges;
   /** The budget of work that nobody pays for, by account. */
   readonly unpaid: Unpaid;
   readonly records: Pick<RobotStore, "settleChunk">;
-  /** From admission to answer of one chunk, milliseconds. */
+  /** The time for one chunk, admission to answer, milliseconds. */
   readonly chunkMs: number;
 }

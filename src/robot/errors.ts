@@ -14,7 +14,7 @@ const MiB = 2 ** 20;
 
 export const ROBOT = table({
   request_too_large: row(413, {
-    http: `The body is over ${LIMITS.robotBodyBytesMax / MiB} MiB. Told from \`Content-Length\` before anything is read, or as soon as a chunked body passes it.`,
+    http: `The body is over ${LIMITS.robotBodyBytesMax / MiB} MiB. Known from \`Content-Length\` before anything is read, or as soon as a chunked body passes it.`,
   }),
   invalid_json: row(400, { socket: [MESSAGE, "The text is not JSON."] }),
   invalid_body: row(400, {
@@ -51,7 +51,7 @@ export const ROBOT = table({
     socket: [FRAME, "What follows the first byte is not a JPEG."],
   }),
   image_too_large: row(413, {
-    http: `An image is over ${LIMITS.jpegBytesMax} bytes before base64. Told from its length.`,
+    http: `An image is over ${LIMITS.jpegBytesMax} bytes before base64, by its length.`,
     socket: [FRAME, "The JPEG has too many bytes."],
   }),
   instruction_missing: row(400, {
@@ -204,7 +204,7 @@ export const ROBOT = table({
       CONNECTION,
       "The model is loading, full, not reachable or too slow, also for the observation's `deadline_ms`, too much waits in the service, or it is shutting down. Nothing was charged: connect again with backoff.",
     ],
-    // A robot that is told to come back must know when.
+    // A robot that is to come back must know when.
     close: 1011,
     retryAfterSeconds: 1,
   }),

@@ -10,7 +10,7 @@ import type { Clock } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";
 
-/** The weight of an answer halves after this number of answers, and not before a minimum of time. */
+/** An answer counts half after the time of eight answers, but not before a quarter of a second. */
 const HALF_LIFE_ANSWERS = 8;
 const HALF_LIFE_MS_MIN = 250;
 /** Weighted number of answers below which there is no estimate. */
@@ -20,7 +20,6 @@ const FORGOTTEN_MS = 10_000;
 /** Share of the time left that an estimate may fill: it is a mean, so at the edge every other chunk is late. */
 const SHARE_MAX = 0.8;
 
-/** An account's request for a model. */
 export interface Demand {
   readonly accountId: string;
   readonly model: string;
@@ -28,7 +27,6 @@ export interface Demand {
   readonly replicas: number;
 }
 
-/** An observation that is being answered. */
 export interface InFlight {
   /** Its chunk is there; the model has started on it at `startedMs`, monotonic. */
   computed(startedMs: number): void;
@@ -79,7 +77,6 @@ function secondsOf(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1_000));
 }
 
-/** The pace of one model. */
 class Pace {
   /** Observations inside, by account. */
   private readonly accounts = new Map<string, number>();
@@ -90,11 +87,11 @@ class Pace {
   private betweenMs = 0;
   /** Weighted sum of the time from the model's start to the chunk. */
   private runMs = 0;
-  /** When the last one was added. */
+  /** Monotonic ms of the last chunk. */
   private addedMs = 0;
   /** The last answer, or the begin of work after a rest. */
   private sinceMs = 0;
-  /** As the last observation that was let in knew it. */
+  /** Working replicas when the last observation entered. */
   private replicas = 1;
 
   constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
@@ -132,7 +129,7 @@ class Pace {
     return before;
   }
 
-  /** A chunk is there. The wait for its durable record is the store's. */
+  /** A chunk is there. The wait for its durable record is no part of the model's pace. */
   private computed(startedMs: number, enteredMs: number): void {
     const nowMs = this.clock.monotonicMs();
     const meanMs = this.answers === 0 ? 0 : this.betweenMs / this.answers;

@@ -6,7 +6,6 @@ import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";
 import { failureOf } from "./faults.ts";
 
-/** One camera frame as bytes of a JPEG file. */
 export interface FrameImage {
   readonly jpeg: Uint8Array;
   /** The request field, for `param`. */
@@ -16,18 +15,18 @@ export interface FrameImage {
 /** A frame that the decoders have, or had. */
 export interface PutFrame {
   readonly frame: Frame;
-  /** Where the client sent it, for its error. */
+  /** The field, or the camera and its frame, that an error names. */
   readonly param: string;
 }
 
 export interface ObservedFrames {
-  /** How many there are: in all, or of each camera where each says whose it is. */
+  /** Their number: in all, or of each camera where each frame names its camera. */
   readonly counts: number | readonly number[];
   /** Frame permits that it still needs. */
   readonly permitsMissing: number;
   /** Processor time that decodes of frames took that no inference has taken, milliseconds; final once `close` has resolved. */
   readonly decodeMs: number;
-  /** Whether they came in one body with their observation. */
+  /** They came in one body with their observation. */
   readonly inBody: boolean;
   /** SHA-256 of each frame, by camera, oldest first. To be asked before `put`. */
   digests(cameras: number): readonly (readonly string[])[];
@@ -95,7 +94,6 @@ export async function firstBad(frames: readonly PutFrame[]): Promise<Failure | u
   return fault && failureOf(fault, frames[index]?.param);
 }
 
-/** SHA-256 of one frame's JPEG file. */
 export function frameDigest(jpeg: Uint8Array): string {
   return new Bun.CryptoHasher("sha256").update(jpeg).digest("base64");
 }

@@ -5,9 +5,9 @@ import { ROBOT } from "./errors.ts";
 
 interface World {
   readonly clock: Clock;
-  /** From now to the answer, milliseconds, as the service allows it. */
+  /** Milliseconds that the service allows from now to the answer. */
   readonly chunkMs: number;
-  /** When the observation was there, monotonic ms. */
+  /** The observation's arrival, monotonic ms. */
   readonly arrivedMs: number;
   /**
    * The robot's own deadline, milliseconds from the arrival. After it the chunk is worthless: it is taken back and not charged, unless
@@ -51,7 +51,7 @@ export class Interruptions {
     if (service.aborted) this.end();
   }
 
-  /** Until the earliest of its ends, milliseconds; 0 or less once it has passed. */
+  /** Milliseconds to the earliest of its ends; 0 or less once it has passed. */
   get leftMs(): number {
     return (this.robotEndMs ?? this.endMs) - this.world.clock.monotonicMs();
   }

@@ -1,8 +1,8 @@
 /**
  * Exactly once: an `observation_id` is inferred once, and its answer can be had again.
  *
- * Which ids run now is in memory; what was answered is in the store, written in the same step as the session's activity and
- * before the answer leaves. A process that ends in between has answered nobody, so the id is free again.
+ * The ids that run now are in memory. The store has what was answered, written in the same step as the session's activity and
+ * before the answer leaves. A process that ends in between has sent no answer, so the id is free again.
  */
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
@@ -41,7 +41,7 @@ export class Replays {
   }
 
   /**
-   * `isFirst`: nobody asked for it before, so the store need not be asked. Failures: `idempotency_conflict`,
+   * `isFirst`: it was not asked for before, so the store need not be read. Failures: `idempotency_conflict`,
    * `observation_outcome_unknown` (409 while it runs, 503 when its result is gone or the store cannot say).
    */
   async claim(id: ObservationKey, digest: Uint8Array, isFirst = false): Promise<Claim | Replay | Failure> {

@@ -36,7 +36,7 @@ export function stateFault(kind: StateKind, state: RobotState): Failure | undefi
   });
 }
 
-/** Whether a column is shorter than 1e-6, or the two are within 1e-4 (radians) of parallel. */
+/** A column is shorter than 1e-6, or the two are within 1e-4 (radians) of parallel. */
 function isDegenerate(rotation: readonly number[]): boolean {
   const [ax = 0, ay = 0, az = 0, bx = 0, by = 0, bz = 0] = rotation;
   const lengthA = Math.hypot(ax, ay, az);
@@ -55,7 +55,7 @@ const SHAPES: Readonly<Record<StateKind, Partial<Record<ArrayName, number>>>> = 
   cartesian: { joint_position: 0, gripper_position: 2, cartesian_position: 18 },
 };
 
-/** From this size on a number rounds to infinity as a float32, in which models compute. */
+/** A number of this size or more rounds to infinity as a float32, in which models compute. */
 export const FLOAT32_LIMIT = 2 ** 128 - 2 ** 103;
 
 /** Failures: `state_missing`, `state_shape_mismatch`. */

@@ -7,12 +7,12 @@ declare const self: Worker;
 
 const NONCE_CHARS = 16;
 
-/** Of this thread alone (Linux): a robot never waits for the digest of an upload. */
+/** The priority of this thread alone (Linux): a robot never waits for the digest of an upload. */
 const NICE = 10;
 try {
   setPriority(0, NICE);
 } catch {
-  // Where it is not allowed the thread is one like the others.
+  // A system that does not allow it leaves the thread as it is.
 }
 
 const loop = new BlobLoop(

@@ -61,19 +61,19 @@ export interface Ports {
 }
 
 export interface Settings {
-  /** From admission to answer of one chunk, milliseconds. */
+  /** The time for one chunk, admission to answer, milliseconds. */
   readonly chunkMs: number;
   readonly signUpOpen: boolean;
   /** Processor time that an account's unpaid work may take within a minute; undefined: that of limits.ts. */
   readonly unpaidSeconds?: number;
-  /** Those whose `X-Forwarded-*` is believed; undefined: this machine's. */
+  /** Networks of proxies whose `X-Forwarded-*` is believed; undefined: this machine's. */
   readonly proxies?: Networks;
   /** The account that the operator's link leads to; undefined: the operator chooses one. */
   readonly operatorEmail?: string;
   readonly drills: Drills;
   /** The provider with which people sign in. */
   readonly oidc?: OidcConfig | undefined;
-  /** Of the language models that are configured. */
+  /** The providers of the language models that are configured. */
   readonly providers?: ReadonlyMap<LlmId, Provider>;
   /** Instead of those of limits.ts. */
   readonly bounds?: {

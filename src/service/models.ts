@@ -1,4 +1,4 @@
-/** From bundles and the configuration to loaded models. */
+/** Plans models from bundles and the configuration, and loads them. */
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { armWarning } from "../bundle/describe.ts";
@@ -72,13 +72,13 @@ export function planModels(
 }
 
 export interface Preparation {
-  /** With its threads; closed by the caller that takes it. */
+  /** The engine with its threads; the service that takes it closes it. */
   readonly engine: Promise<Engine | Problem>;
   /** Begins the loads once every file is verified. A load cannot be stopped, so none may begin before the store is this process's own. */
   begin(): Promise<readonly BegunModel[] | Problem>;
 }
 
-/** In the cache folder: digests of verified files, so that the next start reads only those that have changed. */
+/** A file in the cache folder: digests of verified files, so that the next start reads only those that have changed. */
 const DIGESTS_FILE = "digests.json";
 
 /**
@@ -110,7 +110,7 @@ export function prepare(
   return { engine, begin };
 }
 
-/** Of a start that came to nothing before anybody has taken the engine. */
+/** Closes the engine of a start that failed before the service took it. */
 export async function discard({ engine }: Preparation): Promise<void> {
   const opened = await engine.catch(() => undefined);
   if (opened && !(opened instanceof Problem)) await opened.close();

@@ -1,4 +1,4 @@
-/** From the configuration to the providers of the language models. */
+/** The providers of the language models, from the configuration. */
 import { llmFault } from "../config/llm.ts";
 import type { ServeConfig } from "../config/serve.ts";
 import { isLlmId, LLM_IDS, type LlmId } from "../llm/models.ts";

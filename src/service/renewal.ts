@@ -9,7 +9,7 @@ export class Renewal {
   private busy = false;
   private changed: string | undefined;
   /** The last problem. Every look tries again, since rights and other files change as well. */
-  private told: string | undefined;
+  private reported: string | undefined;
 
   /** `used`: the version of the files that the listener has begun with. */
   constructor(
@@ -31,9 +31,9 @@ export class Renewal {
       if (version === this.used || !settled) return;
       const failed = await this.renew();
       if (!failed) this.used = version;
-      else if (failed.message !== this.told)
+      else if (failed.message !== this.reported)
         this.log.error("certificate not changed", { reason: failed.message, now: "the one before stays in use" });
-      this.told = failed?.message;
+      this.reported = failed?.message;
     } finally {
       this.busy = false;
     }

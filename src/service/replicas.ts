@@ -154,7 +154,7 @@ export class Replicas {
     });
   }
 
-  /** Whether a replica works and goes on to when the device is drained too. */
+  /** A replica works, and goes on when the device is drained too. */
   private isKept(model: Model, replica: number, hardware: string): boolean {
     const own = hardwareOf(model.devices[replica] ?? hardware);
     const stays = own !== hardware && !this.draining.has(own) && !this.drained.has(own);

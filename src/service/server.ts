@@ -86,11 +86,11 @@ export class Server {
     this.replicas = new Replicas({ catalog, sessions, log });
   }
 
-  /** Listens early, so that `/healthz` answers while models load. Undefined if the service was told to stop meanwhile. */
+  /** Listens early, so that `/healthz` answers while models load. Undefined if the service was stopped meanwhile. */
   async start(): Promise<Ready | Problem | undefined> {
     const { config, service, store } = this;
     const { core, http, robot } = service;
-    // All that follows has a time.
+    // Records that follow have a time.
     const untimed = await beginSeenTime(core.clock, store.base);
     if (untimed instanceof StoreDown) {
       const advice = "see that the store can be read and written, then start again";
@@ -112,7 +112,7 @@ export class Server {
     const ops = this.listen(metrics, config.ops);
     if (ops instanceof Problem) return ops;
     this.listenToOperator();
-    // In parallel: each waits for files.
+    // They run in parallel, because each waits for files.
     const [models, engine, , dev, unkept] = await Promise.all([
       this.begun,
       this.preparation.engine,
@@ -134,7 +134,7 @@ export class Server {
     // Before readiness: records whose retention is over must not answer the ids of new requests.
     await Promise.all([this.upkeep.forget(), core.keys.refresh(), core.keys.recall()]);
     if (this.providers.size === 0) {
-      // Without --json `serve` prints these lines, so that people can copy them.
+      // `serve` without --json prints these lines, so that people can copy them.
       const lines = config.json ? { lines: LLM_ADVICE.join("\n") } : {};
       core.log.info("no language model is configured", { answer: "unconfigured", file: config.configPath, ...lines });
     }
@@ -186,7 +186,7 @@ export class Server {
   /** Ends at once what the process before this one ran: the lock of the data folder says that it has gone. */
   private async takeOver(): Promise<void> {
     const { deps, owners } = this.service.llm;
-    // On a private store every other process has gone.
+    // If no other process uses the store, every owner but this one has gone.
     if (this.store.exclusive) {
       await takeOverRuns(this.service.runs, "all");
       return await owners.start(true);

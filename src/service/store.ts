@@ -15,7 +15,7 @@ function writerThread(): Worker {
   return new Worker(new URL(path, import.meta.url));
 }
 
-/** In the data folder, beside a database elsewhere. */
+/** A file in the data folder, beside a database elsewhere. */
 const MARK_FILE = "ledger-mark.json";
 
 /** `serve` locks its data folder, wherever the store is; a command works `beside` it. */

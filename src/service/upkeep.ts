@@ -48,7 +48,7 @@ export class Upkeep {
       always(LIMITS.keysAskMs, "keys", () => keys.refresh()),
       every(LIMITS.keysFlushMs, "key uses", () => keys.flush()),
       every(LIMITS.holdsExpireMs, "holds", () => expireHolds(store.charges, clock, log)),
-      // On a private store no other process asks whether this one lives, and none queues jobs.
+      // If no other process uses the store, none asks whether this one lives, and none queues jobs.
       ...(exclusive ? [] : [always(LIMITS.llmBeatMs, "owners", () => llm.owners.beat())]),
       clock.every(exclusive ? LIMITS.llmJobsLookOwnMs : LIMITS.llmJobsLookMs, () => llm.jobs.kick()),
       every(LIMITS.runMeterMs, "metering of runs", () => runs.meter.flush()),

@@ -53,7 +53,7 @@ interface Loan {
   readonly store: Pick<Store, "accounts" | "robot" | "warmUp">;
 }
 
-/** Resolves with a sentence when it came to nothing. Ends early when `isOver`, and in any case within a bound. */
+/** Resolves with a sentence when it failed. Ends early when `isOver`, and in any case within a bound. */
 export async function warmUp(
   lent: Loan,
   plan: readonly PlannedModel[],

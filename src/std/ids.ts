@@ -63,7 +63,7 @@ export function makeId(prefix: IdPrefix, clock: Clock): string {
 
 const ANON = new RegExp(`^anon-[0-9A-Za-z]{${TIME_CHARS + RANDOM_CHARS}}$`);
 
-/** Whether `text` has the form of the session ids that the server assigns. */
+/** The text has the form of the session ids that the server assigns. */
 export function isAnonId(text: string): boolean {
   return ANON.test(text);
 }

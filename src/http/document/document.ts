@@ -20,7 +20,7 @@ import type { Surface } from "../surface.ts";
 
 /** The first version whose schemas are plain JSON Schema 2020-12. */
 const OPENAPI_VERSION = "3.1.2";
-/** Of the interface, not of the program. */
+/** The interface's version, which is not the program's. */
 const INTERFACE_VERSION = "1.0.0";
 
 const ABOUT = [
@@ -60,7 +60,7 @@ export interface Document {
 
 export function openapiDocument(surfaces: readonly Surface[]): Document {
   const documented = surfaces.filter(({ routes }) => routes.some(({ operation }) => operation));
-  // As JSON and back, which drops TypeBox's own marks (they are symbols) and what is undefined.
+  // JSON drops TypeBox's own marks (they are symbols) and what is undefined.
   return JSON.parse(
     JSON.stringify({
       openapi: OPENAPI_VERSION,
@@ -112,7 +112,7 @@ function rowsOf({ answers }: Surface, { keyed, readsBody, beginsWork, paid, fail
   ]);
 }
 
-/** By status: each code with its meaning. */
+/** The failures by status: each code with its meaning. */
 function failureResponses(surface: Surface, route: Route): Record<string, Response> {
   const rows = [...rowsOf(surface, route)].filter(({ http }) => http !== undefined);
   const byStatus = Map.groupBy(rows, ({ status, statuses }) => statuses ?? String(status));

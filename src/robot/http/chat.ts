@@ -49,7 +49,7 @@ async function chunk(
   command: ObserveRequest,
   { request, requestId, principal: { accountId, keyPublicId: keyId }, bodyMs: arrivedMs }: ChatCall,
 ): Promise<Reply | Failure> {
-  // For a plain reply the request's signal aborts; for a stream its reader is cancelled, which calls `leave`.
+  // The request's signal aborts for a plain reply; a stream's reader is cancelled, which calls `leave`.
   const left = new AbortController();
   const leave = () => left.abort();
   if (request.signal.aborted) leave();
@@ -115,7 +115,6 @@ function chunkCompletion(answer: Answer): Completion {
   return { id, created, model, content: chunkText(answer), usage: usageObject(usage) };
 }
 
-/** The body of a plain answer. */
 function completionText({ id, created, model, content, usage }: Completion): string {
   const choices = [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }];
   return JSON.stringify({ id, object: "chat.completion", created, model, choices, usage });

@@ -19,7 +19,7 @@ const sessionMissing: Check<ChatDraft> = {
   },
 };
 
-/** All that a description needs. */
+/** The checks of a request without images, and the first ones of an observation. */
 const EVERY_REQUEST: readonly Check<ChatDraft>[] = [
   field.model,
   messages,

@@ -9,7 +9,6 @@ import { ROBOT } from "../errors.ts";
 import { type FrameImage, jpegSizeFault, startsAsJpeg } from "../frames.ts";
 import { instructionFault, longInstruction, ModelDraft, noInstruction } from "./fields.ts";
 
-/** Start of a frame's data URL. */
 const PREFIX = "data:image/jpeg;base64,";
 /** Base64 of the three bytes that `startsAsJpeg` looks for. */
 const START = "/9j/";
@@ -109,7 +108,7 @@ function isText(value: unknown): value is Text {
 }
 
 interface ImagePart {
-  /** Where the URL stands in the body, for `param`. */
+  /** The place of the URL in the body. */
   readonly param: string;
   readonly url: unknown;
 }

@@ -37,7 +37,6 @@ export class FieldDraft {
   }
 }
 
-/** A message that names its model. */
 export class ModelDraft extends FieldDraft {
   constructor(
     body: FieldDraft["body"],

@@ -32,7 +32,6 @@ export interface Busy {
 
 export type SessionState = { readonly kind: "new" } | Idle | Busy | { readonly kind: "expired" };
 
-/** What a request says about its session. */
 export interface SessionRequest {
   readonly instruction: string;
   readonly expectedStep: number | undefined;
@@ -42,7 +41,7 @@ export interface SessionRequest {
   readonly otherDriver?: boolean;
 }
 
-/** Image parts that a request must carry: cameras × frames per camera. */
+/** Images that a request must carry: cameras × frames per camera. */
 export interface ImageCounts {
   readonly first: number;
   readonly later: number;

@@ -7,7 +7,7 @@ import { type Busy, expiresMs, type Idle } from "./machine.ts";
 /** A model's memory of sessions. Slot i is on replica ⌊i / (slots / replicas)⌋. */
 export type SlotMemory = Pick<Model, "slots" | "replicas" | "sessionDrop">;
 
-/** While no more than this share is free, only accounts without a session get a slot (contract section 2). */
+/** The last slots, in this share of all, are kept for accounts without a session (contract section 2). */
 const KEPT_SHARE = 1 / 8;
 
 export class SlotPool {
@@ -96,12 +96,12 @@ export class SlotPool {
     return this.lost.has(this.replicaOf(slot));
   }
 
-  /** Whether another session can get the slot after this one. */
+  /** Another session can get the slot after this one. */
   comesFree(slot: number): boolean {
     return !this.isLost(slot) && !this.draining.has(this.replicaOf(slot));
   }
 
-  /** All slots of the replica; they are taken from the end. */
+  /** Every slot of the replica; they are taken from the end. */
   private slotsOf(replica: number): number[] {
     const first = replica * this.perReplica;
     return Array.from({ length: this.perReplica }, (_, at) => first + at).reverse();
@@ -125,7 +125,7 @@ export class SlotPool {
   }
 }
 
-/** A live session, and its place where it has one. */
+/** A live session, and its slot where it has one. */
 interface Live {
   readonly accountId: string;
   readonly state: Idle | Busy;
@@ -138,7 +138,7 @@ interface Live {
  * since an account without a session also gets a slot that is kept.
  */
 export function secondsToFree({ accountId, slots }: Live, live: Iterable<Live>, nowMs: number): number {
-  // Without slots each session has a place.
+  // Without slots every session counts.
   const beside = [...live].filter((one) => one.slots === slots && (slots === undefined || one.slot !== undefined));
   const ends = beside
     .filter((one) => one.slot === undefined || one.slots?.comesFree(one.slot) !== false)
@@ -152,7 +152,7 @@ export function secondsToFree({ accountId, slots }: Live, live: Iterable<Live>, 
   return Math.max(1, Math.ceil((dueMs - nowMs) / 1000));
 }
 
-/** Monotonic ms when a session can give its place back: at once when it only waits for its last chunk. */
+/** Monotonic ms when a session can end: at once when it only waits for its last chunk. */
 function earliestEndMs(state: Idle | Busy, nowMs: number): number {
   if (state.kind === "idle") return expiresMs(state);
   return state.ending ? nowMs : nowMs + LIMITS.sessionIdleMs;

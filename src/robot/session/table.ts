@@ -37,7 +37,7 @@ export interface Holder {
   readonly gone: boolean;
   /** Public id of its key. */
   readonly keyId: string;
-  /** Whether its client gives a sign of life in time. */
+  /** Resolves to whether its client gives a sign of life in time. */
   answers(): Promise<boolean>;
   /** Another connection of its key takes the session, because it does not answer: it ends and releases the session. */
   takenOver(): void;
@@ -52,7 +52,7 @@ export interface HoldRequest extends Pick<SessionName, "accountId" | "model"> {
   readonly instruction: string;
   readonly holder: Holder;
   readonly slots: SlotPool | undefined;
-  /** Why the account cannot pay for one chunk; asked before the session takes a place. */
+  /** Why the account cannot pay for one chunk; asked before the session takes capacity. */
   unpayable(): Promise<Failure | undefined>;
 }
 
@@ -63,7 +63,6 @@ interface TableOptions {
   readonly namedHourMax?: number | undefined;
 }
 
-/** A live session. */
 interface Entry {
   readonly accountId: string;
   state: machine.Idle | machine.Busy;
@@ -72,7 +71,7 @@ interface Entry {
   holder?: Holder | undefined;
   /** Public id of the key that asked for its last answered chunk. */
   driver?: string | undefined;
-  /** Only for a session that a connection, or an observation with an id, opened as new: all its ids are known here. */
+  /** The ids of a session that a connection, or an observation with an id, opened as new; undefined where some are unknown. */
   ids?: SeenIds;
   /** Set while a chunk of a closed connection runs, or a connection opens the session; resolves when it is idle or has ended. */
   left?: PromiseWithResolvers<void> | undefined;
@@ -84,7 +83,7 @@ const NEW: machine.SessionState = { kind: "new" };
 const LOOKING: machine.Busy = { kind: "busy", step: 0, instruction: "", before: undefined, ending: false };
 
 export class SessionTable {
-  /** By key, idle sessions in the order in which they became idle, oldest first; busy ones anywhere between. */
+  /** Sessions by key; the idle ones in the order in which they became idle, oldest first, busy ones anywhere between. */
   private readonly live = new Map<string, Entry>();
   private readonly clock: SeenClock;
   private readonly store: TableOptions["store"];
@@ -133,7 +132,7 @@ export class SessionTable {
     }
     entry.state = busy;
     if (!before && observationId !== undefined) entry.ids ??= new SeenIds();
-    // A second time: the first may have been before the session was in the table.
+    // The first look may have been before the session was in the table.
     if (observationId !== undefined) entry.ids?.see(observationId);
     const admit = () => (busy.before === undefined ? this.place(entry, sessionId) : undefined);
     return ticketOf(entry, { sessionId, step: busy.step, admit }, (running, isAnswered) => {
@@ -188,7 +187,7 @@ export class SessionTable {
     return undefined;
   }
 
-  /** Whether the session was never asked for the id, if that is known without the store. Adds the id to those seen. */
+  /** The session has surely not seen the id before, as far as this is known without the store. Adds the id to those seen. */
   isFirst(session: SessionKey, observationId: string): boolean {
     const entry = this.live.get(keyOf(session, session.sessionId));
     const seen = entry?.ids?.see(observationId) ?? true;
@@ -256,7 +255,7 @@ export class SessionTable {
     return refused ?? (holder.gone && named === undefined ? "gone" : idle);
   }
 
-  /** Gives a live session to a connection. It is held while the account is looked at, so that nobody else gets it meanwhile. */
+  /** Gives a live session to a connection. It is held while the account is looked at, so that no other request gets it meanwhile. */
   private async openAgain(
     key: string,
     entry: Entry,
@@ -291,7 +290,7 @@ export class SessionTable {
 
   /** The state of an id without a live session. */
   private async past(session: SessionKey): Promise<machine.SessionState | Failure> {
-    // An assigned id was given to a session that is over, on whichever node.
+    // An assigned id belongs to a session that is over, on this node or another.
     if (isAnonId(session.sessionId)) return { kind: "expired" };
     const lastAt = await this.store.sessionLastAt(session);
     if (lastAt instanceof StoreDown) return recordDown(lastAt);
@@ -330,7 +329,7 @@ export class SessionTable {
       return undefined;
     }
     const retryAfterSeconds = secondsToFree(entry, this.live.values(), this.clock.monotonicMs());
-    const message = `there is no place for another session; the first one can come free in ${retryAfterSeconds} s, retry then`;
+    const message = `there is no capacity for another session; the first can come free in ${retryAfterSeconds} s, retry then`;
     return new Failure(ROBOT.no_replica_free, message, { retryAfterSeconds });
   }
 
@@ -360,7 +359,7 @@ function hasLostSlot({ slot, slots }: Entry): boolean {
   return slot !== undefined && slots?.isLost(slot) === true;
 }
 
-/** A connection that holds the session was told its step when it opened it; another request was not. */
+/** A connection that holds the session knows its step since it opened it; another request does not. */
 function isOther(entry: Entry | undefined, { holder, keyId }: SessionName): boolean {
   return holder === undefined && entry?.driver !== undefined && entry.driver !== keyId;
 }

@@ -6,7 +6,7 @@ import type { Busy, Idle } from "./machine.ts";
 export interface Ticket {
   /** The client's id, or the assigned `anon-` id. */
   readonly sessionId: string;
-  /** Whether the client named the session. */
+  /** The client has named the session. */
   readonly named: boolean;
   readonly step: number;
   /** Slot of the episode's memory; undefined before `admit`, and always on models without memory. */

@@ -3,7 +3,7 @@
  * answered one after another.
  *
  * A message is checked when it arrives, and its work is queued. A failure that closes ends the connection at once. Queued observations
- * are then dropped. The one at hand is taken back if the model has not started, and otherwise finished and kept for a repeat.
+ * are then dropped. The one that is being answered is taken back if the model has not started, and otherwise finished and kept.
  */
 import { isCallersFault } from "../../charge/unpaid.ts";
 import type { Model } from "../../engine/engine.ts";
@@ -48,7 +48,7 @@ export class Episode implements Holder {
   /** The session has expired or was ended by another request. */
   private expired = false;
   private over = false;
-  /** The client has left, and the observation at hand is finished and kept for a repeat. */
+  /** The client has left, and the observation that is being answered is finished and kept for a repeat. */
   private goesOn = false;
   private readonly spent: Spent;
   private readonly left = new AbortController();
@@ -287,7 +287,7 @@ export class Episode implements Holder {
     if (this.service.lifecycle.draining) this.drain();
   }
 
-  /** Sends the error; a failure that closes ends the connection after it. `answered`: it answers the observation at hand. */
+  /** Sends the error; a failure that closes ends the connection after it. `answered`: it answers the current observation. */
   private fail(failure: Failure, observationId?: string, answered?: "answered"): void {
     if (this.over) return;
     const { service, client } = this;
@@ -306,7 +306,7 @@ export class Episode implements Holder {
     if (code !== undefined) this.end(code, failure.wireCode);
   }
 
-  /** Takes back the observation at hand, if the model has not started, and counts those that get no answer. */
+  /** Takes back the current observation, if the model has not started, and counts those that get no answer. */
   private unanswered(running: "answered" | undefined): number {
     this.left.abort();
     return this.turns.outstanding - (running === "answered" || this.goesOn ? 1 : 0) + this.backlog.observations;

@@ -154,7 +154,7 @@ export class FrameGroup implements ObservedFrames {
   }
 }
 
-/** Gives back frames that no observation will take; nobody pays for their decode. */
+/** Gives back frames that no observation will take; no charge pays for their decode. */
 export function discard(
   frames: FrameGroup,
   { log, unpaid }: { readonly log: Log; readonly unpaid: Unpaid },
@@ -166,7 +166,7 @@ export function discard(
 
 /** The frames of an open session that no observation has taken yet. */
 export class FrameIntake {
-  /** Whether the next observation probably has an id. */
+  /** The next observation probably has an id. */
   digests = false;
   private group: FrameGroup | undefined;
 

@@ -12,7 +12,7 @@ const FRAME_BYTES = 6;
 const HEAD_BYTES_MAX = 14;
 /** The longest control frame. */
 const CONTROL_BYTES_MAX = FRAME_BYTES + 125;
-/** What TLS adds to a record. */
+/** Bytes that TLS adds to a record. */
 const RECORD_BYTES = 40;
 /** The share of a message, and the bytes, that are taken to be heads of fragments and records, which nothing else accounts for. */
 const UNKNOWN_SHARE = 1 / 32;
@@ -24,7 +24,7 @@ const HANDSHAKE_BLANKS = 8;
 const HANDSHAKE_UNKNOWN_BYTES = 4_096;
 
 export class HalfMessages {
-  /** By the peer's name. */
+  /** Meters by the peer's name. */
   readonly meters = new Map<string, HalfMessage>();
 
   constructor(
@@ -54,7 +54,7 @@ export class HalfMessages {
 
 /** What has arrived of the next message of one socket. */
 export class HalfMessage implements Meter {
-  /** When it began, monotonic ms; undefined: no message has begun, as far as is known. */
+  /** Monotonic ms when it began; undefined: no message has begun, as far as is known. */
   sinceMs: number | undefined;
   bytes = 0;
   /** Bytes of the handshake, of messages, and of what is taken to be heads. */

@@ -38,7 +38,7 @@ export function parseMessage(text: string): ClientMessage | Failure {
   return { type, body };
 }
 
-/** Whether a message that was not worked on is an observation. */
+/** The message, which was not worked on, is an observation. */
 export function isObservation(message: string | Uint8Array): boolean {
   if (typeof message !== "string" || lengthFault(message, true)) return false;
   const read = parseMessage(message);
@@ -52,7 +52,7 @@ export function lengthFault(text: string, sessionOpen: boolean): Failure | undef
   return new Failure(sessionOpen ? ROBOT.message_too_large : ROBOT.socket_overflow, message);
 }
 
-/** Whether the text has more characters (code points) than a message may have. */
+/** The text has more characters (code points) than a message may have. */
 function isTooLong(text: string): boolean {
   const max = LIMITS.socketTextCharsMax;
   if (text.length <= max || text.length > 2 * max) return text.length > max;

@@ -41,11 +41,11 @@ interface Connection extends Pick<Caller, "signal" | "goesOn"> {
 
 export interface ObservationReply {
   readonly sent: Sent;
-  /** It is an earlier chunk again, which nobody pays for. */
+  /** It is an earlier chunk again, which is not charged. */
   readonly replayed: boolean;
 }
 
-/** Gives the frames back, whatever becomes of the observation; the session's step moves on with its chunk. */
+/** Gives the frames back, however the observation ends; the session's step moves on with its chunk. */
 export async function answerObservation(
   { service, client, ...connection }: Connection,
   session: OpenSession,

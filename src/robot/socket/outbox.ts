@@ -40,7 +40,7 @@ export class Outbox {
   }
 }
 
-/** Whether the client is still there: a ping asks, a pong or any message answers. */
+/** Finds out whether the client is still there: a ping asks, a pong or any message answers. */
 export class Presence {
   /** The question that waits for its answer. */
   private asked: { readonly answer: PromiseWithResolvers<boolean>; readonly disarm: () => void } | undefined;

@@ -7,7 +7,6 @@ import { isObservation } from "./messages.ts";
 import type { ReceivedObservation } from "./observe.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
 
-/** A message as it came. */
 export interface RawMessage {
   readonly message: string | Uint8Array;
   /** Size of the message; of a text as UTF-8. */
@@ -18,7 +17,7 @@ export interface RawMessage {
 
 interface QueuedMessage {
   readonly arrived: RawMessage;
-  /** Only the verdict is kept: what JSON describes may take many times the memory of its text. */
+  /** The parsed message is not kept: it may take many times the memory of its text. */
   readonly observation: boolean;
 }
 
@@ -36,7 +35,7 @@ export class Backlog {
     private readonly work: (arrived: RawMessage) => void,
   ) {}
 
-  /** Whether a message that comes now has to wait. */
+  /** A message that comes now has to wait. */
   get waits(): boolean {
     return this.isHeld || this.isWorking;
   }
@@ -51,7 +50,6 @@ export class Backlog {
     this.queue.push({ arrived, observation: isObservation(arrived.message) });
   }
 
-  /** From here on messages wait. */
   hold(): void {
     this.isHeld = true;
   }
@@ -91,7 +89,6 @@ interface Work {
   readonly messages: number;
 }
 
-/** Does the work. */
 interface Worker {
   answer(observation: ReceivedObservation): Promise<void>;
   close(): void;

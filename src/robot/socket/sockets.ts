@@ -1,4 +1,4 @@
-/** The open WebSockets: their number, their end at a shutdown, and the processor time that nobody pays for. */
+/** The open WebSockets: their number, their end at a shutdown, and the processor time that no charge pays for. */
 import type { Unpaid } from "../../charge/unpaid.ts";
 import type { HttpDeps } from "../../http/deps.ts";
 import { LIMITS } from "../../limits.ts";
@@ -10,11 +10,10 @@ import type { RobotDeps } from "../command.ts";
 import { ROBOT } from "../errors.ts";
 import type { HalfMessages } from "./half-messages.ts";
 
-/** What a robot's socket works with. */
 export interface RobotSocketDeps extends HttpDeps, RobotDeps {
   readonly sockets: Sockets;
   readonly halves: HalfMessages;
-  /** From an observation's arrival to the model's start, milliseconds. */
+  /** Milliseconds from an observation's arrival to the model's start. */
   readonly starts: { readonly episode: Durations };
   /** A client that sends nothing for this time, not even a pong, is disconnected. */
   readonly silentSeconds: number;
@@ -55,7 +54,7 @@ export class Sockets {
 export class Spent {
   private ms = 0;
   private isWorking = false;
-  /** The outcome of the message at hand, which is settled once its whole cost is known. */
+  /** The outcome of the current message, which is settled once its whole cost is known. */
   private outcome: "paid" | "unpaid" | undefined;
 
   constructor(

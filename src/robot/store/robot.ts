@@ -5,7 +5,7 @@ import { changes, first, type Steps } from "../../store/steps.ts";
 import type { AnsweredObservation, ChunkSettlement, ObservationKey, SessionKey } from "./records.ts";
 import { chunksForget } from "./retention.ts";
 
-/** When the session was last active; undefined: it never opened, or that is forgotten. */
+/** Unix seconds of the session's last activity; undefined: it never opened, or that is forgotten. */
 function* sessionLastAt(key: SessionKey): Steps<number | undefined> {
   const row = yield* first<{ last_at: bigint }>(
     "SELECT last_at FROM robot_sessions WHERE account_id = $accountId AND model = $model AND session_id = $sessionId",

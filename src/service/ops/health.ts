@@ -22,7 +22,7 @@ export interface HealthDeps {
   readonly lifecycle: Lifecycle;
   readonly catalog: Pick<Catalog, "ids" | "known" | "loading" | "models" | "out">;
   readonly store: Pick<StoreBase, "ping"> & { readonly base: Pick<BaseStore, "probe"> };
-  /** Where the bytes of runs are kept. */
+  /** The bytes of runs. */
   readonly blobs?: { readonly endedReason: string | undefined };
   readonly ledger?: { readonly warning: string | undefined };
 }
@@ -175,7 +175,7 @@ async function inTime({ clock }: HealthDeps, ask: Durable): Promise<StoreDown | 
   return await Promise.race([ask(), promise]).finally(disarm);
 }
 
-/** Where each loaded model runs, how many sessions it takes, and which devices were refused before it. */
+/** The devices and sessions of each loaded model, and the devices that were refused before. */
 export function placements(catalog: Pick<Catalog, "models">): Static<typeof Placement>[] {
   return [...catalog.models].flatMap(([id, { model }]) => {
     if (model === undefined) return [];

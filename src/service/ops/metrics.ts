@@ -23,7 +23,7 @@ export interface ServiceMetrics {
   readonly calls: Counter<"model" | "outcome">;
   /** Responses whose provider reported no usage. */
   readonly estimates: Counter<"model">;
-  /** From an observation's arrival to the model's start. */
+  /** Milliseconds from an observation's arrival to the model's start. */
   readonly starts: { readonly chat: Durations; readonly episode: Durations };
 }
 

@@ -54,10 +54,8 @@ describe("an observation whose deadline passes is taken back, free of charge", (
 
   test("while its frames are decoded", async () => {
     const at = await stage();
-    const { decode } = at.engine.script;
     at.engine.script.decode = () => new Promise(() => {});
     await pass(at, at.chat(due));
-    at.engine.script.decode = decode;
     expect(at.engine.observations).toEqual([]);
     await expectClean(at, 0);
   });
@@ -66,17 +64,15 @@ describe("an observation whose deadline passes is taken back, free of charge", (
     const at = await stage();
     at.engine.script.start = () => new Promise(() => {});
     await pass(at, at.chat(due));
-    at.engine.script.start = async () => {};
     expect([at.engine.cancels, await money(at)]).toEqual([1, FREE]);
     await expectClean(at, 0);
   });
 
   test("while the model is at it: the run is cancelled, and the step and the id are free for a repeat", async () => {
     const at = await stage();
-    const { run } = at.engine.script;
     at.engine.script.run = runUntilCancelled;
     await pass(at, at.chat({ ...due, observation_id: "o" }));
-    at.engine.script.run = run;
+    at.engine.mend();
     await settle();
     expect([at.engine.cancels, at.engine.aborts, at.store.kept, await money(at)]).toEqual([1, 1, [], FREE]);
     const again = await at.chat({ ...session, observation_id: "o", deadline_ms: 500 });
@@ -90,14 +86,13 @@ describe("an observation whose deadline passes is taken back, free of charge", (
 
   test("as a stream, it ends with an error event", async () => {
     const at = await stage();
-    const { run } = at.engine.script;
     at.engine.script.run = runUntilCancelled;
     const response = await at.chat({ ...due, stream: true });
     const text = response.text();
     await settle();
     at.clock.advance(300);
     expect(await text).toContain('"code":"engine_unavailable"');
-    at.engine.script.run = run;
+    at.engine.mend();
     expect(await money(at)).toEqual(FREE);
     await expectClean(at, 0);
   });
@@ -158,24 +153,21 @@ test("a chunk that is ready in time is answered as without one, and the digest o
 
 test("a time longer than the service's own changes nothing", async () => {
   const at = await stage();
-  const { run } = at.engine.script;
   at.engine.script.run = runUntilCancelled;
   const pending = at.chat({ ...session, deadline_ms: 240_000 });
   await settle();
   at.clock.advance(10_000);
   const { error } = (await (await pending).json()) as { error: { message: string } };
   expect(error.message).toContain("not ready within 10 s");
-  at.engine.script.run = run;
   await expectClean(at, 0);
 });
 
 test("what was decoded for a deadline that was missed counts as unpaid work of the account", async () => {
   const at = await stage({ unpaidSeconds: 5 });
   at.engine.decodeMs = 2_000;
-  const { run } = at.engine.script;
   at.engine.script.run = runUntilCancelled;
   await pass(at, at.chat(due));
-  at.engine.script.run = run;
+  at.engine.mend();
   await settle();
   expect(await failure(await at.chat(session))).toMatchObject({ status: 429, code: "rate_limited" });
 });
@@ -185,10 +177,9 @@ test("what the model worked for a deadline that was missed counts as unpaid work
   at.engine.modelMs = 6_000;
   expect((await at.chat(session)).status).toBe(200);
   await settle();
-  const { run } = at.engine.script;
   at.engine.script.run = runUntilCancelled;
   await pass(at, at.chat(due));
-  at.engine.script.run = run;
+  at.engine.mend();
   await settle();
   expect(await failure(await at.chat(session))).toMatchObject({ status: 429, code: "rate_limited" });
 });

@@ -212,10 +212,9 @@ const CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   },
   "500 model_failure": {
     "a run that fails": async (at) => {
-      const { run } = at.engine.script;
       at.engine.script.run = async () => at.engine.fault("a row is not finite");
       const response = await at.chat(observation(live));
-      at.engine.script.run = run;
+      at.engine.mend();
       return response;
     },
   },

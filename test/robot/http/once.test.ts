@@ -93,10 +93,9 @@ test("still running: 409 observation_outcome_unknown, in place of session_busy",
 
 test("a failed run frees the id: it may be used again, with other content too", async () => {
   const at = await stage();
-  const { run } = at.engine.script;
   at.engine.script.run = async () => new Fault("model_failed", "no");
   expect((await at.chat(asked)).status).toBe(500);
-  at.engine.script.run = run;
+  at.engine.mend();
   expect(await failure(await at.chat({ ...asked, messages: [] }))).toMatchObject({ code: "messages_missing" });
   expect((await at.chat({ ...asked, seed: 5 })).status).toBe(200);
   expect([at.engine.observations.length, at.service.robot.replays.size]).toEqual([2, 0]);

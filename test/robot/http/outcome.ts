@@ -14,10 +14,11 @@ export async function failure(
   return { status: response.status, code: body.error.code, param: body.error.param };
 }
 
-/** Nothing is held by anybody, and the session goes on with `step`. */
+/** Nothing is held by anybody, and, with an engine that works, the session goes on with `step`. */
 export async function expectClean(at: Stage, step: number): Promise<void> {
   await Bun.sleep(0);
   const { engine, clock, service } = at;
+  engine.mend();
   const { ingress } = service.http;
   const { admission } = service.robot;
   expect([engine.framesHeld, engine.runsHeld, clock.armed, ingress.bytes]).toEqual([0, 0, 0, 0]);

@@ -50,11 +50,9 @@ for (const wrong of [{ rows: 29 }, { columns: 7 }]) {
   test(`a result with other ${Object.keys(wrong)[0]} than the model's is 500 model_failure, aborted, and the step stays`, async () => {
     const at = await stage();
     await at.chat(session);
-    const { run } = at.engine.script;
     at.engine.script.run = async (observed) => ({ ...at.engine.chunk(observed), ...wrong });
     const { error } = (await (await at.chat(session)).json()) as { error: { code: string; message: string } };
     expect([error.code, error.message.split(", ").at(-1)]).toEqual(["model_failure", "repeat the observation"]);
-    at.engine.script.run = run;
     await expectClean(at, 1);
     expect([at.engine.commits, at.engine.aborts]).toEqual([2, 1]);
   });
@@ -62,7 +60,6 @@ for (const wrong of [{ rows: 29 }, { columns: 7 }]) {
 
 test("passing the deadline cancels the run itself: 503 engine_unavailable with Retry-After", async () => {
   const at = await stage();
-  const { run } = at.engine.script;
   at.engine.script.run = runUntilCancelled;
   const pending = at.chat(session);
   await settle();
@@ -76,7 +73,6 @@ test("passing the deadline cancels the run itself: 503 engine_unavailable with R
   expect(response.headers.get("retry-after")).toBe("1");
   expect(await failure(response)).toMatchObject({ status: 503, code: "engine_unavailable" });
   expect(at.engine.cancels).toBe(1);
-  at.engine.script.run = run;
   await expectClean(at, 0);
 });
 
@@ -100,7 +96,6 @@ test("a fault of our own while frames are decoded is that request's 500 and nobo
   await settle();
   gate.resolve();
   expect((await pending).status).toBe(500);
-  Object.assign(at.engine.script, { decode, measure });
   await expectClean(at, 0);
 });
 
@@ -115,7 +110,6 @@ test("a fault of our own is 500 internal_error: the log has the stack, the clien
   expect(text).not.toContain("secret");
   expect(text).toContain(response.headers.get("x-request-id") ?? "no id");
   expect(at.logLines.join()).toContain("secret");
-  at.engine.script.observe = () => undefined;
   await expectClean(at, 0);
 });
 

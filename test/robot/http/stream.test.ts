@@ -64,7 +64,6 @@ test("rule 1: the first `: processing` comes at once, then one every 250 ms", as
 
 test("rule 5: a failure after the stream starts is an event with `error` and finish_reason error, then [DONE]", async () => {
   const at = await stage();
-  const { run } = at.engine.script;
   at.engine.script.run = async () => new Fault("model_failed", "the model failed", "secret");
   const response = await at.chat(streamed);
   const written = await pieces(response);
@@ -82,7 +81,6 @@ test("rule 5: a failure after the stream starts is an event with `error` and fin
     },
   });
   expect(at.logLines.join()).toContain("secret");
-  at.engine.script.run = run;
   await expectClean(at, 0);
 });
 

@@ -107,7 +107,6 @@ test("frames of a client that left hold their slots until a decoder comes to the
   const served = present(at.service.robot.catalog.models.get(MODEL), "the served model");
   const model = present(served.model, "the loaded model");
   const decoder = Promise.withResolvers<undefined>();
-  const { decode } = at.engine.script;
   at.engine.script.decode = () => decoder.promise;
   const slow: typeof model = {
     ...model,
@@ -125,6 +124,5 @@ test("frames of a client that left hold their slots until a decoder comes to the
   await pending;
   expect([at.engine.framesHeld, at.service.robot.admission.held]).toEqual([0, 1]);
   decoder.resolve(undefined);
-  at.engine.script.decode = decode;
   await expectClean(at, 0);
 });

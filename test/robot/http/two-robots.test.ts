@@ -45,10 +45,9 @@ test("a run that failed has driven nothing, and a replay asks nothing", async ()
   const at = await stage();
   const other = await second(at);
   expect(await told(await at.chat(next({ observation_id: "a" })))).toBe("0");
-  const { run } = at.engine.script;
   at.engine.script.run = async () => at.engine.fault("no");
   expect(await told(await other.chat(next({ expected_step: 1 })))).toBe("model_failure");
-  at.engine.script.run = run;
+  at.engine.mend();
   expect(await told(await other.chat(next({ observation_id: "a" })))).toBe("0");
   expect(await told(await at.chat(next()))).toBe("1");
 });

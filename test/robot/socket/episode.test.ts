@@ -1,6 +1,5 @@
 /** Episodes on a socket: what the contract's section 3 says of messages and their order. */
 import { describe, expect, test } from "bun:test";
-import { Fault } from "../../../src/engine/fault.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import { settle } from "../http/outcome.ts";
 import { jointState, jpeg, MODEL, STATEFUL, stage } from "../stage.ts";
@@ -72,34 +71,6 @@ describe("frames", () => {
     for (const one of others.toReversed()) await one.observe();
     expect(new Set(others.map((one) => one.last.type))).toEqual(new Set(["action_chunk"]));
     expect(held(at)).toEqual(NOTHING);
-  });
-
-  test("those of an observation that is refused go with it", async () => {
-    const one = await peer();
-    await one.open();
-    one.frames([0, 1, 2, 0]);
-    await one.observe();
-    expect(one.last.code).toBe("image_count_mismatch");
-    expect([(await one.act()).type, held(one.at)]).toEqual(["action_chunk", NOTHING]);
-  });
-
-  test("one that cannot be decoded is its observation's error: it closes on a session's first one, not later", async () => {
-    const bad = async () => new Fault("bad_image", "no JPEG");
-    const one = await peer();
-    await one.open();
-    await one.act();
-    const { decode } = one.at.engine.script;
-    one.at.engine.script.decode = bad;
-    const message = expect.stringMatching(/^camera 0, frame 0: no JPEG; /);
-    const error = { type: "error", code: "invalid_image", message, observation_id: "o" };
-    expect(await one.act({ observation_id: "o" })).toEqual({ ...error, closing: false });
-    one.at.engine.script.decode = decode;
-    expect([(await one.act({ observation_id: "o" })).step, held(one.at)]).toEqual([1, NOTHING]);
-    const first = await peer();
-    await first.open();
-    first.at.engine.script.decode = bad;
-    expect(await first.act({ observation_id: "o" })).toEqual({ ...error, closing: true });
-    expect([first.closed, held(first.at)]).toEqual([1008, NOTHING]);
   });
 });
 

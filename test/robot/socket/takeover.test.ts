@@ -16,21 +16,30 @@ async function holding(at: Stage, chunks: number, fields: object = {}): Promise<
   return one;
 }
 
+/** Another connection that has asked for session `s`. */
+async function asking(at: Stage, fields: object = {}): Promise<Peer> {
+  const next = new Peer(at);
+  next.sayOpen({ session_id: "s", ...fields });
+  await settle();
+  return next;
+}
+
+async function pass(at: Stage, ms: number): Promise<void> {
+  at.clock.advance(ms);
+  await settle();
+}
+
 const TAKEN = { type: "error", code: "session_busy", closing: true };
 
 describe("a holder that answers no ping", () => {
   test("loses the session after 2 s, not before; the next one goes on at its step with its memory", async () => {
     const at = await stage();
     const one = await holding(at, 1, { model: STATEFUL });
-    const next = new Peer(at);
-    next.sayOpen({ session_id: "s", model: STATEFUL });
-    await settle();
+    const next = await asking(at, { model: STATEFUL });
     expect([one.wire.pings, next.heard]).toEqual([1, []]);
-    at.clock.advance(LIMITS.socketAnswerMs - 1);
-    await settle();
+    await pass(at, LIMITS.socketAnswerMs - 1);
     expect([one.ended, next.heard]).toEqual([false, []]);
-    at.clock.advance(1);
-    await settle();
+    await pass(at, 1);
     expect(next.last).toMatchObject({ type: "session.opened", step: 1, next_frames_per_camera: 4 });
     expect([one.last, one.closed]).toMatchObject([TAKEN, 1008]);
     expect(one.last.message).toContain("taken this session over");
@@ -50,11 +59,8 @@ describe("a holder that answers no ping", () => {
     one.sayObserve({ observation_id: "1" });
     one.sayObserve({ observation_id: "2" });
     await settle();
-    const next = new Peer(at);
-    next.sayOpen({ session_id: "s" });
-    await settle();
-    at.clock.advance(LIMITS.socketAnswerMs);
-    await settle();
+    const next = await asking(at);
+    await pass(at, LIMITS.socketAnswerMs);
     expect([one.ended, next.heard]).toEqual([true, []]);
     await go();
     expect(next.last).toMatchObject({ type: "session.opened", step: 2 });
@@ -77,11 +83,8 @@ describe("a holder that answers no ping", () => {
     at.engine.script.start = () => new Promise(() => {});
     one.sayObserve({ observation_id: "1" });
     await settle();
-    const next = new Peer(at);
-    next.sayOpen({ session_id: "s" });
-    await settle();
-    at.clock.advance(LIMITS.socketAnswerMs);
-    await settle();
+    const next = await asking(at);
+    await pass(at, LIMITS.socketAnswerMs);
     expect(next.last).toMatchObject({ type: "session.opened", step: 1 });
     at.engine.script.start = async () => {};
     expect(await next.act({ observation_id: "1" })).toMatchObject({ step: 1 });
@@ -94,8 +97,7 @@ describe("a holder that answers no ping", () => {
     const both = [new Peer(at), new Peer(at)];
     for (const next of both) next.sayOpen({ session_id: "s" });
     await settle();
-    at.clock.advance(LIMITS.socketAnswerMs);
-    await settle();
+    await pass(at, LIMITS.socketAnswerMs);
     // The second one asked the new holder, which is there.
     expect(both.map(({ heard }) => heard.map((message) => (message as Heard).type))).toEqual([
       ["session.opened"],
@@ -107,9 +109,7 @@ describe("a holder that answers no ping", () => {
   test("when its connection ends while it is asked, the next one need not wait on", async () => {
     const at = await stage();
     const one = await holding(at, 1);
-    const next = new Peer(at);
-    next.sayOpen({ session_id: "s" });
-    await settle();
+    const next = await asking(at);
     one.episode.dropped();
     await settle();
     expect(next.last).toMatchObject({ type: "session.opened", step: 1 });
@@ -119,12 +119,9 @@ describe("a holder that answers no ping", () => {
   test("one that asks and leaves takes nothing", async () => {
     const at = await stage();
     const one = await holding(at, 1);
-    const next = new Peer(at);
-    next.sayOpen({ session_id: "s" });
-    await settle();
+    const next = await asking(at);
     next.episode.dropped();
-    at.clock.advance(LIMITS.socketAnswerMs);
-    await settle();
+    await pass(at, LIMITS.socketAnswerMs);
     expect([one.ended, (await one.act({ expected_step: 1 })).type]).toEqual([false, "action_chunk"]);
   });
 });
@@ -138,9 +135,7 @@ describe("a holder that is there keeps the session", () => {
     test(`${what} is an answer: the second one gets session_busy at once`, async () => {
       const at = await stage();
       const one = await holding(at, 1);
-      const next = new Peer(at);
-      next.sayOpen({ session_id: "s" });
-      await settle();
+      const next = await asking(at);
       at.clock.advance(LIMITS.socketAnswerMs - 1);
       sign(one);
       await settle();
