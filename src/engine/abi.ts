@@ -50,7 +50,7 @@ export const FAULT = {
   panic: 3,
 } as const;
 
-/** How a long string of a body is given. */
+/** The form of a long string of a body. */
 export const BODY_TEXT = {
   raw: 0,
   narrow: 1,
