@@ -55,7 +55,7 @@ export function joinedHeads(
   return ownHeads(graph, bias ? biased(graph, product, matrices) : product, heads, headDim);
 }
 
-/** Cuts heads into pieces of so many. */
+/** Cuts heads into pieces of `counts` heads. */
 export function partHeads(graph: GraphBuilder, x: Value, counts: readonly number[], headDim: number): Value[] {
   if (graph.build.attention !== "fused") return graph.split(x, 1, counts);
   return graph.split(
@@ -102,7 +102,7 @@ export function scoresOf(graph: GraphBuilder, scores: Value, rows?: number): Val
 }
 
 /**
- * A multiple of so many keys: ONNX Runtime's memory-efficient attention for CUDA takes scores with a row of a multiple of 4 numbers, which
+ * The number of keys is made a multiple of this: ONNX Runtime's memory-efficient attention for CUDA takes scores with a row of a multiple of 4 numbers, which
  * buckets of a prompt, all multiples of 16, leave as it is; 8 makes a row of half precision whole 16 bytes.
  */
 const ALIGNED = 8;
@@ -141,7 +141,7 @@ interface KeyValues {
 }
 
 /** Keys and values that stand after one another: those of caches, and last the graph's own. */
-export interface Seen extends KeyValues {
+export interface KeySpan extends KeyValues {
   /** M; of the first ones it need not be known. */
   readonly count?: number;
 }
@@ -152,7 +152,7 @@ export interface Seen extends KeyValues {
  */
 export function attendAll(
   graph: GraphBuilder,
-  { q, seen, scores }: { q: Value; seen: readonly Seen[]; scores: Value },
+  { q, seen, scores }: { q: Value; seen: readonly KeySpan[]; scores: Value },
   heads: Heads,
 ): Value {
   const joined = (part: "k" | "v", of = seen) => {

@@ -129,7 +129,7 @@ export class NativeModel implements Omit<Model, keyof Placement> {
     return new NativeInference(this.channel, this.results, ticket);
   }
 
-  /** The rows that the chunk continues. Whoever takes them from a robot has checked them: here wrong ones are a bug. */
+  /** The rows that the chunk continues. Those of a robot were checked when they came: wrong ones are a bug here. */
   private prefix({ prefix: values = NONE }: Observation): { rows: number; values: Float32Array } {
     const { columns, prefix: most = 0 } = this.facts.action;
     const rows = values.length / columns.length;
@@ -180,7 +180,7 @@ export class NativeModel implements Omit<Model, keyof Placement> {
   }
 }
 
-/** Where it was placed, and the replicas that are out by now. */
+/** Its placement, and the replicas that are out by now. */
 function placementOf(channel: Channel, ticket: number): Placement & Pick<Model, "lost"> {
   let buffer = Buffer.alloc(1024);
   for (;;) {

@@ -33,7 +33,7 @@ export interface ConnectionWatch {
   close(): void;
 }
 
-/** Where connections of a port are handed from one listening socket of this process to the next one. */
+/** The listening sockets of a port in this process, of which one hands connections to the next. */
 export interface Listeners {
   /** Whether another socket of this user may listen on the port too. */
   share(on: boolean): void;
@@ -119,7 +119,7 @@ class NativeWatch implements ConnectionWatch {
   }
 }
 
-/** Of 16 bytes in network order; an IPv4 address in its own form, one of IPv6 in groups that nothing is left out of. */
+/** The text of 16 bytes in network order: an IPv4 address in its own form, one of IPv6 with all of its groups. */
 function addressText(bytes: Uint8Array): string {
   const mapped = bytes.subarray(0, 10).every((byte) => byte === 0) && bytes[10] === 255 && bytes[11] === 255;
   if (mapped) return bytes.subarray(12).join(".");

@@ -14,7 +14,7 @@ export class FoundBody {
   readonly texts: number;
   private bytes: ArrayBuffer | undefined;
   private readonly images: ArrayBuffer;
-  /** Of u32 fields alone, as the words that they are. */
+  /** The table has u32 fields alone: it is read as words. */
   private readonly table: Uint32Array;
   private readonly narrow: string;
   private readonly wide: string;
@@ -86,7 +86,7 @@ export class FoundBody {
 
 /** The JPEG of a data URL. */
 export interface BodyJpeg {
-  /** By the length of its base64. */
+  /** Counted from the length of its base64. */
   readonly bytes: number;
   /** A view, valid until the body is released. Undefined: not base64, or too large, and so not decoded. */
   readonly file: Uint8Array | undefined;
@@ -99,7 +99,7 @@ export class LongText {
     private readonly index: number,
   ) {}
 
-  /** As of a string. */
+  /** The length of the string. */
   get length(): number {
     return this.field(BodyText.units);
   }

@@ -14,13 +14,13 @@ const WHOLE_BYTES_MAX = 64 << 20;
 const WHOLE_FILES_MAX = 4;
 /** The kernel's clock, by which files are dated, ticks every few milliseconds: of two changes within a tick only one is seen. */
 const SETTLED_MS = 1_000;
-/** Of a file of digests. */
+/** The most entries of a file of digests. */
 const KEPT_MAX = 4_096;
 const FORMAT = 1;
 
-interface Known {
+interface DigestEntry {
   /**
-   * Whoever changes a file changes its time of change (ctime), which no program can set. So a file of the same device, inode, size and
+   * A change of a file changes its time of change (ctime), which no program can set. So a file of the same device, inode, size and
    * times has the same content.
    */
   readonly identity: string;
@@ -29,7 +29,7 @@ interface Known {
   readonly isSettled: boolean;
 }
 
-const known = new Map<string, Known>();
+const known = new Map<string, DigestEntry>();
 /** Something is known that is not kept yet. */
 let isNew = false;
 let inMemory = 0;
@@ -53,7 +53,7 @@ export async function fileDigest(path: string): Promise<string> {
   return await digest;
 }
 
-/** Of a file that this process has just written at `writtenAt`, where nobody else writes, and that will stand at `path`. */
+/** Notes the digest of a file that this process has just written at `writtenAt`, where nobody else writes, and that will stand at `path`. */
 export async function noteDigest(path: string, writtenAt: string, digest: string): Promise<void> {
   const { identity } = await identityOf(writtenAt);
   known.set(path, { identity, digest: Promise.resolve(digest), isSettled: true });
@@ -103,7 +103,7 @@ async function whole(path: string): Promise<string> {
     return await bytesDigest(await readFile(path));
   } finally {
     const next = waiting.shift();
-    // Whoever waits takes the place of this one.
+    // The next that waits takes the place of this one.
     if (next) next();
     else inMemory -= 1;
   }

@@ -34,7 +34,7 @@ export async function rehearse(...rehearsals: readonly Rehearsal[]): Promise<voi
   if (status !== 0) throw new Error(`tendon_rehearse: ${status}`);
 }
 
-/** A graph of the bundle with a change, as a file of its own. */
+/** A graph of the bundle with a change, as another file. */
 export async function changed(bundle: Bundle, file: string, change: (model: ModelProto) => void): Promise<string> {
   return await changedFile(present(bundle.paths.get(file), file), change);
 }
