@@ -14,7 +14,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { type Child, startChild } from "../src/measure/child.ts";
-import { smallRequest } from "../src/measure/sample/small-request.ts";
+import { smallRequest } from "../src/measure/sample/observation.ts";
 import { median, summary } from "../src/measure/stats.ts";
 import { openStore } from "../src/service/store.ts";
 import { present } from "../src/std/assert.ts";

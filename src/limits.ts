@@ -1,6 +1,6 @@
 /**
- * The bounds of the specification, and of the service's queues, pools and waiting times, with their units. Relations
- * between bounds are asserted in test/limits.test.ts. A number that only one file uses (a format's width, a tool's time-out) is in that file.
+ * The bounds of the specification, and of the service's queues, pools and waiting times, with their units. test/limits.test.ts asserts
+ * relations between them. A number that only one file uses (a format's width, a tool's time-out) is in that file.
  */
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -12,13 +12,11 @@ export const LIMITS = {
   jpegEdgePxMax: 4096,
   sessionIdCharsMax: 128,
   observationIdCharsMax: 128,
-  /** Rows that a robot may ask for. */
   actionHorizonMax: 30,
   /** Rows of a bundle's chunk: published policies have up to 63. A robot that asks for no number gets them all. */
   chunkRowsMax: 64,
   inferenceStepsMax: 4,
   sessionIdleMs: 60_000,
-  /** Bounds of `deadline_ms`. */
   deadlineMs: { min: 1, max: 240_000 },
   seedMax: Number.MAX_SAFE_INTEGER,
   // Sign-in and device login (contract section 6)
@@ -36,7 +34,7 @@ export const LIMITS = {
   /** How long a sign-in needs no password to make a key. */
   signInFreshSeconds: 600,
   linkSeconds: 86_400,
-  /** Window in which tries are counted. */
+  /** The window in which tries are counted. */
   attemptSeconds: 15 * 60,
   /** Tries to sign in: with one e-mail from one network, with one e-mail, from one network (an IPv4 address or an IPv6 /64). */
   signInTriesMax: 10,
@@ -49,11 +47,9 @@ export const LIMITS = {
   deviceTriesMax: 60,
   /** Accounts made from one network, where sign-up is open. */
   signUpTriesMax: 10,
-  /** Passwords in the queue for hashing, which takes some tens of milliseconds of a core each. */
+  /** Passwords in the queue for hashing, tens of milliseconds of a core each: in all, and from one network. */
   passwordsWaitingMax: 16,
-  /** Of these, from one network. */
   networkPasswordsMax: 2,
-  /** Valid keys of one account. */
   accountKeysMax: 200,
   /** Keys in a list: the valid ones, then the most recently revoked. */
   keysListedMax: 400,
@@ -65,15 +61,15 @@ export const LIMITS = {
   /** Received messages that wait for their observation. */
   socketPendingBytesMax: 16 * MiB,
   socketPendingMessagesMax: 128,
-  /** Answers that the client has not read yet. */
+  /** Answers that a client has not read. */
   socketUnsentBytesMax: MiB,
-  /** A client that sends nothing for this long, not even a pong, is disconnected: soon enough that its session can be resumed. */
+  /** After this silence, without even a pong, a client is disconnected: soon enough that its session can be resumed. */
   socketSilentSeconds: 20,
-  /** A connection that holds a session which another one asks for, and that answers no ping for so long, loses it. */
+  /** A connection whose session another one asks for loses it when it answers no ping for this time. */
   socketAnswerMs: 2_000,
   /** Longest wait for the client's side of the closing handshake. */
   socketCloseMs: 2_000,
-  /** From the first byte of a message to its last. */
+  /** Time from the first byte of a message to its last. */
   socketMessageMs: 10_000,
   /** Bytes of messages that have begun and not ended, over all sockets. What is not seen of them is 32 KiB a socket at most. */
   halfMessageBytesMax: 96 * MiB,
@@ -83,7 +79,7 @@ export const LIMITS = {
   llmBodyBytesMax: 2 * MiB,
   outputTokensMax: 65_536,
   idempotencyKeyCharsMax: 200,
-  /** A buffered stream's connection. */
+  /** Lifetime of a buffered stream's connection. */
   llmStreamMs: 30 * 60_000,
   /** Between two comments of a stream that has nothing to say. */
   llmKeepaliveMs: 10_000,
@@ -102,25 +98,24 @@ export const LIMITS = {
   wholeBodyBytesMax: 16 * KiB,
   /** A larger JSON body is checked on native threads. */
   parsedBodyBytesMax: 64 * KiB,
-  /** Of such a body, a longer string is set aside: where all texts are read, and where images are. */
+  /** A longer string of a larger JSON body is set aside: where all texts are read, and where images are. */
   scannedStringBytesMax: { texts: 256, images: 64 },
-  /** The same of a string with escapes, which take the parser long, unless the body is so small. */
+  /** The same for a string with escapes, which take the parser long, unless the body is small. */
   escapedStringBytesMax: 16,
   escapedBodyBytesMax: MiB,
   /** A longer instruction is refused unread while its model, which knows its own limit, is still being loaded. */
   instructionCharsMax: 128 * KiB,
-  /** From the first byte of a request to the last of its body. */
+  /** Time from the first byte of a request to the last of its body. */
   bodyMs: 30_000,
-  /** Bun's own limit: higher than any route's, so that the route refuses the body, with an error object. */
+  /** Bun's own limit, higher than any route's: the route refuses the body, with an error object. */
   serverBodyBytesMax: Number.MAX_SAFE_INTEGER,
   /** A connection without traffic is closed after this time, or later if `chunk_seconds` is longer. */
   connectionIdleSeconds: 30,
   /** Open connections, and those of one network that is no trusted proxy, if the configuration does not say. */
   connectionsMaxDefault: 8_192,
   networkConnectionsMaxDefault: 2_048,
-  /** Between two looks at the open connections. */
+  /** Between two looks at the open connections, and at the files of the certificate. */
   connectionsLookMs: 100,
-  /** Between two looks whether the files of the certificate have changed. */
   certificateLookMs: 1_000,
   /** Unread bytes of a connection in the kernel, which keeps up to 1.6 times this: as long as Bun reads 490 KiB at once it does nothing else. */
   receivedBytesMax: 256 * KiB,
@@ -130,17 +125,16 @@ export const LIMITS = {
   chunkSecondsMax: 240,
   /** `/readyz` reports the store as down if it does not answer within this time. */
   storePingMs: 1_000,
-  /** Processor time of unpaid work of one account within a minute (contract section 1), if `unpaid_seconds` is not set, */
+  /** Processor time of unpaid work of one account within a minute (contract section 1): `unpaid_seconds`, and its bound. */
   unpaidSecondsDefault: 5,
-  /** and its bound: all cores of a large machine. */
   unpaidSecondsMax: 3_600,
   /** Named sessions that one account may open within an hour: each is a record that is kept for a day. */
   namedSessionsHourMax: 20_000,
-  /** From admission to answer, if `chunk_seconds` is not set. */
+  /** Time from admission to answer, if `chunk_seconds` is not set. */
   chunkSecondsDefault: 10,
   /** `/readyz` shows that the store takes writes by one write in this time, however many ask. */
   storeProbeMs: 1_000,
-  /** From the end of `chunk_seconds`, when a run is cancelled, until its replica is taken to hang. */
+  /** Time from the end of `chunk_seconds`, when a run is cancelled, until its replica is taken to hang. */
   runMarginMs: 5_000,
   /** Live robot sessions over all accounts (models without memory). */
   sessionsMax: 65_536,
@@ -152,14 +146,12 @@ export const LIMITS = {
   sseUnsentBytesMax: MiB,
   /** Between two `: processing` comments of a stream. */
   processingMs: 250,
-  /** Between two questions to the store for revoked keys. */
+  /** Between two questions to the store for revoked keys; without an answer for `keysBelievedMs` the cache of keys is not used. */
   keysAskMs: 250,
-  /** After this time without an answer the cache of keys is not used. */
   keysBelievedMs: 1_000,
   keysKnownMax: 10_000,
-  /** Keys that are known not to be valid, */
+  /** Keys that are known not to be valid, and for how long: a public id is random, so that none is guessed before its key is made. */
   keysRefusedMax: 10_000,
-  /** and how long that is believed: a public id is random, nobody meets one before its key is made. */
   keysRefusedMs: 60_000,
   /** Ids of keys that were valid when they were last looked up. */
   keysProvenMax: 65_536,
@@ -173,64 +165,54 @@ export const LIMITS = {
   keysFlushMs: 10_000,
   /** A hold expires this long after the deadline of its run; its node must have died. */
   holdGraceSeconds: 30,
-  /** Between two writes of the time that the service has seen, which is what a kill loses of it, */
+  /** The time between two writes of the seen time, which a kill loses: alone on a store, and where processes share one and may differ by it. */
   seenKeepOwnMs: 5_000,
-  /** and where other processes have the store: they differ by no more than this. */
   seenKeepMs: 1_000,
-  /** Between two searches for expired holds. */
+  /** Between two searches: for expired holds, for records that are past their retention, for idle sessions. */
   holdsExpireMs: 5_000,
-  /** Between two deletions of records that are past their retention. */
   forgetMs: 60_000,
-  /** From SIGTERM to exit. */
-  shutdownMs: 5_000,
-  /** Part of it: for running requests, before the engine is closed. */
-  drainMs: 3_500,
-  /** Part of it: for sending the last answers. */
-  flushMs: 500,
-  /** Between two searches for idle sessions. */
   sweepMs: 1_000,
+  /** Time from SIGTERM to exit; in it, for running requests before the engine is closed, and for sending the last answers. */
+  shutdownMs: 5_000,
+  drainMs: 3_500,
+  flushMs: 500,
   /** How long SQLite's writer waits for a transaction of another process, such as `tendon admin`. */
   storeWriterWaitMs: 5_000,
   /** How long a reader waits, which happens only while SQLite recovers a log. Short, because it blocks the event loop. */
   storeReaderWaitMs: 50,
-  /** Longest wait for an answer of the database server; then the operation fails as `StoreDown`. */
+  /** Longest wait for an answer of the database server, and in it for a connection; then the operation fails as `StoreDown`. */
   storeAnswerMs: 1_500,
-  /** Part of it: for connecting. */
   storeConnectMs: 1_000,
-  /** The server's own limits, for a statement and for an idle transaction: shorter, so that its error arrives in time. */
+  /** The server's own limits, shorter so that its error arrives in time: for a statement or an idle transaction, and for a row lock. */
   storeStatementMs: 1_200,
-  /** How long a statement may wait for a row lock. */
   storeLockMs: 300,
-  /** For migrations and the check of the ledger, which only an operator waits for. */
+  /** The time for migrations and the check of the ledger, which only an operator waits for. */
   storeLongMs: 3_600_000,
   /** Between two tries of a failed statement. */
   storeBackoffMs: 50,
-  /** Connections of one node to the database server: for reads, */
+  /** Connections of one node to the database server: for reads, for writes that need not be durable, for durable ones outside of lanes. */
   storeReadConnectionsMax: 4,
-  /** for writes that need not be durable, and for those that must, outside of lanes. */
   storeQuickConnectionsMax: 2,
   storeDurableConnectionsMax: 6,
-  /** Groups of writes in flight at once, each on a connection of its own; holds and settlements have this many each. */
+  /** Groups of writes in flight at once, each on its connection; holds and settlements have this many each. */
   storeLanes: 3,
   /** Writes of one group. */
   storeGroupMax: 256,
-  /** Newest transfers that a node knows to be durable and looks for after it lost a connection, */
+  /** Newest transfers that a node knows to be durable and looks for after it lost a connection. */
   storeMarksMax: 4_096,
   /** Older ones are not looked for: retention sums up entries after a day at the earliest. */
   storeMarkSeconds: 6 * 3_600,
-  /** and of them those that it keeps in a file for the next process, */
+  /** The newest of them are kept in a file for the next process, written at this interval. */
   storeMarksKept: 256,
-  /** written this often; */
   storeMarkMs: 1_000,
-  /** without a lost connection it looks this often: a proxy may have changed the server behind it. */
+  /** The node also looks at this interval while no connection is lost: a proxy may have changed the server behind it. */
   storeLookMs: 10_000,
   /** How long closing the store waits for the last statements. */
   storeCloseMs: 500,
   /** How long a client command waits for an answer. */
   clientAnswerMs: 60_000,
-  /** How often `tendon login` polls if the service names no interval, */
+  /** Interval at which `tendon login` polls if the service names none, and the bounds of the service's. */
   loginIntervalSecondsDefault: 5,
-  /** and the bounds of the service's interval. */
   loginIntervalSecondsMin: 1,
   loginIntervalSecondsMax: 60,
   /** Its longest pause while the service cannot be reached; short, so that it goes on soon after a restart. */
@@ -243,46 +225,39 @@ export const LIMITS = {
   llmTokensMax: 1_000_000_000,
   /** One event of a provider's stream, or a whole answer: the largest request and the longest output fit, in escapes as well. */
   llmLineCharsMax: 8 * MiB,
-  /** All of a provider's stream. */
+  /** A whole stream of a provider. */
   llmStreamCharsMax: 512 * MiB,
   /** One response: text, reasoning, arguments, names, ids and encrypted content, and 64 for each item and part. 65,536 long tokens fit. */
   llmOutputCharsMax: MiB,
   /** A provider's error object. */
   llmErrorBytesMax: 64 * KiB,
-  /** What of a provider's sentence is passed on. */
+  /** The part of a provider's sentence that is passed on. */
   llmSaidCharsMax: 300,
   llmRetryAfterSecondsMax: 3_600,
-  /** Live responses that run at once, over all accounts, */
+  /** Live responses that run at once, over all accounts and of one. */
   llmLiveMax: 4_096,
-  /** and of one account. */
   accountLlmLiveMax: 3_072,
-  /** Background jobs that run at once on this node, */
+  /** Background jobs that run at once: on this node, and of one account on all nodes together. */
   llmJobsRunningMax: 64,
-  /** and of one account, on all nodes together. */
   accountLlmJobsRunningMax: 48,
-  /** Background jobs that have not ended, over all accounts, */
+  /** Background jobs that have not ended, over all accounts and of one. */
   llmJobsMax: 4_096,
-  /** and of one account. */
   accountLlmJobsMax: 1_024,
-  /** Between two looks for jobs that other processes queued; new ones of this one are taken at once, */
+  /** Between two looks for jobs that other processes queued; where there are none, for those that a store that was down kept back. */
   llmJobsLookMs: 1_000,
-  /** and where there are no others, in case that the store was down when a job was to be taken. */
   llmJobsLookOwnMs: 30_000,
-  /** Between two signs of life of a process that runs responses, */
+  /** Between two signs of life of a process that runs responses, and the silence after which others end what it ran. */
   llmBeatMs: 2_000,
-  /** and the silence after which others end what it ran. */
   llmBeatMissedMs: 15_000,
-  /** Between two looks at a response that another node runs, */
+  /** Between two looks at a response that another node runs, and at one of this node, which reports its end by itself. */
   llmPollMs: 500,
-  /** and at one that this node runs, which tells its end by itself. */
   llmPollOwnMs: 10_000,
-  /** Streams of background jobs and of stored answers, over all accounts, */
+  /** Streams of background jobs and of stored answers, over all accounts and of one. */
   llmReadersMax: 4_096,
-  /** and of one account. */
   accountLlmReadersMax: 1_024,
   /** Text of a stream that is sent with one piece. */
   llmPieceCharsMax: 64 * KiB,
-  /** A client that takes nothing of its stream for so long is disconnected. */
+  /** After this time a client that takes nothing of its stream is disconnected. */
   llmUnreadSeconds: 60,
   /** What the drill `upstream_slow` adds. */
   slowUpstreamMs: 2_000,
@@ -299,46 +274,45 @@ export const LIMITS = {
   runPathSegmentsMax: 16,
   runsListedMax: 1_000,
   runsListedDefault: 100,
-  /** Of a multipart upload, except the last one: small, so that a bad link repeats little; above the 5 MiB that S3 asks for. */
+  /** A part of an upload, except the last one: small, so that a bad link repeats little; above the 5 MiB that S3 asks for. */
   runPartBytes: 16 * MiB,
   runUploadSeconds: 7 * 86_400,
-  /** The longest wait for the next bytes of a file, */
+  /** The longest wait for the next bytes of a file, and for all of it: 64 MiB at 10 kB/s. */
   runIdleMs: 60_000,
-  /** and for all of it: 64 MiB at 10 kB/s. */
   runBodyMs: 2 * 3_600_000,
-  /** Requests without a file's bytes that run at once: in all, of one account, on one run. */
+  /** Requests without a file's bytes, and bodies with 1 MiB of memory at most, at once: in all, of one account, on one run. */
   runRequests: { max: 512, accountMax: 64, runMax: 32 },
-  /** Bodies of files and parts that arrive at once, each with 1 MiB of memory at most. */
   runBodies: { max: 512, accountMax: 64, runMax: 32 },
-  /** Of a body in each `runIdleMs`: one that trickles is taken to have stopped. */
+  /** A body with fewer bytes in each `runIdleMs` is taken to have stopped. */
   runIdleBytesMin: 64 * KiB,
-  /** A connection that uploads may be silent for so long; after `runIdleMs` the route itself says so. */
+  /** Silence of a connection that uploads; after `runIdleMs` the route itself says so. */
   runConnectionIdleSeconds: 120,
-  /** Bytes stay for so long after their file is deleted: whoever has begun to read it reads it to its end. */
+  /** The time that bytes stay after their file is deleted: a download that has begun reads them to the end. */
   runGoneSeconds: 60,
-  /** What another process began, and did not end, is taken to be left by it after so long. */
+  /** After this time the unfinished work of another process is taken to be left. */
   runLeftSeconds: 3 * 3_600,
-  /** Between two looks for bytes to be removed, and for what ended processes left; */
+  /** Between two looks for bytes to be removed, and for the unfinished work of ended processes. */
   runSweepMs: 15_000,
-  /** between two comparisons of all blobs with their records, */
+  /** Between two comparisons of all blobs with their records, and before the first, so that a daily restart does not prevent it. */
   runCompareMs: 6 * 3_600_000,
-  /** and from the start to the first, which a service that is restarted every day would not reach otherwise. */
   runCompareFirstMs: 10 * 60_000,
   /** Blobs that one turn fails to remove before it ends: a storage that is down answers each after minutes. */
   runStuckMax: 8,
-  /** Blobs without a record that one comparison removes, as crashes leave them; more of them, */
+  /**
+   * Blobs without a record that one comparison removes, as crashes leave them. More of them, and more than this share of all, have lost
+   * their records, as with an old copy of the database: a person must look.
+   */
   runUnnamedMax: 100,
-  /** and more than this share of all, have lost their records, as with an old copy of the database: a person must look. */
   runUnnamedShare: 0.1,
   runMeterMs: 2_000,
 
   // Native engine, fixed when it is opened
   /** Frames between `frame_put` and the end of their run: 16 robots of 3 cameras x 4 frames, and a margin for sockets. */
   framesMax: 256,
-  /** Of these, frames that arrive before their observation; the rest is left for observations that are complete. */
+  /** Frames among them that arrive before their observation: in all, and of one account. The rest is left for complete observations. */
   earlyFramesMax: 128,
   accountEarlyFramesMax: 96,
-  /** Runs queued, running or waiting to be read. */
+  /** Inferences that are queued, run or wait to be read. */
   chunksMax: 128,
   /** Frames of one observation: 4 cameras x 4 frames. */
   observationFramesMax: 16,
@@ -348,11 +322,10 @@ export const LIMITS = {
   chunkValuesMax: 2048,
   /** Frames of one account: leaves room for sixteen robots with three cameras. */
   accountFramesMax: 256 - 16 * 3,
-  /** Runs of one account, over all models. */
+  /** Inferences of one account, over all models. */
   accountChunksMax: 96,
-  /** Observations that wait for frame and run slots, over all accounts; the next one is refused. */
+  /** Observations that wait for permits, over all accounts and of one, which leaves room for others; the next one is refused. */
   admissionWaitingMax: 2048,
-  /** Of these, from one account: more than a thousand at once, and room is left for others. */
   accountWaitingMax: 1536,
   /** What the drill `slow_model` adds. */
   slowModelMs: 2_000,

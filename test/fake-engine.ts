@@ -19,6 +19,7 @@ import type {
 import { Fault } from "../src/engine/fault.ts";
 import { present } from "../src/std/assert.ts";
 import type { Problem } from "../src/std/problem.ts";
+import type { FakeMemory } from "./engine/memory.ts";
 
 /** How the fake answers; a test replaces members at any time. */
 export interface Script {
@@ -58,22 +59,31 @@ export class FakeEngine implements Engine {
   runsHeld = 0;
   /** Those of runs whose frames were decoded. */
   readonly observations: Observation[] = [];
-  readonly cameras: number[] = [];
+  framesPut = 0;
   commits = 0;
   aborts = 0;
   cancels = 0;
-  script: Script = {
-    decode: async () => undefined,
-    start: async () => {},
-    run: async (observation) => this.chunk(observation),
-    framePut: () => undefined,
-    observe: () => undefined,
-    measure: (instruction) => {
-      const tokens = instruction.split(/\s+/).length;
-      // Whatever the words are, a prompt has as many tokens as a run says that it had.
-      return tokens <= 999 ? PROMPT_TOKENS : new Fault("instruction_too_long", "over 999 words");
-    },
-  };
+  script = this.working();
+
+  /** Every later call works: what the test has made of `script` is forgotten. */
+  mend(): void {
+    this.script = this.working();
+  }
+
+  private working(): Script {
+    return {
+      decode: async () => undefined,
+      start: async () => {},
+      run: async (observation) => this.chunk(observation),
+      framePut: () => undefined,
+      observe: () => undefined,
+      measure: (instruction) => {
+        const tokens = instruction.split(/\s+/).length;
+        // Whatever the words are, a prompt has as many tokens as a run says that it had.
+        return tokens <= 999 ? PROMPT_TOKENS : new Fault("instruction_too_long", "over 999 words");
+      },
+    };
+  }
 
   /** What the decode of one frame takes, processor milliseconds. */
   decodeMs = 0;
@@ -116,7 +126,7 @@ export class FakeEngine implements Engine {
   /** Where the replicas of a model run: those beyond the list on its last device. */
   devicesPerModel: readonly string[] = [];
 
-  model(manifest: Manifest, device = "fake"): KnownModel {
+  model(manifest: Manifest, device = "fake"): KnownModel & FakeMemory {
     const devices = Array.from(
       { length: this.replicasPerModel },
       (_, replica) => this.devicesPerModel[replica] ?? this.devicesPerModel.at(-1) ?? device,
@@ -157,7 +167,7 @@ export class FakeEngine implements Engine {
         return longest();
       },
       measure: ({ instruction }) => this.script.measure(instruction),
-      framePut: (camera, jpeg) => this.framePut(camera, jpeg),
+      framePut: (jpeg) => this.framePut(jpeg),
       observe: (observation) => this.observe(manifest, observation, slotOf(slots, manifest, observation.slot)),
       memory: (slot) => {
         const { committed } = present(slots[slot], "a slot");
@@ -206,7 +216,7 @@ export class FakeEngine implements Engine {
       runtimeAllocationsLast: -1,
       framesFree: 0,
       chunksFree: 0,
-      framesDecoded: this.cameras.length,
+      framesDecoded: this.framesPut,
       framesRefused: 0,
       chunksRun: this.observations.length,
       chunksFailed: 0,
@@ -229,10 +239,10 @@ export class FakeEngine implements Engine {
 
   async close(): Promise<void> {}
 
-  private framePut(camera: number, jpeg: Uint8Array): Frame | Fault {
+  private framePut(jpeg: Uint8Array): Frame | Fault {
     const refusal = this.script.framePut();
     if (refusal) return refusal;
-    this.cameras.push(camera);
+    this.framesPut += 1;
     this.framesHeld += 1;
     let held = true;
     const release = () => {

@@ -38,7 +38,12 @@ function users(pattern: RegExp): string[] {
 const folderNames = (depth: number, below = "src/") =>
   new Set(sources.flatMap(([path]) => (path.startsWith(below) ? [path.split("/").slice(0, -1)[depth] ?? ""] : [])));
 
-const PRODUCTS = ["robot", "llm", "runs"];
+/** The products, as the composition root lists them. None imports another. */
+const PRODUCTS = [
+  ...new Set(
+    [...(text.get("src/service/products.ts") ?? "").matchAll(/"\.\.\/(\w+)\//g)].map(([, folder = ""]) => folder),
+  ),
+];
 
 /** Folders of which none imports another of its group. */
 const APART = [PRODUCTS, ["engine", "bundle"]];
@@ -111,7 +116,7 @@ describe("imports", () => {
 
   test("inside a product only its transport imports the HTTP kit", () => {
     const strays = sources
-      .filter(([path]) => /^src\/(robot|llm|runs|account)\//.test(path))
+      .filter(([path]) => [...PRODUCTS, "account"].includes(path.split("/")[1] ?? ""))
       .filter(([path]) => !/^src\/\w+\/(http\.ts$|(http|socket|compatible|pages|docs|oauth)\/)/.test(path))
       // The check of keys, which the kit takes as a function.
       .filter(([path]) => path !== "src/account/authenticate.ts")
@@ -154,7 +159,7 @@ describe("imports", () => {
 
   /** Outside package → where it may be imported. */
   const HOMES: Readonly<Record<string, RegExp>> = {
-    "@aws-sdk/client-s3": /^src\/runs\/blob\/(s3|s3\/(assembling|listing|store))\.ts$/,
+    "@aws-sdk/client-s3": /^src\/runs\/blob\/(s3|s3\/(assembling|store))\.ts$/,
     elysia: /^src\/http\/(app|listen)\.ts$/,
     "@elysiajs/openapi": /^src\/http\/document\//,
     "bun:sqlite": /^src\/store\//,
@@ -165,7 +170,7 @@ describe("imports", () => {
     "openid-client": /^src\/account\/oidc\.ts$/,
     "hyparquet-writer": /^src\/cli\/runs-export\/lerobot\/parquet\.ts$/,
     marked: /^src\/http\/document\/markdown\.ts$/,
-    "@sinclair/typebox": /^src\/(account|bundle|client|config|http|llm|robot|runs|service)\//,
+    "@sinclair/typebox": new RegExp(`^src/(${PRODUCTS.join("|")}|account|bundle|client|config|http|service)/`),
     "onnxruntime-node": /^$/,
     ioredis: /^src\/store\//,
     postgres: /^src\/store\//,
@@ -210,18 +215,17 @@ describe("ambient things have one home each", () => {
       "account/people",
       "account/oauth/oauth",
       "account/pages/account",
+      "account/pages/keys",
       "robot/http/chat",
-      "llm/jobs",
-      "llm/live",
+      "llm/record",
       "robot/attempt",
-      "runs/complete",
       "runs/finish",
       "runs/put",
     ];
-    const months = ["charge/charges", "runs/meter", "runs/read", "runs/uploads"];
+    const months = ["charge/charges", "runs/meter", "runs/runs", "runs/uploads"];
     const dates = ["llm/provider/client", "std/ids", "std/log"];
     const files = ["std/file-digest", "engine/payload", "runs/sweep"];
-    const anchors = ["service/seen-time", "std/clock", "std/seen-clock"];
+    const anchors = ["service/upkeep", "std/clock", "std/seen-clock"];
     const known = new Set([...shown, ...months, ...dates, ...files, ...anchors].map((name) => `src/${name}.ts`));
     const serving = users(/\bunixMs\b|\bunixSeconds\(/).filter((path) => !/^src\/(cli|client|measure)\//.test(path));
     expect(serving.toSorted()).toEqual([...known].toSorted());

@@ -5,7 +5,7 @@
 pack() {
   local library files=(dist/tendon dist/models bench/gpu.sh bench/gpu bench/models models .commit .gpu/root)
   [ -x dist/tendon ] || run npm run build
-  run cargo test --manifest-path native/Cargo.toml --release --locked --test kernels --no-run
+  run cargo test --config native/.cargo/config.toml --manifest-path native/Cargo.toml --release --locked --test kernels --no-run
   run sh -c 'mkdir -p .gpu; git rev-parse --short HEAD >.commit; pwd >.gpu/root'
   [ -f dist/gpu/kernels.fatbin ] && files+=(dist/gpu/kernels.fatbin "$(kernel_test)")
   run "${program[@]}" setup gpu --yes --dir "$work/ort" || true

@@ -19,8 +19,8 @@ run() {
   return $code
 }
 
-# The last line that the last command said and that is no stack.
-why() { grep -v '^$\|^    at ' "$last" 2>/dev/null | tail -n 1 | cut -c1-160; }
+# What CUDA has refused, or else the last line that the last command said and that is no stack: behind an abort that would be a link.
+why() { { grep -o -m 1 'CUDA failure.*' "$last" || grep -v '^$\|^    at ' "$last"; } 2>/dev/null | tail -n 1 | cut -c1-160; }
 
 # step NAME FIGURE COMMAND…: PASS with the figure or FAIL with the last words.
 step() {

@@ -1,36 +1,35 @@
 /**
- * Chunk decode: the latent → rows in robot units. Unnormalised, relative to absolute, rotations orthonormal, clamped; and a verdict: what
- * is not finite, no rotation, out of range, too far from the state or from the row before.
+ * Chunk decode: the latent → rows in robot units. It unnormalises, makes relative columns absolute, makes rotations orthonormal and clamps.
+ * Its verdict names values that are not finite, no rotation, out of range, or too far from the state or the row before.
  *
- * Rows that the chunk continues stand at its begin as they are given; only the others are decoded and judged, the first of them against
- * the last one given.
+ * Rows that the chunk continues stand at its begin unchanged. Only the other rows are decoded and judged, the first of them against the
+ * last continued one.
  *
- * The reference is native/src/chunk.rs: sums in f64, each value rounded to f32 once, and once more where it is part of a rotation.
- * The verdict has the first place of each kind, so that the host refuses a chunk for the reason that the CPU would (native/src/cuda/chunk.rs).
+ * The reference is native/src/flow/encoder.rs: sums in f64, each value rounded to f32 once, and once more in a rotation. The verdict has
+ * the first index of each kind, so that the host refuses a chunk for the same reason as the CPU (native/src/gpu/chunk.rs).
  *
- * A block per chunk: a thread per value, one per row for rotations, barriers between. Some kilobytes are moved: the launch is what it
- * costs. No GPU has run it yet.
+ * A block per chunk: a thread per value, one per row for rotations, barriers between. Some kilobytes are moved: the launch is the cost.
  */
 #include "rotation.h"
 
-/** robot = model · factor + offset, of a model's value that is kept between low and high (native/src/cuda/chunk.rs: `Scale`). */
+/** robot = model · factor + offset, with the model's value kept between low and high (native/src/gpu/chunk.rs: `Scale`). */
 struct Scale {
     double factor, offset, low, high;
 };
 
-/** A column of the rows (native/src/cuda/chunk.rs: `Column`). */
+/** A column of the rows (native/src/gpu/chunk.rs: `Column`). */
 struct Column {
-    /** The most between row 0 and the state; between two rows. Infinite where the bundle has no limit. */
+    /** The largest difference of row 0 and the state, and of two rows. Infinite without a limit. */
     double jump_max, step_max;
     float min, max;
-    /** State value that the column is relative to; that row 0 is compared with. Negative: none. */
+    /** The state value that the column is relative to, and the one that row 0 is compared with. Negative: none. */
     int32_t relative_to, jump_from;
 };
 
-/** No place: nothing of the kind was found. */
+/** No index: nothing of the kind was found. */
 constexpr uint32_t NOWHERE = 0xffffffffu;
 
-/** What a chunk is worth; a place is `row × columns + column` (native/src/cuda/chunk.rs: `Verdict`). */
+/** The verdict on a chunk; an index is `row × columns + column` (native/src/gpu/chunk.rs: `Verdict`). */
 struct Verdict {
     /** Values that were clamped. */
     uint32_t clamped;
@@ -39,11 +38,11 @@ struct Verdict {
     uint32_t no_rotation;
     uint32_t outside;
     uint32_t jump;
-    /** The place in the later row. */
+    /** The index in the later row. */
     uint32_t step;
 };
 
-/** What all chunks of a launch share (native/src/cuda/chunk.rs: `Plan`). */
+/** The facts that all chunks of a launch share (native/src/gpu/chunk.rs: `Plan`). */
 struct Plan {
     /** `[scale_rows, columns]`, one row for all or one for each. */
     const Scale *scales;
@@ -51,7 +50,7 @@ struct Plan {
     const Column *columns;
     /** First column of each rotation, `[rotations]`. */
     const uint32_t *rotations;
-    /** Of a chunk; values of a latent row; columns; values of a state. */
+    /** Rows of a chunk; values of a latent row; columns; values of a state. */
     uint32_t rows, width, count, state_width;
     uint32_t scale_rows, rotation_count;
     /** Rows that a chunk may continue. */
@@ -59,9 +58,9 @@ struct Plan {
 };
 
 static_assert(sizeof(Scale) == 32 && sizeof(Column) == 32 && sizeof(Verdict) == 24 && sizeof(Plan) == 56,
-              "as native/src/cuda/chunk.rs has them");
+              "as native/src/gpu/chunk.rs has them");
 
-/** Columns of a row, at most (native/src/manifest.rs). */
+/** Columns of a row, at most (native/src/bundle/manifest.rs). */
 constexpr uint32_t COLUMNS_MAX = 64;
 
 /** A model's value in robot units. */
@@ -84,13 +83,13 @@ DEVICE float clamped(const Column &column, float value) {
     return value > column.max ? column.max : value;
 }
 
-/** A difference that is no number is one too many. */
+/** NaN counts as too large. */
 DEVICE bool beyond(float value, float from, double limit) {
     const double difference = fabs(static_cast<double>(value) - static_cast<double>(from));
     return !(difference <= limit);
 }
 
-/** What row 0 is compared with, `[count]`: the state's values, those of a rotation as directions. */
+/** The start values that row 0 is compared with, `[count]`: the state's, with its rotations as directions. */
 DEVICE float start_of(const Column &column, const float *state) {
     return column.jump_from < 0 ? 0.0f : state[column.jump_from];
 }
@@ -104,21 +103,21 @@ DEVICE void start_rotations(const Plan &plan, float *start) {
     }
 }
 
-/** The rows that one chunk continues, `[rows, columns]` in robot units, and how many there are. */
+/** The rows that a chunk continues, `[rows, columns]` in robot units, and their number. */
 struct Prefix {
     const float *values;
     uint32_t rows;
 };
 
-/** Of chunk number `chunk`. `held` null: none continues any. */
-DEVICE Prefix prefix_of(const Plan &plan, const float *prefixes, const uint32_t *held, uint32_t chunk) {
-    if (held == nullptr) return {nullptr, 0};
-    return {prefixes + static_cast<size_t>(chunk) * plan.prefix_rows * plan.count, held[chunk]};
+/** The prefix of chunk number `chunk`. `prefix_rows` null: chunks continue none. */
+DEVICE Prefix prefix_of(const Plan &plan, const float *prefixes, const uint32_t *prefix_rows, uint32_t chunk) {
+    if (prefix_rows == nullptr) return {nullptr, 0};
+    return {prefixes + static_cast<size_t>(chunk) * plan.prefix_rows * plan.count, prefix_rows[chunk]};
 }
 
 /** Blocks of any number of threads. Grid: chunks. */
 extern "C" __global__ void chunk_decode(const Plan *shared_plan, const float *latents, const float *states, const float *prefixes,
-                                        const uint32_t *held, float *chunks, Verdict *verdicts, uint32_t batch) {
+                                        const uint32_t *prefix_rows, float *chunks, Verdict *verdicts, uint32_t batch) {
     __shared__ Verdict found;
     __shared__ float start[COLUMNS_MAX];
     const Plan plan = *shared_plan;
@@ -127,7 +126,7 @@ extern "C" __global__ void chunk_decode(const Plan *shared_plan, const float *la
     const float *latent = latents + static_cast<size_t>(chunk) * plan.rows * plan.width;
     const float *state = states + chunk * plan.state_width;
     float *to = chunks + static_cast<size_t>(chunk) * values;
-    const Prefix prefix = prefix_of(plan, prefixes, held, chunk);
+    const Prefix prefix = prefix_of(plan, prefixes, prefix_rows, chunk);
     const uint32_t continued = prefix.rows * plan.count;
     if (threadIdx.x == 0) found = {0, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE};
     __syncthreads();

@@ -1,11 +1,11 @@
 /**
- * The NVIDIA driver as the CPU plays it: the calls that native/src/cuda/calls.rs makes, on the memory of the process. A launch has run
- * when the call returns, and a stream is never behind. For tests: it shows that the host's code and the kernels agree, and nothing
- * about a real driver.
+ * An NVIDIA driver that the CPU plays, for tests: the calls of native/src/gpu/calls.rs, on the memory of the process. A launch has run when
+ * the call returns. It shows that the host's code and the kernels agree, and nothing about a real driver.
  *
- * Memory, copies, modules and launches need a context that is current on their thread; any thread may call.
- * Who reads or writes outside of an allocation crashes. `cpu_backwards(1)` turns the order of blocks and threads around (target.h);
- * `cpu_memory_left(bytes)` bounds one allocation, `cpu_launches_refused(1)` fails each launch as one whose kernel cannot be loaded. Contexts, streams, events and registered host memory are in driver_host.h.
+ * Memory, copies, modules and launches need a current context on their thread; any thread may call. A read or write outside of an
+ * allocation crashes. `cpu_backwards(1)` reverses the order of blocks and threads (target.h); `cpu_memory_left(bytes)` bounds one
+ * allocation; `cpu_launches_refused(1)` fails each launch as one whose kernel cannot be loaded. Contexts, streams, events and registered
+ * host memory are in driver_host.h.
  */
 #pragma once
 #include <sys/mman.h>
@@ -21,11 +21,11 @@ inline bool backwards = false;
 inline size_t memory_left = SIZE_MAX;
 inline bool launches_refused = false;
 
-/** What memory begins with, as a device's begins with anything, and what lies behind it. */
+/** The byte that new memory begins with, since a device's is undefined, and the byte behind it. */
 constexpr uint8_t STALE = 0xa5;
 constexpr size_t PAGE = 4096, ALIGNMENT = 16;
 
-/** A mapping, by what was given out of it. */
+/** A mapping, and the allocation in it. */
 struct Mapping {
     uint8_t *start, *given;
     size_t bytes, length;
@@ -33,7 +33,7 @@ struct Mapping {
 
 inline std::vector<Mapping> mappings;
 
-/** Memory whose end is the end of a mapping, up to its alignment: who reads or writes behind it crashes. */
+/** Memory that ends with a mapping, up to its alignment: an access behind it crashes. */
 inline uint8_t *guarded(size_t bytes) {
     const size_t used = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT, whole = (used + PAGE - 1) / PAGE * PAGE;
     void *mapped = mmap(nullptr, whole + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,13 +1,13 @@
 /**
- * The part of the played driver (driver.h) that the host's side of a replica uses: contexts of threads, streams, events, and host memory
- * that is registered. It is stricter than a real driver, so that what it lets pass a real one does too:
+ * The part of the played driver (driver.h) for the host's side of a replica: contexts of threads, streams, events, and registered host
+ * memory. It is stricter than a real driver, so that a real one accepts what it accepts:
  *
- * - Every call here needs a context that is current on its thread.
- * - Host memory is whole pages, in no other registered range, mapped when it is registered and still so when it is unregistered.
- * - An event is reached when its stream or the event itself was waited for, not before: an elapsed time that is read earlier is refused,
- *   as a real driver refuses it.
+ * - Every call here needs a current context on its thread.
+ * - Host memory is whole pages, in no other registered range, mapped when it is registered and still when it is unregistered.
+ * - An event is reached when its stream or the event itself was waited for. An earlier read of an elapsed time is refused, as by a real
+ *   driver.
  *
- * What no caller may do is counted as a fault and refused with the code of a real driver. Any thread may call.
+ * A forbidden call is counted as a fault and refused with the code of a real driver. Any thread may call.
  */
 #pragma once
 #include <sys/mman.h>
@@ -31,7 +31,7 @@ struct Event {
     bool is_recorded, is_reached;
 };
 
-/** What there is now, and what was ever done. */
+/** The present counts, and the totals. */
 struct Counts {
     uint64_t contexts, streams, events, registered, registered_bytes, registered_ever, faults, contexts_set, records, relaxed, pushes;
     /** Allocations of the device's memory. */
@@ -41,13 +41,13 @@ struct Counts {
 inline std::mutex turn;
 inline Counts counts{};
 inline uint64_t records = 0;
-/** The least address behind each range, and its first one. */
+/** The first address behind each range, and its start. */
 inline std::map<uintptr_t, uintptr_t> ranges;
 inline std::set<void *> streams;
 inline std::set<Event *> events;
 inline size_t register_left = SIZE_MAX;
 inline bool streams_refused = false;
-/** Free bytes of the device, of as many more in all. */
+/** Free bytes of the device. */
 inline size_t device_free = size_t(64) << 30, device_used = size_t(16) << 30;
 inline std::atomic<bool> lost = false;
 inline int the_context = 0;
@@ -67,7 +67,7 @@ inline double now_ms() {
     return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
 }
 
-/** All that was recorded on the stream so far is reached. */
+/** Marks all events of the stream as reached. */
 inline void reach(void *stream, uint64_t last) {
     for (Event *event : events) {
         if (event->is_recorded && event->stream == stream && event->turn <= last) event->is_reached = true;
@@ -76,14 +76,14 @@ inline void reach(void *stream, uint64_t last) {
 
 }  // namespace cpu
 
-/** Of a call that needs a context on its thread. */
+/** Refuses a call without a current context. */
 #define CPU_HOST_CALL                                                       \
     const std::lock_guard<std::mutex> guard(cpu::turn);                     \
     if (cpu::current == nullptr) return cpu::wrong(cpu::INVALID_CONTEXT);
 
 extern "C" {
 
-/** The counts, by their place in `Counts`. */
+/** A count by its index in `Counts`. */
 uint64_t cpu_count(size_t place) {
     const std::lock_guard<std::mutex> guard(cpu::turn);
     uint64_t all[sizeof(cpu::Counts) / sizeof(uint64_t)];
@@ -91,10 +91,10 @@ uint64_t cpu_count(size_t place) {
     return all[place];
 }
 
-/** How much more host memory can be registered. */
+/** Bounds the host memory that can still be registered. */
 void cpu_register_left(size_t bytes) { cpu::register_left = bytes; }
 
-/** How much of the device's memory is free. */
+/** Sets the free memory of the device. */
 void cpu_device_free(size_t bytes) { cpu::device_free = bytes; }
 
 int cuMemGetInfo_v2(size_t *free, size_t *total) {
@@ -106,7 +106,7 @@ int cuMemGetInfo_v2(size_t *free, size_t *total) {
 
 void cpu_streams_refused(int refused) { cpu::streams_refused = refused != 0; }
 
-/** From here on the device is lost: whoever waits for a stream is told so. */
+/** Loses the device: every later wait for a stream fails. */
 void cpu_lose(int lost) { cpu::lost = lost != 0; }
 
 int cuDevicePrimaryCtxRetain(void **context, int) {
@@ -119,7 +119,7 @@ int cuDevicePrimaryCtxRetain(void **context, int) {
 int cuDevicePrimaryCtxRelease_v2(int) {
     const std::lock_guard<std::mutex> guard(cpu::turn);
     if (cpu::counts.contexts == 0) return cpu::wrong(cpu::INVALID_CONTEXT);
-    // The last one takes all that is left with it: whoever owns it would use it after its end.
+    // The last release frees all that is left: an owner of that would use it too late.
     if (--cpu::counts.contexts == 0 && cpu::counts.streams + cpu::counts.events + cpu::counts.registered > 0) cpu::counts.faults++;
     return cpu::SUCCESS;
 }
@@ -176,7 +176,7 @@ int cuStreamDestroy_v2(void *stream) {
     CPU_HOST_CALL
     if (cpu::streams.erase(stream) == 0) return cpu::wrong(cpu::INVALID_HANDLE);
     for (cpu::Event *event : cpu::events) {
-        // Its times could not be read any more.
+        // Its times would be unreadable.
         if (event->stream == stream) cpu::counts.faults++;
     }
     delete static_cast<char *>(stream);
@@ -241,7 +241,7 @@ int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned) {
     const uintptr_t start = reinterpret_cast<uintptr_t>(memory), end = start + bytes;
     if (bytes == 0 || start % cpu::HOST_PAGE != 0 || bytes % cpu::HOST_PAGE != 0) return cpu::wrong(cpu::INVALID_VALUE);
     if (!cpu::is_mapped(start, bytes)) return cpu::wrong(cpu::INVALID_VALUE);
-    // The first range that ends behind the start is the only one that can overlap.
+    // Only the first range that ends behind the start can overlap.
     const auto next = cpu::ranges.upper_bound(start);
     if (next != cpu::ranges.end() && next->second < end) return cpu::wrong(cpu::ALREADY_REGISTERED);
     if (bytes > cpu::register_left) return cpu::OUT_OF_MEMORY;
@@ -259,7 +259,7 @@ int cuMemHostUnregister(void *memory) {
     const auto found = cpu::ranges.upper_bound(start);
     if (found == cpu::ranges.end() || found->second != start) return cpu::wrong(cpu::NOT_REGISTERED);
     const size_t bytes = found->first - start;
-    // Memory that is unmapped first can be somebody else's by now.
+    // Unmapped memory may have another owner by now.
     if (!cpu::is_mapped(start, bytes)) cpu::counts.faults++;
     cpu::ranges.erase(found);
     cpu::counts.registered--;

@@ -1,6 +1,4 @@
-/**
- * All kernels: one module for the driver, one library for the CPU (target.h says how each is built).
- */
+/** All kernels: one module for the driver, one library for the CPU (target.h has both builds). */
 #include "chunk.cu"
 #include "flow.cu"
 #ifndef __CUDACC__

@@ -1,4 +1,4 @@
-/** Rotations of rows, in the order of sums of native/src/rotation.rs: the bits are the same. */
+/** Rotations of rows, in the same order of sums as native/src/core/rotation.rs: the bits are the same. */
 #pragma once
 #include "target.h"
 
@@ -12,12 +12,12 @@ DEVICE double dot(const double a[3], const double b[3]) { return a[0] * b[0] + a
 
 DEVICE bool finite(float value) { return (bits_of(value) & 0x7f800000u) != 0x7f800000u; }
 
-/** Greater than every finite number. A comparison with what is no number is false. */
+/** Greater than every finite number. A comparison with NaN is false. */
 constexpr double BEYOND = 1.7976931348623157e308;
 
 /**
- * Makes a rotation6d orthonormal in its place by Gram-Schmidt. False when its two columns span no plane, and when a value is no finite
- * number; `six` is then as it was.
+ * Makes a rotation6d orthonormal in place by Gram-Schmidt. False, and `six` is unchanged, if its columns span no plane or a value is not
+ * finite.
  */
 DEVICE bool settle(float *six) {
     constexpr double LENGTH_MIN = 1e-6, SINE_MIN = 1e-4;

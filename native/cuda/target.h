@@ -1,16 +1,15 @@
 /**
- * One source, two targets. nvcc makes device code of a kernel; a C++ compiler makes a library in which loops run it on a CPU, so
- * that every kernel is tested where no GPU is.
+ * One source, two targets. nvcc makes device code of a kernel. A C++ compiler makes a library whose loops run it on a CPU, so that every
+ * kernel is tested without a GPU.
  *
  *   device   nvcc -std=c++17 -O3 -fmad=false -fatbin kernels.cu            (src/setup/gpu-kernels.mjs has the architectures)
  *   CPU      c++ -std=c++17 -O2 -ffp-contract=off -shared -fPIC -x c++ kernels.cu
  *
- * Both without contraction: a multiplication and an addition that become one instruction round once, and the bits differ.
+ * Both forbid contraction: a multiplication and an addition in one instruction round once, and the bits differ.
  *
- * On a CPU each kernel enters itself into a list, by its name; driver.h launches from there. A launch can run backwards, the last
- * block and the last thread first: a result that depends on the order is a race. The threads of a block that has barriers are fibers,
- * each runs until it waits. One launch at a time per thread.
- * Not modelled: warps, the cost of anything, and that shared memory begins with any content.
+ * On a CPU each kernel enters a list by its name; driver.h launches from there. A launch can run backwards, the last block and the last
+ * thread first: a result that depends on the order is a race. The threads of a block with barriers are fibers, and each runs until it
+ * waits. A thread makes one launch at a time. Warps, costs and undefined shared memory are not modelled.
  */
 #pragma once
 #include <stdint.h>
@@ -41,10 +40,10 @@ struct Index {
     unsigned x, y, z;
 };
 
-/** Of the thread that runs now. */
+/** The indices of the running thread. */
 inline thread_local Index thread_at, block_at, block_size, grid_size;
 
-/** Makes thread number `thread` of its block the one that runs. */
+/** Makes thread number `thread` of its block the running one. */
 inline void place(unsigned thread) {
     thread_at = {thread % block_size.x, thread / block_size.x % block_size.y, thread / block_size.x / block_size.y};
 }
@@ -54,12 +53,12 @@ inline void place(unsigned thread) {
     abort();
 }
 
-/** The threads of one block, each with a stack of its own. */
+/** The threads of one block, each with its own stack. */
 class Fibers {
   public:
     static constexpr size_t STACK_BYTES = 64 << 10;
 
-    /** Runs `body` as each thread; a pass resumes all of them, up to their next barrier or end. */
+    /** Runs `body` as each thread. A pass resumes all of them, up to their next barrier or end. */
     template <typename Body>
     void run(unsigned count, bool backwards, Body &body) {
         prepare(count);

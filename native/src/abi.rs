@@ -1,14 +1,15 @@
-//! The C ABI: the only place that reads pointers of the caller. The calls of a frame are in `abi/frames.rs`,
-//! those of an inference in `abi/runs.rs`, those of requests' bodies in `abi/body.rs`, what the devices say in `abi/devices.rs`.
+//! The C ABI: the only code that reads pointers of the caller. The calls of a frame are in `abi/frames.rs`, those of an inference in
+//! `abi/inferences.rs`, those of request bodies in `abi/body.rs`, those of connections in `abi/connections.rs`, those of devices in
+//! `abi/devices.rs`.
 //!
 //! Rules for all calls, unless a call says otherwise:
-//! - They return at once. Each accepted `tendon_load`, `tendon_unload` and `tendon_observe` ends in one completion
-//!   `(ticket, status)`, and a frame where `tendon_frame_watch` or `tendon_frame_drop` says so, called on any native thread, or on the caller's own during `tendon_unload`,
-//!   `tendon_cancel` and `tendon_withdraw`. The completion must not call the engine on that thread, and must stay valid until
+//! - A call returns at once. Each accepted `tendon_load`, `tendon_unload` and `tendon_observe` ends in one completion `(ticket, status)`. A
+//!   frame has one if `tendon_frame_watch` or `tendon_frame_drop` says so. A completion is called on any native thread, and during
+//!   `tendon_unload`, `tendon_cancel` and `tendon_withdraw` also on the caller's. It must not call the engine, and must stay valid until
 //!   `tendon_close` returns.
-//! - They may be made from one thread at a time, any thread; a call while another thread is in one is `Status::Misuse`.
-//! - A ticket is a double, a whole number above 0. A result below 0 is a `Status`, 0 is success, above 0 a ticket. The text of a refused call is read with
-//!   `tendon_last_error` on the same thread, that of a completion with `tendon_error_text`.
+//! - Any thread may make a call, one at a time: a call during another one is `Status::Misuse`.
+//! - A ticket is a double, a whole number above 0. A result below 0 is a `Status`, 0 is success, a result above 0 is a ticket.
+//!   `tendon_last_error` gives the text of a refused call on the same thread, `tendon_error_text` that of a completion.
 //! - Pointers belong to the caller, are not null unless said, and are not kept after the call returns.
 //! - A panic inside becomes `Status::Panic`; nothing unwinds into the caller.
 
@@ -19,13 +20,14 @@ pub mod engine;
 pub mod frames;
 pub mod inferences;
 mod print;
+#[cfg(feature = "rehearsal")]
+pub mod rehearsals;
 
 pub use print::typescript;
 
 use crate::abi::engine::{Engine, InCall};
 use crate::core::completion::{Completion, count_panic};
-use crate::core::layout::{ABI_VERSION, ChunkResult, MemoryState, ObserveRequest, OpenOptions, Stats};
-use crate::core::rehearsal;
+use crate::core::layout::{ABI_VERSION, ChunkResult, ObserveRequest, OpenOptions, Stats};
 use crate::core::status::{ErrorText, Failure, Status};
 use crate::core::ticket::Ticket;
 use std::cell::RefCell;
@@ -38,7 +40,7 @@ thread_local! {
     static LAST_ERROR: RefCell<ErrorText> = const { RefCell::new(ErrorText::new()) };
 }
 
-/// Runs a call: its failure's text is kept for `tendon_last_error`, its panic is caught.
+/// Runs a call. The text of a failure is kept for `tendon_last_error`; a panic is caught.
 fn answer(call: impl FnOnce() -> Result<i32, Failure>) -> i32 {
     caught(call).unwrap_or_else(|status| status as i32)
 }
@@ -64,7 +66,7 @@ fn done(result: Result<(), Failure>) -> Result<i32, Failure> {
     result.map(|()| Status::Ok as i32)
 }
 
-/// Writes a text that fits; its length, or the length needed.
+/// Writes a text if it fits. Returns its length.
 ///
 /// # Safety
 /// `to` is writable for `to_len` bytes, or null.
@@ -106,6 +108,25 @@ unsafe fn engine<'a>(engine: *const Engine) -> Result<InCall<'a>, Failure> {
     engine.begin().ok_or_else(|| misuse("another thread is in a call of this engine; calls come one at a time"))
 }
 
+/// Declares calls of an engine whose other arguments are numbers.
+macro_rules! calls {
+    ($($(#[$doc:meta])* fn $name:ident($engine:ident $(, $arg:ident: $kind:ty)*) $body:block)*) => {
+        $($(#[$doc])*
+        ///
+        /// # Safety
+        /// `handle` comes from `tendon_open` and has not been closed.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(handle: *const Engine, $($arg: $kind),*) -> i32 {
+            answer(|| {
+                // SAFETY: the caller's.
+                let $engine = unsafe { engine(handle) }?;
+                $body
+            })
+        })*
+    };
+}
+use calls;
+
 /// Version of the library, `MAJOR.MINOR.PATCH`; a static C string.
 #[unsafe(no_mangle)]
 pub extern "C" fn tendon_version() -> *const c_char {
@@ -119,26 +140,10 @@ pub extern "C" fn tendon_layout() -> *const c_char {
     LAYOUT.get_or_init(|| CString::new(print::json()).unwrap_or_default()).as_ptr()
 }
 
-/// Makes devices be played by the CPU in the loads that follow (`core/rehearsal.rs`); no text ends it. For tests: the product never
-/// calls it.
+/// Opens an engine: `*out` becomes the handle of all other calls until `tendon_close`.
 ///
-/// # Safety
-/// Pointers as the module's rules say; `plan` is JSON, a list.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_rehearse(plan: *const u8, plan_len: u32) -> i32 {
-    answer(|| {
-        // SAFETY: the caller's pointers, by the rules above.
-        let plan = unsafe { text(plan, plan_len) }?;
-        let rehearsals = if plan.is_empty() { Ok(Vec::new()) } else { serde_json::from_str(plan) };
-        rehearsal::set(rehearsals.map_err(|error| Failure::new(Status::Misuse, error.to_string()))?);
-        Ok(Status::Ok as i32)
-    })
-}
-
-/// Opens an engine: `*out` becomes its handle, to be given to every other call until `tendon_close`.
-///
-/// `runtime` and `jpeg` are the absolute paths of libonnxruntime.so.1 and libturbojpeg.so.0, UTF-8. Blocks for a few
-/// milliseconds. `Status::Load` when a library cannot be opened.
+/// `runtime` and `jpeg` are the absolute paths of libonnxruntime.so.1 and libturbojpeg.so.0, UTF-8. The call blocks for a few milliseconds.
+/// It returns `Status::Load` if a library cannot be opened.
 ///
 /// # Safety
 /// Pointers as the module's rules say; `out` is writable.
@@ -169,8 +174,8 @@ pub unsafe extern "C" fn tendon_open(
     })
 }
 
-/// Cancels what runs, joins every thread, frees the engine. Blocks until the last flow step in flight has ended, or its replica
-/// is taken out; a thread that hangs is left behind, and calls no completion any more.
+/// Cancels all inferences, joins every thread and frees the engine. Blocks until the last flow step has ended or its replica is taken out.
+/// A thread that hangs is left behind and calls no completion any more.
 ///
 /// # Safety
 /// `handle` comes from `tendon_open` and is not used again.
@@ -185,8 +190,8 @@ pub unsafe extern "C" fn tendon_close(handle: *mut Engine) -> i32 {
     })
 }
 
-/// Starts loading a model from a load plan (JSON, see `manifest::LoadPlan`). Returns its ticket; the completion says
-/// when it has run once on every replica, or `Status::Load`, or, where that is known, `OutOfMemory`, `DeviceLost` or `BadBundle`.
+/// Starts to load a model from a load plan (JSON, `model::plan::LoadPlan`). Returns its ticket. The completion comes when every replica has
+/// proved the model. A failure is `Status::Load`, or `OutOfMemory`, `DeviceLost` or `BadBundle` if that is the known reason.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
@@ -196,19 +201,7 @@ pub unsafe extern "C" fn tendon_load(handle: *const Engine, plan: *const u8, pla
     ticketed(|| unsafe { engine(handle)?.load(text(plan, plan_len)?.into()) })
 }
 
-/// Unloads a model: queued inferences are cancelled, running ones stopped. The ticket is invalid at once; the completion comes when
-/// its memory is free.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_unload(handle: *const Engine, model: f64) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.unload(Ticket::from_wire(model))) })
-}
-
-/// Writes the model's device and the refused ones (JSON, see `model::Placement`) to `to`. Returns the length, or the
-/// length needed if it is more than `to_len`.
+/// Writes where the model runs (JSON, `model::Placement`) to `to`. Returns the length, or the length needed if it is more than `to_len`.
 ///
 /// # Safety
 /// Pointers as the module's rules say; `to` is writable for `to_len` bytes.
@@ -222,8 +215,8 @@ pub unsafe extern "C" fn tendon_placement(handle: *const Engine, model: f64, to:
     })
 }
 
-/// Prompt tokens of an observation: image, text and state tokens. Only `model`, `slot` and the state of the request are read.
-/// With `state_len` 0: the most it can have; with `NO_SLOT`: for a first observation. Returns the count, or
+/// Prompt tokens of an observation: image, text and state tokens. Only `model`, `slot` and the state of the request are read. Without a
+/// state (`state_len` 0) it is the most that any state needs; with `NO_SLOT` it is that of a first observation. Returns the count, or
 /// `Status::TooLong`.
 ///
 /// # Safety
@@ -244,47 +237,23 @@ pub unsafe extern "C" fn tendon_measure(
     })
 }
 
-/// Bytes, in UTF-8, beyond which `tendon_measure` and `tendon_observe` refuse an instruction unread.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_instruction_max(handle: *const Engine, model: f64) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe {
-        Ok(engine(handle)?.instruction_bytes_max(Ticket::from_wire(model))?.min(i32::MAX as usize) as i32)
-    })
+calls! {
+    /// Unloads a model: queued inferences are cancelled, running ones are stopped. The ticket is invalid at once. The completion comes
+    /// when the model's memory is free.
+    fn tendon_unload(engine, model: f64) { done(engine.unload(Ticket::from_wire(model))) }
+
+    /// Bytes of UTF-8 of the longest instruction that `tendon_measure` and `tendon_observe` read. They refuse a longer one.
+    fn tendon_instruction_max(engine, model: f64) {
+        Ok(engine.instruction_bytes_max(Ticket::from_wire(model))?.min(i32::MAX as usize) as i32)
+    }
+
+    /// Empties the memory slot of an ended episode. `Misuse` on a model without episode memory, and while an inference has the slot that
+    /// is neither committed nor aborted.
+    fn tendon_session_drop(engine, model: f64, slot: u32) { done(engine.session_drop(Ticket::from_wire(model), slot)) }
 }
 
-/// Empties the memory slot of an ended episode. `Misuse` on a model without episode memory, and while an inference that
-/// is neither committed nor aborted has the slot.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_session_drop(handle: *const Engine, model: f64, slot: u32) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.session_drop(Ticket::from_wire(model), slot)) })
-}
-
-/// Writes the content of a memory slot, as length and digest, to `to`: for tests. `Misuse` while an inference has the slot.
-///
-/// # Safety
-/// Pointers as the module's rules say; `to` is writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_memory(handle: *const Engine, model: f64, slot: u32, to: *mut MemoryState) -> i32 {
-    answer(|| {
-        // SAFETY: the caller's pointers.
-        unsafe {
-            let to = to.as_mut().ok_or_else(|| Failure::new(Status::Misuse, "the buffer is null"))?;
-            *to = engine(handle)?.memory(Ticket::from_wire(model), slot)?;
-        }
-        Ok(Status::Ok as i32)
-    })
-}
-
-/// Address of result slot `index`, fixed until `tendon_close`; null for an index out of range. Read it between the
-/// inference's completion and `tendon_slot_free`.
+/// Address of result slot `index`, fixed until `tendon_close`; null if there is no such slot. It may be read from the inference's
+/// completion to `tendon_slot_free`.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
@@ -295,8 +264,8 @@ pub unsafe extern "C" fn tendon_result(handle: *const Engine, index: u32) -> *co
     result.ok().flatten().unwrap_or(std::ptr::null())
 }
 
-/// Copies the text of the failure that a completion reported (`ticket`; `model` matters for frames only) to `to`, cut
-/// at `to_len` bytes; returns its length, 0 if there is none.
+/// Copies the text of the failure that a completion reported to `to`, cut at `to_len` bytes. `model` matters for the ticket of a frame.
+/// Returns the length, 0 without a text.
 ///
 /// # Safety
 /// Pointers as the module's rules say; `to` is writable for `to_len` bytes.
@@ -367,7 +336,7 @@ mod tests {
         }
     }
 
-    /// The one-thread rule: a second concurrent caller is refused, whatever it calls, and touches nothing.
+    /// A second caller at the same time is refused, whatever it calls, and changes nothing.
     #[test]
     fn a_call_while_another_thread_is_in_one_is_misuse() {
         let packaged = "../node_modules/@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64/libturbojpeg.so.0";

@@ -1,18 +1,19 @@
-//! Episode memory of one replica: one slot per session, addressed by index.
+//! Episode memory of one replica. Each session has a slot, addressed by its index.
 //!
-//! Every cache of the graphs has committed rows and staged rows in each place, bound once: in the memory of the replica's device, on a CPU
-//! in that of the host. An inference reads its slot's committed rows and writes its new block to the slot's staged rows; `settle` keeps or
+//! A place has the committed and the staged rows of every cache of the graphs, bound once: in the memory of the replica's device, on a CPU
+//! in host memory. An inference reads the committed rows of its slot and writes its new block to the staged rows; `settle` keeps or
 //! discards the block. A kept block is copied when the slot is used next, so that no caller waits for the copy. An inference that fails, is
 //! cancelled or is discarded changes nothing.
 //!
-//! There may be more slots than places. An inference whose slot has no place takes a free one, or that of the slot that was not used for the
-//! longest, whose rows are parked in host memory; they are brought back, to any place, when an inference of theirs begins. All of this is done by
-//! the replica's thread between two inferences, so that no other thread waits for a copy, and an inference cannot meet rows that move.
+//! There may be more slots than places. An inference whose slot has no place takes a free one, or the place of the slot that was unused for
+//! the longest. The rows of that slot are parked in host memory, and come back to any place when their session's next inference begins. The
+//! replica's thread does all of this between two inferences: no other thread waits for a copy, and no inference meets rows that move.
 
 mod accounting;
 mod device;
 #[cfg(test)]
 mod device_tests;
+#[cfg(any(test, feature = "rehearsal"))]
 mod digest;
 mod finite;
 mod finite_check;
@@ -45,26 +46,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
-/// Places at most, if the configuration does not set their number: each has bindings of its own.
+/// Places at most if the configuration names none: each has its own bindings.
 const PLACES_MAX: usize = 64;
 const SLOTS_MOST: usize = 1 << 16;
-/// More than this is a mistake in the configuration.
+/// Bytes of all places at most; more is a mistake in the configuration.
 const MEMORY_BYTES_MOST: usize = 1 << 40;
 
 #[derive(Clone, Copy)]
 pub struct SessionLimits {
-    /// Places; None: as many as the memory can.
+    /// Places; None: as many as fit.
     pub places: Option<usize>,
-    /// Bytes of host memory for parked sessions; None: as much as the places take, if an eighth of what is available has room for it.
+    /// Bytes of host memory for parked sessions; None: as many as the places have, if they fit into an eighth of the available memory.
     pub parked_bytes_max: Option<u64>,
 }
 
-/// How many sessions a replica takes, decided once it has run.
+/// How many sessions a replica takes; decided after its first inferences.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Seating {
     /// Sessions whose memory lies where the graphs read it.
     pub places: usize,
-    /// Sessions beside them that can be parked.
+    /// More sessions, which can be parked.
     pub parked: usize,
 }
 
@@ -81,26 +82,26 @@ pub struct Pass {
 pub enum Entry {
     First,
     Later,
-    /// Prefill on the last of the frames; the block replaces the memory.
+    /// Prefill reads the last frames; its block replaces the memory.
     Reset,
 }
 
 pub struct Episodes {
     rows: Rows,
     limits: SessionLimits,
-    /// Why its rows lie on the host though its replica computes on a device.
+    /// Why its rows lie on the host although its replica computes on a device.
     refusal: Mutex<Option<String>>,
     seats: Mutex<Seats>,
     count: AtomicUsize,
-    /// Host memory for parked rows, used only where it was written.
-    blocks: OnceLock<Vec<Block<u8>>>,
-    /// Bytes of this machine that were promised to sessions.
+    /// Host memory for parked rows; its pages are used only where they were written.
+    blocks: OnceLock<Vec<Block>>,
+    /// Bytes of this machine that are promised to sessions.
     account: MemoryAccount,
     pub moves: Moves,
 }
 
 impl Episodes {
-    /// Places for sessions, of which `seat` decides how many are used; the error is a sentence. Nothing uses memory yet.
+    /// Places for sessions; `seat` decides how many are used. No memory is used yet. The error is a sentence.
     pub fn new(manifest: &Manifest, facts: MemoryFacts, limits: SessionLimits) -> Result<Episodes, String> {
         let layout = Layout::of(manifest, facts)?;
         let slot_bytes = layout.slot_bytes();
@@ -127,8 +128,8 @@ impl Episodes {
         }
     }
 
-    /// Decides how many sessions the replica takes: `bytes` is what its sessions may use where their memory lies, `host_bytes` what may
-    /// be parked if the configuration says nothing. Once, while all slots are empty and none is used.
+    /// Decides how many sessions the replica takes, once, while all slots are empty. `bytes` is the memory for sessions where it lies;
+    /// `host_bytes` is that for parked sessions if the configuration names none.
     pub fn seat(&self, bytes: u64, host_bytes: u64) -> Result<Seating, String> {
         let slot_bytes = self.slot_bytes();
         let places = self.limits.places.unwrap_or_else(|| fit(bytes, slot_bytes, self.places()));
@@ -159,7 +160,7 @@ impl Episodes {
         self.count.load(Ordering::Acquire)
     }
 
-    /// How the next run on this slot will read and write; None for a slot that does not exist.
+    /// How the next inference of the slot reads and writes; None for a slot that does not exist.
     pub fn plan(&self, slot: usize) -> Option<Pass> {
         let MemoryFacts { window, first, later, .. } = self.rows.layout.facts;
         let kept = lock(&self.seats).slots.get(slot)?.frames;
@@ -172,13 +173,13 @@ impl Episodes {
         })
     }
 
-    /// Reserves the slot for an inference. False while another one has it.
+    /// Gives the slot to an inference. False while another one has it.
     pub fn take(&self, slot: usize) -> bool {
         !std::mem::replace(&mut lock(&self.seats).slots[slot].taken, true)
     }
 
-    /// Sees to it that the slot's rows are in a place, a kept block among them; returns the place. Called by the thread of the replica
-    /// alone, before an inference of the slot reads them.
+    /// Brings the rows of the slot, with a kept block, to a place and returns the place. Only the replica's thread calls it, before an
+    /// inference of the slot reads them.
     pub fn begin(&self, slot: usize) -> Result<usize, String> {
         let mut seats = lock(&self.seats);
         seats.touch(slot);
@@ -192,12 +193,12 @@ impl Episodes {
         Ok(place)
     }
 
-    /// Copies a kept block of a slot that an inference has. What cannot be copied is still to be.
+    /// Copies the kept block of a slot that an inference has. A block that cannot be copied stays pending.
     fn apply_write(&self, slot: usize, place: usize, pending: Option<Write>) -> Result<(), String> {
         let Some(write) = pending else { return Ok(()) };
         self.append_block(place, write).inspect_err(|_| {
             let mut seats = lock(&self.seats);
-            // Others may have ended its run and emptied it.
+            // Others may have ended its inference and emptied it.
             if matches!(seats.slots[slot].home, Home::Place(own) if own == place) && seats.slots[slot].frames > 0 {
                 seats.slots[slot].pending = Some(write);
             }
@@ -241,7 +242,7 @@ impl Episodes {
         Ok(place)
     }
 
-    /// Parks the slot that was not used for the longest; its place is the caller's.
+    /// Parks the slot that was unused for the longest and returns its place.
     fn park(&self) -> Result<usize, String> {
         let leaving = lock(&self.seats).leave();
         let (place, mut pending) = (leaving.place, leaving.pending);
@@ -261,11 +262,11 @@ impl Episodes {
         Ok(place)
     }
 
-    fn block(&self, index: usize) -> &Block<u8> {
+    fn block(&self, index: usize) -> &Block {
         &self.blocks.get().expect("what is parked has blocks")[index]
     }
 
-    /// Gives memory of parked blocks that nobody uses back to the system. Called by one thread, beside all others.
+    /// Gives the memory of unused parked blocks back to the system. Only one thread calls it, beside all others.
     pub fn give_back(&self) {
         loop {
             let Some(index) = lock(&self.seats).cool() else { return };
@@ -276,21 +277,21 @@ impl Episodes {
         }
     }
 
-    /// Ends the slot's run: its staged block is kept or discarded.
+    /// Ends the inference of the slot: its staged block is kept or discarded.
     pub fn settle(&self, slot: usize, keep: bool) {
         let mut seats = lock(&self.seats);
         seats.touch(slot);
         let state = &mut seats.slots[slot];
         let staged = state.staged.take();
         if let (true, Some(write)) = (keep, staged) {
-            // The inference has begun, so nothing was pending.
+            // Nothing was pending, because the inference has begun.
             state.pending = Some(write);
             state.frames = write.from + write.frames;
         }
         state.taken = false;
     }
 
-    /// Empties the slot; its place, or its parked block, is free at once. False while an inference has it.
+    /// Empties the slot and frees its place or its parked block. False while an inference has it.
     pub fn forget(&self, slot: usize) -> bool {
         let mut seats = lock(&self.seats);
         let free = !seats.slots[slot].taken;

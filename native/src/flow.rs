@@ -1,7 +1,7 @@
 //! One model on one device: prefill or extend, then the flow loop, on tensors that are bound once.
 //!
-//! Euler: x starts as noise at `t_start`; `steps` times x ← x + (t_next − t) · v(x, t). Times, direction and sign are data of
-//! the bundle. With guidance the graphs have two branches, with and without instruction, which are combined to v here.
+//! Euler: x starts as noise at `t_start`; `steps` times x ← x + (t_next − t) · v(x, t). Times, direction and sign are data of the bundle.
+//! With guidance the graphs have two branches, with and without instruction, and v is made of both.
 
 mod decode_inputs;
 mod device_flow;
@@ -36,12 +36,12 @@ use crate::flow::encoder::Encoder;
 use crate::gpu::chunk::Refusal;
 use crate::ort::device_memory::DeviceBlock;
 use crate::ort::driver_device::DriverDevice;
-use crate::ort::graph::{Binding, Bound, Graph};
+use crate::ort::graph::{Binding, BoundPort, Graph};
 use crate::ort::home::Reach;
 use crate::ort::mirrors::Changed;
 use crate::ort::mirrors::Mirrors;
 use crate::ort::runtime::Threads;
-use crate::ort::session::Loaded;
+use crate::ort::session::GraphSession;
 use crate::ort::tensor::Tensor;
 use crate::ort::terminator::Terminator;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ pub struct Network {
     whole: bool,
     tensors: Vec<Tensor>,
     mirrors: Mirrors,
-    /// What the runs differ in, the largest last; with memory one for each place of a session, all alike.
+    /// The sizes of inferences, the largest last; with memory one for each place, all alike.
     variants: Vec<Extent>,
     at: Roles,
     inputs: Inputs,
@@ -66,24 +66,24 @@ pub struct Network {
     action_width: usize,
     video: Option<Video>,
     guide_action: Option<f32>,
-    /// Latents of the rows that a chunk continues, as they were before the loop; empty on a model whose chunks continue none.
+    /// Latents of continued rows, as they were before the loop; empty on a model whose chunks continue none.
     prefix_latents: Vec<f32>,
-    /// Latents on the device, where our kernels move them.
+    /// Latents on the device, if our kernels advance them.
     device_flow: Option<DeviceFlow>,
-    /// Both keep the memory alive that the graphs are bound to.
+    /// Both keep the memory that the graphs are bound to.
     _episodes: Option<Arc<Episodes>>,
     driver_device: DriverDevice,
     rows: Option<Arc<DeviceRows>>,
 }
 
-/// The latent of predicted frames: denoised together with the action's, then not used.
+/// The latent of predicted frames. It is denoised with the action's, then not used.
 struct Video {
     latent: usize,
     velocity: usize,
     guide: Option<f32>,
 }
 
-/// One of each graph: its file, or its session, which replicas may share.
+/// One value for each graph: its file, or its session, which replicas may share.
 #[derive(Clone)]
 pub struct Graphs<T> {
     pub prefill: T,
@@ -94,20 +94,20 @@ pub struct Graphs<T> {
 pub type Files = Graphs<PathBuf>;
 
 impl Files {
-    /// Opens the sessions in parallel: the start takes as long as the slowest. `whole` takes the place of the step graph.
+    /// Opens the sessions in parallel, in the time of the slowest. `whole` replaces the step graph.
     pub fn open(
         &self,
         Threads { reader, step }: Threads,
         whole: Option<&Whole>,
-        open: impl Fn((&Path, Option<&[u8]>), u32) -> Result<Arc<Loaded>, String> + Sync,
-    ) -> Result<Graphs<Arc<Loaded>>, String> {
+        open: impl Fn((&Path, Option<&[u8]>), u32) -> Result<Arc<GraphSession>, String> + Sync,
+    ) -> Result<Graphs<Arc<GraphSession>>, String> {
         let open = &open;
         let made = whole.map(|whole| &whole.model[..]);
         std::thread::scope(|scope| {
             let extend = self.extend.as_ref().map(|path| scope.spawn(move || open((path, None), reader)));
             let denoise = scope.spawn(|| open((&self.denoise, made), step));
             let prefill = open((&self.prefill, None), reader)?;
-            let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Arc<Loaded>, String>>| {
+            let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Arc<GraphSession>, String>>| {
                 handle.join().unwrap_or_else(|_| Err("opening a graph panicked".into()))
             };
             Ok(Graphs { prefill, extend: extend.map(joined).transpose()?, denoise: joined(denoise)? })
@@ -116,12 +116,11 @@ impl Files {
 }
 
 impl Network {
-    /// Binds the sessions to tensors of their own, and takes what its replica has of the driver: the sessions were told of the same stream.
-    /// The error is a sentence.
+    /// Binds the sessions to new tensors, and takes the replica's driver device: the sessions use its stream. The error is a sentence.
     pub fn new(
         (manifest, encoder): (&Manifest, &Encoder),
         mut driver_device: DriverDevice,
-        (sessions, whole): (Graphs<Arc<Loaded>>, Option<&Whole>),
+        (sessions, whole): (Graphs<Arc<GraphSession>>, Option<&Whole>),
         reach: Reach,
         options: &Arc<Terminator>,
         episodes: Option<Arc<Episodes>>,
@@ -130,7 +129,7 @@ impl Network {
         let most = *variants.last().ok_or("it has no session slot")?;
         let graphs = &manifest.graphs;
         let stays = residents(graphs, &sessions, reach.home())?;
-        // Each graph's own tensors. Blocks and memories belong to the episodes; extend writes to the outputs of prefill.
+        // The tensors of each graph. Blocks and memories belong to the episodes; extend writes to the outputs of prefill.
         let mut owned: Vec<(Owner, Tensor)> = Vec::new();
         let mut ports: Vec<(Owner, &Port)> = Vec::new();
         for (owner, declared) in [
@@ -155,7 +154,7 @@ impl Network {
             }
         }
         let at = Roles::find(manifest, most.batch, &owned)?;
-        // Before anything is bound: a graph must not outlive the memory that it is bound to.
+        // The tensors exist before a graph is bound, since a graph must not outlive the memory that it is bound to.
         let (owners, mut tensors): (Vec<Owner>, Vec<Tensor>) = owned.into_iter().unzip();
         blacken(manifest, &ports, &mut tensors);
         let written = Inputs::new(manifest, most.batch, &ports, &mut tensors)?;
@@ -169,18 +168,19 @@ impl Network {
             Parts { manifest, encoder, owned: &owned, at: &at, video: video_at, batch: most.batch, whole: whole_there };
         let device_flow = DeviceFlow::of(&mut driver_device, &parts, resides);
         let mut mirrors = Mirrors::default();
-        let mut graph = |session: Arc<Loaded>, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
-            let stays =
-                |port, given| device_flow.as_ref().filter(|_| owner == Owner::Denoise)?.bound(port, &owned, given);
-            let bind = |port, given| {
-                stays(port, given).map_or_else(|| bound(port, owner, most, &owned, episodes.as_deref()), Ok)
+        let mut graph = |session: Arc<GraphSession>, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
+            let stays = |port, is_input| {
+                device_flow.as_ref().filter(|_| owner == Owner::Denoise)?.bound(port, &owned, is_input)
             };
-            // What a whole flow ends with takes the place of its noise.
+            let bind = |port, is_input| {
+                stays(port, is_input).map_or_else(|| bound(port, owner, most, &owned, episodes.as_deref()), Ok)
+            };
+            // The result of a whole flow replaces its noise.
             let noise = owned[at.latent].1.address();
             let inputs = spec.inputs.iter().map(|port| bind(port, true)).collect::<Result<_, _>>()?;
             let outputs = (spec.outputs.iter())
                 .map(|port| match port.role {
-                    Role::Latent if device_flow.is_none() => Ok(Bound::fixed(port, noise, false)),
+                    Role::Latent if device_flow.is_none() => Ok(BoundPort::fixed(port, noise, false)),
                     _ => bind(port, false),
                 })
                 .collect::<Result<_, _>>()?;
@@ -238,18 +238,18 @@ impl Network {
         self.variants.iter().position(holds).unwrap_or(self.variants.len() - 1)
     }
 
-    /// Frame `frame` of a camera in row `row` of the images of a graph, as bytes.
+    /// The bytes of frame `frame` of a camera in row `row` of the images of a graph.
     pub fn picture(&mut self, entry: Entry, row: usize, camera: usize, frame: usize) -> &mut [u8] {
         let pictures = match (entry, &self.at.extend) {
             (Entry::Later, Some(pictures)) => pictures,
             _ => &self.at.prefill,
         };
         let (Pictures { tensor, first, bytes }, rows) = (pictures[camera], self.rows_max());
-        &mut part(self.tensors[tensor].pixels(), row, rows)[first + frame * bytes..][..bytes]
+        &mut part(self.tensors[tensor].bytes(), row, rows)[first + frame * bytes..][..bytes]
     }
 
-    /// Row `row` of everything that a branch's graphs take of a prompt: `write` gives tokens and mask, as long as the longest prompt, and
-    /// returns how many tokens these are. A run on a shorter variant, which has one row, reads the beginning.
+    /// Writes row `row` of the prompt inputs of a branch's graphs. `write` gives tokens and mask, as long as the longest prompt, and
+    /// returns the number of tokens. An inference on a shorter variant, which has one row, reads the beginning.
     pub fn prompt(
         &mut self,
         entry: Entry,
@@ -261,7 +261,7 @@ impl Network {
         self.inputs.prompt(&mut self.tensors, reader, (row, branch), write)
     }
 
-    /// Holds the first `count` rows of the latent of row `row` in place from here on, and tells the denoise graph of them.
+    /// Keeps the first `count` rows of the latent of row `row` in place, and writes their number to the denoise graph.
     pub fn set_prefix(&mut self, row: usize, count: usize) {
         self.inputs.set_prefix(row, count);
         let len = self.prefix_len(row);
@@ -274,7 +274,7 @@ impl Network {
         }
     }
 
-    /// Values of the latent of row `row` that are held.
+    /// Values of the latent of row `row` that stay in place.
     fn prefix_len(&self, row: usize) -> usize {
         self.inputs.prefix_rows(row) * self.action_width
     }
@@ -293,32 +293,32 @@ impl Network {
         }
     }
 
-    /// What the chunk of row `row` is decoded with, where the device does that: state and rows to continue in robot units.
+    /// Writes the state and the continued rows that the device decodes the chunk of row `row` with, in robot units.
     pub fn tell(&mut self, row: usize, state: &[f32], prefix: &[f32]) {
         if let Some(device_flow) = &mut self.device_flow {
             device_flow.tell(row, state, prefix);
         }
     }
 
-    /// The rows of a chunk that the device has decoded, clamped; and how many of its values were, or that it is refused: its latent is
-    /// there then. None where the host decodes.
+    /// The clamped rows of a chunk that the device has decoded, and how many values were clamped or why the chunk is refused; a refused
+    /// chunk's latent is on the host. None if the host decodes.
     pub fn decoded(&self, row: usize) -> Option<(&[f32], Result<u32, Refusal>)> {
         self.device_flow.as_ref().map(|device_flow| device_flow.decoded(row))
     }
 
-    /// Row `row` of the latent, `[rows, width]`: noise before the loop, the chunk after it, but for one that the device has decoded.
+    /// Row `row` of the latent, `[rows, width]`: noise before the loop, the chunk after it unless the device has decoded that.
     pub fn latent(&mut self, row: usize) -> &mut [f32] {
         let rows = self.rows_max();
         part(self.tensors[self.at.latent].floats(), row, rows)
     }
 
-    /// The latent of the predicted frames, on a model that has one.
+    /// The latent of predicted frames, on a model that has one.
     pub fn video_latent(&mut self) -> Option<&mut [f32]> {
         let at = self.video.as_ref()?.latent;
         Some(self.tensors[at].floats())
     }
 
-    /// Sets how much of memory and block is valid, in tokens.
+    /// Sets the valid tokens of memory and block.
     pub fn lengths(&mut self, pass: Pass, frame_tokens: usize) {
         self.inputs.lengths(&mut self.tensors, pass.kept * frame_tokens, pass.written * frame_tokens);
     }
@@ -340,7 +340,7 @@ impl Network {
 }
 
 impl Drop for Network {
-    /// Before its memory is gone: a run that was stopped or has failed may have left work in the stream.
+    /// A stopped or failed inference may have left work in the stream, which must end before the memory is freed.
     fn drop(&mut self) {
         if let Some(device_flow) = &mut self.device_flow {
             device_flow.finish();
@@ -348,11 +348,10 @@ impl Drop for Network {
     }
 }
 
-/// What the runs of a model differ in, the largest last.
+/// The sizes of a model's inferences, the largest last.
 ///
-/// On a CPU a batch of two takes as long as two runs: the first of them would wait for nothing. A lone run then has the length of
-/// its own prompt and nobody else's, so that its bits do not depend on its neighbours. Elsewhere what waits together runs together,
-/// at the one length.
+/// On a CPU a batch of two takes as long as two inferences, and the first would wait for nothing. So each has a batch of one with the
+/// length of its own prompt, and its bits do not depend on its neighbours. On a device a batch computes together, with one length.
 fn variants(manifest: &Manifest, reach: Reach, places: Option<usize>) -> Vec<Extent> {
     let longest = manifest.prompt.tokens_max;
     match places {

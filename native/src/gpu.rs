@@ -1,11 +1,12 @@
-//! Our own kernels on an NVIDIA GPU: the driver opened by path, the device code that this build has, and each kernel's launch.
+//! Our own kernels on an NVIDIA GPU: the driver, opened by path, the device code of this build, and each kernel's launch.
 //!
-//! The kernels are in `native/cuda/`; `src/setup/gpu-kernels.mjs` makes one fat binary of them with the CUDA compiler. Needs the
-//! driver alone: no CUDA toolkit, no runtime library.
+//! The kernels are in `native/cuda/`; `src/setup/gpu-kernels.mjs` compiles them to one fat binary. Only the driver is needed: no CUDA
+//! toolkit and no runtime library.
 //!
-//! **No GPU has run any of this yet.** All of it has run on a CPU: the same kernels compiled as C++ behind a library that answers as the
-//! driver does (`native/cuda/driver.h`), loaded and launched by this code (`native/tests/kernels/`). The engine launches them where the
-//! operator asks for it (`ort/driver_device.rs`), and the parity gate judges their values as it judges those of the graphs.
+//! A CPU runs all of it in tests: the same kernels, compiled as C++ with a library that answers as the driver does
+//! (`native/cuda/driver.h`), loaded and launched by this code (`native/tests/kernels/`). The same tests passed on an NVIDIA H200. The
+//! engine launches the kernels if the operator asks for it (`ort/driver_device.rs`), and the parity gate checks their values as those of
+//! the graphs.
 
 pub(crate) mod calls;
 pub mod chunk;
@@ -21,22 +22,22 @@ use std::ffi::c_void;
 /// An address in the memory of a device.
 pub type Address = u64;
 
-/// What a call of the driver, or the way to it, can fail with.
+/// The failures of a call of the driver, or of opening it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CudaError {
     /// `libcuda.so.1` cannot be opened, or lacks a call: the loader's words.
     NoDriver(String),
     /// There is no device of that number.
     NoDevice(i32),
-    /// The device has no room for so many bytes.
+    /// The device has no room for this many bytes.
     OutOfMemory(usize),
-    /// The host has no memory, or this process may not lock it, for so many bytes.
+    /// The host has no memory for this many bytes, or this process may not lock it.
     Unlockable(usize),
     /// The device code has nothing for this device, or was made for a newer driver.
     BadModule(String),
     /// The device code has no kernel of that name.
     NoKernel(String),
-    /// The device is of no use to this process any more: a kernel wrote where it may not, or the device fell off the bus.
+    /// The device cannot be used by this process any more: a kernel wrote out of bounds, or the device fell off the bus.
     DeviceLost(String),
     /// Another failure: the call, and the driver's words.
     Call(String),
@@ -57,7 +58,7 @@ impl std::fmt::Display for CudaError {
     }
 }
 
-/// The parameters of a launch, as the driver takes them: the address of each value.
+/// The parameters of a launch for the driver: the address of each value.
 macro_rules! params {
     ($($value:expr),* $(,)?) => {
         &mut [$((&raw const $value).cast_mut().cast::<std::ffi::c_void>()),*]
@@ -72,7 +73,7 @@ pub struct Shape {
     pub block: [u32; 3],
 }
 
-/// Blocks of `size` that hold `count`, one at least.
+/// The number of blocks of `size` for `count` threads, at least one.
 fn blocks(count: usize, size: usize) -> u32 {
     u32::try_from(count.div_ceil(size).max(1)).expect("a grid that a device takes")
 }

@@ -2,14 +2,15 @@
 //!
 //! An observation passes these stations:
 //!
-//! 1. `abi`: reads the caller's pointers and finds the model behind a ticket. No tensor crosses the ABI.
+//! 1. `abi`: reads the caller's pointers and finds the model of a ticket. No tensor crosses the ABI.
 //! 2. `image`, `model/decode_pool.rs`: JPEG → RGB → resized, normalised tensor in page-locked memory, one job per frame.
 //! 3. `model/inference.rs`, `core/queue.rs`: a result slot, then the queue of a replica, in which accounts alternate.
-//! 4. `model/replica/`: the replica's thread takes all that waits as one batch and fills the bound tensors.
-//! 5. `ort`: prefill or extend, images and prompt → keys and values; `episode` holds those of a session.
+//! 4. `model/replica/`: the replica's thread takes all waiting inferences as one batch and fills the bound tensors.
+//! 5. `ort`: prefill or extend, images and prompt → keys and values; `episode` has those of a session.
 //! 6. `flow`: the Euler steps of the denoise graph, then latent → robot units, checked, in the result slot.
 //!
-//! Modules import their own folder and the folders below it in this list; `http` imports `core` alone. `test/tidy.test.ts` checks it.
+//! Modules import their own folder and the folders below it in this list; `http` imports `core` alone. `test/native-folders.test.ts` checks
+//! it.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -1,4 +1,4 @@
-//! A loaded model: what its replicas share, and the way of an observation into their queue. `load.rs` loads it.
+//! A loaded model: what its replicas share, and how an observation gets into their queue. `load.rs` loads it.
 
 pub mod decode_pool;
 mod device_view;
@@ -7,7 +7,7 @@ pub mod inference;
 mod load;
 mod open;
 mod parity;
-mod place;
+mod placement;
 mod plan;
 mod replica;
 mod seating;
@@ -24,6 +24,7 @@ use crate::core::completion::Completions;
 use crate::core::fault::Fault;
 use crate::core::layout::{NO_SLOT, OBSERVATION_FRAMES_MAX, ObserveRequest};
 use crate::core::queue::Queue;
+use crate::core::rehearsal;
 use crate::core::status::{Failure, Status};
 use crate::core::sync::lock;
 use crate::core::ticket::Ticket;
@@ -43,40 +44,48 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Where a model runs, and why not elsewhere: a part of what `src/engine/engine.ts` calls `Model`, in its words.
+/// The devices of a model, and why it is not on others: a part of `Model` in `src/engine/engine.ts`, under the same names.
 #[derive(serde::Serialize, Clone)]
 #[serde(rename_all = "camelCase")]
 pub struct Placement {
-    /// Name of the device, for example `cpu` or `echo`; of several their names, with commas.
+    /// Name of the device, for example `cpu` or `echo`; the names of several devices, with commas.
     pub device: String,
     pub devices: Vec<String>,
-    /// Devices tried before, each with the reason why it was refused.
-    pub refused: Vec<Refused>,
+    /// Devices that were tried before and refused, with the reasons.
+    pub refused: Vec<RefusedDevice>,
     pub replicas: usize,
-    /// Session slots over all replicas; 0 on a model without memory.
+    /// Session slots of all replicas; 0 on a model without memory.
     pub slots: usize,
     #[serde(rename = "sessionMemory")]
     pub session_capacity: SessionCapacity,
-    /// The largest difference of each parity vector over all replicas, in robot units; none on `echo`.
+    /// The largest difference of each parity vector over all replicas, in robot units; empty on `echo`.
     pub parity: Vec<f32>,
-    /// How it runs a flow; of several devices that whose replicas have the most memory there.
+    /// The facts of the replica with the most memory on a device.
+    #[serde(flatten)]
+    pub network: NetworkFacts,
+    /// The weights in the memory of devices.
+    pub device_weights: Tally,
+}
+
+/// How a network runs a flow, and its use of its device and the driver.
+#[derive(serde::Serialize, Clone, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkFacts {
     pub flow: FlowMode,
-    /// Why a device runs its steps one by one; None where it does not, and on a CPU, where nothing waits between them.
+    /// Why the steps of a flow are run one by one. None if they are not, and on a CPU, where nothing waits between them.
     pub flow_reason: Option<String>,
-    /// Tensors of one replica, of those on devices the one with the most, that stay in the device's memory; 0 on a CPU.
+    /// Bytes of its tensors in the device's memory; 0 on a CPU.
     pub device_bytes: usize,
-    /// Bytes that one observation alone copies between the host and the device; 0 on a CPU.
+    /// Bytes that an observation copies between host and device in a batch of one; 0 on a CPU.
     pub copies: Copies,
-    /// What the replica with the most of these has of the NVIDIA driver; None elsewhere.
+    /// None without a driver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver_device: Option<DriverUse>,
-    /// What is read of its weight files in the memory of devices.
-    pub device_weights: Tally,
 }
 
 /// A device that could not be used.
 #[derive(serde::Serialize, Clone)]
-pub struct Refused {
+pub struct RefusedDevice {
     pub device: String,
     pub reason: String,
 }
@@ -85,19 +94,19 @@ pub struct Refused {
 pub struct Model {
     /// The part of the manifest that the engine needs.
     pub manifest: Manifest,
-    /// Slots for frames; they say whether the engine's counters know of the model.
+    /// Slots for frames; `counted` says whether the engine's counters include the model.
     pub frames: Arc<FrameSlots>,
     pub prompt: Prompt,
     pub encoder: Encoder,
     pub noise_key: [u32; 2],
-    /// Queued inferences: one queue for all replicas, or one per replica on a model with memory.
+    /// Queues of inferences: one for all replicas, or one per replica on a model with memory.
     queues: Vec<Queue<Ticket>>,
-    /// Memory of each replica; none on a model without it.
+    /// The session memory of each replica; empty on a model without memory.
     pub episodes: Vec<Arc<Episodes>>,
-    /// Tokens of the state tensor: 1 if a graph has one.
+    /// Tokens of the state tensor: 1 if a graph has one, else 0.
     state_tokens: usize,
     pub running: Vec<Running<Terminator>>,
-    /// A batch that takes longer takes its replica out.
+    /// The time of a batch after which its replica is taken out.
     pub inference_max: Duration,
     pub crew: Crew,
     /// The engine's ticket of this model.
@@ -106,30 +115,30 @@ pub struct Model {
     pub completions: Arc<Completions>,
     /// Set when the model is unloaded: queued inferences are cancelled.
     pub closing: AtomicBool,
-    /// Where it runs; set once a device has been proved.
+    /// Its devices; set once they have been proved.
     pub placement: OnceLock<Placement>,
     hardware: OnceLock<Vec<Arc<Hardware>>>,
-    /// Queues of these in the decode pool, each once.
+    /// The queues of the devices in the decode pool, each once.
     decode_queues: OnceLock<Vec<usize>>,
-    /// Replicas that end what they have and take no more.
+    /// Whether each replica finishes its inferences and takes no more.
     leaving: Vec<AtomicBool>,
-    /// One per replica, by its number.
+    /// One thread for each replica, in their order.
     threads: Mutex<Vec<JoinHandle<()>>>,
     watchdog: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// `Placement`, and the replicas that are out by now.
+/// `Placement`, and the replicas that are out now.
 #[derive(serde::Serialize)]
 struct PlacementNow<'a> {
-    /// Always there once the model is loaded.
+    /// It is there once the model is loaded.
     #[serde(flatten)]
     placement: Option<&'a Placement>,
-    lost: Vec<Lost>,
+    lost: Vec<LostReplica>,
 }
 
 /// A replica that takes no more work.
 #[derive(serde::Serialize)]
-struct Lost {
+struct LostReplica {
     replica: usize,
     device: String,
     /// `device_lost`, `drained` or `replica_failed`.
@@ -145,19 +154,19 @@ impl Model {
         serde_json::to_string(&now).expect("plain strings")
     }
 
-    /// Queues of its frames in the decode pool.
+    /// The queues of its frames in the decode pool.
     pub fn decode_queues(&self) -> &[usize] {
         self.decode_queues.get().map_or(&[0], Vec::as_slice)
     }
 
-    /// The replica of a session slot, and the slot's index there. None for a slot that does not exist.
+    /// The replica of a session slot, and the index of the slot there; None for a slot that does not exist.
     fn home(&self, slot: u32) -> Option<(usize, usize)> {
         let per_replica = self.episodes.first()?.len();
         let (replica, slot) = (slot as usize / per_replica, slot as usize % per_replica);
         (replica < self.episodes.len()).then_some((replica, slot))
     }
 
-    /// The replica's memory, and the slot in it.
+    /// The memory with the slot, and the index of the slot there.
     pub fn episode(&self, slot: u32) -> Option<(&Arc<Episodes>, usize)> {
         let (replica, slot) = self.home(slot)?;
         Some((&self.episodes[replica], slot))
@@ -168,7 +177,7 @@ impl Model {
         &self.queues[replica % self.queues.len()]
     }
 
-    /// Prompt tokens of an inference with an instruction of `text` tokens: image, text and state tokens.
+    /// Prompt tokens of an inference whose instruction has `text` tokens: image, text and state tokens.
     pub fn prompt_tokens(&self, pass: Pass, text: usize, state: Option<&[f32]>) -> usize {
         let images = match &self.manifest.memory {
             Some(memory) => (pass.kept + pass.written) * memory.tokens,
@@ -182,7 +191,8 @@ impl Model {
         self.prompt.raw_bytes_max()
     }
 
-    /// Prompt tokens of an observation; without state values the most it can have, without a slot those of a first one.
+    /// Prompt tokens of an observation. Without a state it is the most that any state needs; without a slot it is that of a first
+    /// observation.
     pub fn measure(&self, request: &ObserveRequest, instruction: &str) -> Result<usize, Failure> {
         let misuse = |text: &str| Failure::new(Status::Misuse, text);
         let text = self.prompt.instruction(instruction).ok_or_else(too_long)?;
@@ -200,7 +210,7 @@ impl Model {
         Ok(self.prompt_tokens(pass, text.len(), state))
     }
 
-    /// Queues one observation. `self` is an `Arc` because the inference keeps the model alive.
+    /// Queues one observation. `self` is an `Arc`, because the inference keeps the model alive.
     pub fn observe(self: &Arc<Model>, request: &ObserveRequest, instruction: &str) -> Result<Ticket, Failure> {
         let misuse = |text: String| Failure::new(Status::Misuse, text);
         let home = match (request.slot, self.manifest.memory.is_some()) {
@@ -217,6 +227,7 @@ impl Model {
             return Err(lost());
         }
         let fault = Fault::from_wire(request.fault).ok_or_else(|| misuse("there is no such fault".into()))?;
+        let fault = rehearsal::next_fault().unwrap_or(fault);
         let pass = home.and_then(|(replica, slot)| self.episodes[replica].plan(slot)).unwrap_or(NO_MEMORY);
         let frames = &self.manifest.frames;
         let expected =
@@ -238,9 +249,9 @@ impl Model {
             *ticket = Ticket::from_wire(frame);
         }
         let frames = &tickets[..count];
-        for (place, &frame) in frames.iter().enumerate() {
-            if !self.frames.is_claimable(frame) || frames[..place].contains(&frame) {
-                return Err(misuse(format!("frame {place} is dropped, watched, already taken or stale")));
+        for (index, &frame) in frames.iter().enumerate() {
+            if !self.frames.is_claimable(frame) || frames[..index].contains(&frame) {
+                return Err(misuse(format!("frame {index} is dropped, watched, already taken or stale")));
             }
         }
         let instruction = self.prompt.instruction(instruction).ok_or_else(too_long)?;
@@ -266,7 +277,7 @@ impl Model {
             job.turn = request.turn;
             job.bad = None;
             job.frames_us = 0;
-            // One more, so that it does not begin before all are claimed.
+            // One more than its frames, so that it does not begin before all are claimed.
             job.awaited = count + 1;
         });
         let ticket = opened.ok_or_else(|| {
@@ -275,8 +286,8 @@ impl Model {
             }
             Failure::new(Status::Busy, "every result slot is taken")
         })?;
-        for (place, &frame) in frames.iter().enumerate() {
-            if !self.frames.claim(frame, ticket, place) {
+        for (index, &frame) in frames.iter().enumerate() {
+            if !self.frames.claim(frame, ticket, index) {
                 self.inferences.arrived(ticket, &self.frames, frame);
             }
         }
@@ -284,7 +295,7 @@ impl Model {
         Ok(ticket)
     }
 
-    /// The rows that the chunk continues, if it may.
+    /// The rows that the chunk continues; the error is a sentence about wrong ones.
     fn prefix<'a>(&self, request: &'a ObserveRequest) -> Result<&'a [f32], String> {
         let (rows, most) = (request.prefix_rows as usize, self.manifest.action.prefix);
         if rows > most {
@@ -294,13 +305,13 @@ impl Model {
         self.encoder.prefix_rows(prefix).map(|_| prefix)
     }
 
-    /// Puts an inference whose frames are decoded into its replica's queue. Otherwise why it cannot run.
+    /// Puts an inference whose frames are decoded into the queue of its replica, or says why it cannot run.
     pub fn enqueue(&self, job: &Job, ticket: Ticket) -> Result<(), (Status, &'static str)> {
         let replica = job
             .episode
             .as_ref()
             .and_then(|(episodes, _)| self.episodes.iter().position(|own| Arc::ptr_eq(own, episodes)));
-        // A queue has room for every inference that there can be; it is closed with its model, or with its last replica.
+        // A queue has room for every inference. It is closed with its model, or with its last replica.
         self.queue(replica.unwrap_or(0)).push(job.turn, ticket).map_err(|_| {
             if self.closing.load(Ordering::Acquire) {
                 (Status::Cancelled, "the model is being unloaded")
@@ -322,7 +333,7 @@ impl Model {
         }
     }
 
-    /// Frees the frames that an inference has not read, ends it and calls its completion; does nothing if it has ended.
+    /// Frees the unread frames of an inference, ends it and calls its completion; does nothing if it has ended.
     pub fn end(&self, ticket: Ticket, outcome: Result<u32, (Status, &str)>) {
         let Some((frames, count)) = self.inferences.job(ticket).map(|job| (job.frames, job.frames_len)) else { return };
         frames[..count].iter().for_each(|&frame| self.frames.finish(frame));
@@ -332,8 +343,8 @@ impl Model {
         }
     }
 
-    /// Cancels what is queued, ends the replicas and joins them. Returns within `inference_max` of the last batch's begin: the thread
-    /// of a replica that is out is left behind, with the memory that it may still write to.
+    /// Cancels queued inferences, ends the replicas and joins them. Returns within `inference_max` of the last batch's begin: the thread of
+    /// a replica that is out is left behind, with the memory that it may still write to.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.queues.iter().for_each(Queue::close);
@@ -341,7 +352,7 @@ impl Model {
         self.wait_for_replicas();
         for (replica, thread) in lock(&self.threads).drain(..).enumerate() {
             if self.running[replica].lost().is_none() {
-                // A panic has been told by `Presence`.
+                // `Presence` has reported a panic.
                 let _ = thread.join();
             }
         }

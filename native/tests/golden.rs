@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
-use tendon::bundle::manifest::Place;
+use tendon::bundle::manifest::Alignment;
 use tendon::image::frame::Worker;
 use tendon::image::jpeg::{Decoder, Header, Library};
 use tendon::image::resize::{Mode, Resizer, SLACK};
@@ -79,7 +79,7 @@ fn what_is_no_whole_8_bit_jpeg_is_refused_with_its_reason() {
     let index = index();
     assert!(index.refuse.len() >= 10);
     for bad in index.refuse {
-        let words: &[&str] = match bad.reason.as_str() {
+        let expected: &[&str] = match bad.reason.as_str() {
             "cmyk" => &["CMYK"],
             "twelve_bit" => &["bits per sample"],
             "truncated" => &["truncated", "start-of-image", "impossible length"],
@@ -92,7 +92,7 @@ fn what_is_no_whole_8_bit_jpeg_is_refused_with_its_reason() {
             other => panic!("unknown reason {other}"),
         };
         let refusal = worker.pixels(&read(&bad.file)).expect_err(&bad.file);
-        assert!(words.iter().any(|word| refusal.contains(word)), "{}: {refusal}, expected {}", bad.file, bad.reason);
+        assert!(expected.iter().any(|word| refusal.contains(word)), "{}: {refusal}, expected {}", bad.file, bad.reason);
     }
 }
 
@@ -108,7 +108,7 @@ fn resize_is_bit_identical_to_pillow() {
         let target = (case.width, case.height);
         let mode = match case.mode.as_str() {
             "stretch" => Mode::Stretch,
-            "pad" => Mode::Pad(Place::Centre),
+            "pad" => Mode::Pad(Alignment::Centre),
             "crop" => Mode::Crop,
             other => panic!("unknown mode {other}"),
         };

@@ -13,7 +13,7 @@ use tendon::flow::encoder::Encoder;
 const ROWS: usize = 3;
 const COLUMNS: usize = 3;
 
-/// A manifest with `columns` of actions [ROWS, columns], all else as small as it can be.
+/// The smallest manifest, with `columns` of actions [ROWS, columns].
 fn manifest(columns: &[Value]) -> Manifest {
     let columns: Vec<Value> = (columns.iter().enumerate())
         .map(|(index, how)| {
@@ -22,18 +22,9 @@ fn manifest(columns: &[Value]) -> Manifest {
             column
         })
         .collect();
-    let graph = json!({ "file": "g", "inputs": [], "outputs": [] });
-    let manifest = json!({
-        "export_id": "0", "cameras": ["top"], "frames": { "first": 1, "later": 1 },
-        "image": { "width": 8, "height": 8, "resize": "stretch", "mean": [0, 0, 0], "std": [1, 1, 1], "tokens": 1 },
-        "state": { "columns": [{ "name": "s0", "norm": "none" }], "width": 1 },
-        "prompt": { "tokens_max": 8, "pad_id": 0, "parts": [] },
-        "action": { "rows": ROWS, "width": COLUMNS, "columns": columns, "rotation6d": [], "out_of_range": "clamp" },
-        "flow": { "t_start": 1, "t_end": 0, "steps": 1, "shift": 1 },
-        "guidance": null, "memory": null, "batch": 1,
-        "graphs": { "prefill": graph, "denoise": graph },
-        "tokenizer": "t", "norm": "n", "parity": { "file": "p", "tolerance": 1 },
-    });
+    let mut manifest: Value = serde_json::from_str(include_str!("manifest.json")).expect("JSON");
+    manifest["action"] =
+        json!({ "rows": ROWS, "width": COLUMNS, "columns": columns, "rotation6d": [], "out_of_range": "clamp" });
     serde_json::from_value(manifest).expect("a manifest")
 }
 
@@ -45,7 +36,7 @@ fn stats(action: Value) -> NormStats {
 fn rows(columns: &[Value], action: Value, latent: &[f32]) -> Result<Vec<f32>, String> {
     let encoder = Encoder::new(&manifest(columns), &stats(action).action)?;
     let mut values = vec![0.0; ROWS * COLUMNS];
-    encoder.encode(latent, &[0.0], &mut values).map(|_| values)
+    encoder.encode(&[], latent, &[0.0], &mut values).map(|_| values)
 }
 
 #[test]

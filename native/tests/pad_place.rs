@@ -1,13 +1,14 @@
-//! Where a padded picture stands, against plain loops: Pillow's triangle filter as its `Resample.c` says it (`precompute_coeffs`,
-//! `normalize_coeffs_8bpc`), written here anew, and the published arithmetic of the bars.
+//! The position of a padded picture, against plain loops: Pillow's triangle filter of its `Resample.c` (`precompute_coeffs`,
+//! `normalize_coeffs_8bpc`) and the published arithmetic of the bars, both rewritten here.
 //!
 //! - `centre`: openpi `openpi_client/image_tools.py`, `resize_with_pad`: size int(edge / ratio), offset int((target − size) / 2).
 //! - `bottom_right`: LeRobot `policies/smolvla/modeling_smolvla.py`, `resize_with_pad`: the same size, all of the bars left and above.
 //! - `top_left`: its mirror image, all of the bars right and below.
 
 use std::path::Path;
-use tendon::bundle::manifest::Place;
+use tendon::bundle::manifest::Alignment;
 use tendon::bundle::manifest::{Image, Resize};
+use tendon::core::memory::Block;
 use tendon::image::frame::{FrameSpec, Worker};
 use tendon::image::jpeg::{Decoder, Library};
 use tendon::image::resize::{Mode, Resizer, SLACK};
@@ -61,14 +62,14 @@ fn resized(from: &Picture, size: Size) -> Picture {
     })
 }
 
-fn padded(from: &Picture, target: Size, place: Place) -> Picture {
+fn padded(from: &Picture, target: Size, place: Alignment) -> Picture {
     let ratio = (from.size.0 as f64 / target.0 as f64).max(from.size.1 as f64 / target.1 as f64);
     let small = resized(from, ((from.size.0 as f64 / ratio) as usize, (from.size.1 as f64 / ratio) as usize));
     let bars = (target.0 - small.size.0, target.1 - small.size.1);
     let (left, above) = match place {
-        Place::Centre => (bars.0 / 2, bars.1 / 2),
-        Place::TopLeft => (0, 0),
-        Place::BottomRight => bars,
+        Alignment::Centre => (bars.0 / 2, bars.1 / 2),
+        Alignment::TopLeft => (0, 0),
+        Alignment::BottomRight => bars,
     };
     Picture::drawn(target, |x, y, channel| {
         if x < left || y < above || x >= left + small.size.0 || y >= above + small.size.1 {
@@ -78,7 +79,7 @@ fn padded(from: &Picture, target: Size, place: Place) -> Picture {
     })
 }
 
-const PLACES: [Place; 3] = [Place::Centre, Place::TopLeft, Place::BottomRight];
+const PLACES: [Alignment; 3] = [Alignment::Centre, Alignment::TopLeft, Alignment::BottomRight];
 
 #[test]
 fn a_padded_picture_stands_where_the_reference_puts_it_at_every_size() {
@@ -123,12 +124,13 @@ fn the_bars_of_a_frame_are_black_whatever_stood_in_its_slot() {
     let size = (header.width as usize, header.height as usize);
     let picture = Picture { size, rgb: worker.rgb()[..size.0 * size.1 * 3].to_vec() };
     for (width, height) in [(56, 56), (31, 64), (90, 40)] {
-        for place in [None, Some(Place::Centre), Some(Place::TopLeft), Some(Place::BottomRight)] {
+        for place in [None, Some(Alignment::Centre), Some(Alignment::TopLeft), Some(Alignment::BottomRight)] {
             let image = Image { width, height, resize: Resize::Pad, place, mean: [0.5; 3], std: [0.25; 3], tokens: 1 };
-            let mut tensor = vec![9.0; 3 * width * height];
-            worker.tensor(&FrameSpec::new(&image), &jpeg, &mut tensor).expect("a good picture");
-            let expected = padded(&picture, (width, height), place.unwrap_or(Place::Centre));
-            for (at, &value) in tensor.iter().enumerate() {
+            let mut tensor = Block::lazy(4 * 3 * width * height).expect("memory");
+            tensor.fill(9);
+            worker.frame(&FrameSpec::new(&image), &jpeg, &mut tensor).expect("a good picture");
+            let expected = padded(&picture, (width, height), place.unwrap_or(Alignment::Centre));
+            for (at, &value) in tensor.floats_mut().iter().enumerate() {
                 let (channel, pixel) = (at / (width * height), at % (width * height));
                 let level = f64::from(expected.at(pixel % width, pixel / width, channel));
                 assert_eq!(value, ((level / 255.0 - 0.5) / 0.25) as f32, "{width}x{height}, {place:?}, value {at}");

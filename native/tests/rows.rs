@@ -17,21 +17,12 @@ fn flat(value: &Value) -> Vec<f32> {
     value.as_array().expect("rows").iter().flat_map(floats).collect()
 }
 
-/// All else is as small as it can be.
+/// The smallest manifest, with these states and this action.
 fn manifest(states: usize, action: &Value) -> Manifest {
     let columns: Vec<Value> = (0..states).map(|at| json!({ "name": format!("s{at}"), "norm": "none" })).collect();
-    let graph = json!({ "file": "g", "inputs": [], "outputs": [] });
-    let manifest = json!({
-        "export_id": "0", "cameras": ["top"], "frames": { "first": 1, "later": 1 },
-        "image": { "width": 8, "height": 8, "resize": "stretch", "mean": [0, 0, 0], "std": [1, 1, 1], "tokens": 1 },
-        "state": { "columns": columns, "width": states },
-        "prompt": { "tokens_max": 8, "pad_id": 0, "parts": [] },
-        "action": action,
-        "flow": { "t_start": 1, "t_end": 0, "steps": 1, "shift": 1 },
-        "guidance": null, "memory": null, "batch": 1,
-        "graphs": { "prefill": graph, "denoise": graph },
-        "tokenizer": "t", "norm": "n", "parity": { "file": "p", "tolerance": 1 },
-    });
+    let mut manifest: Value = serde_json::from_str(include_str!("manifest.json")).expect("JSON");
+    manifest["state"] = json!({ "columns": columns, "width": states });
+    manifest["action"] = action.clone();
     serde_json::from_value(manifest).expect("a manifest")
 }
 
@@ -51,7 +42,7 @@ fn rows_are_numpys() {
     for case in rows {
         let (latent, expected) = (flat(&case["latent"]), flat(&case["expected"]));
         let mut values = vec![9.0; expected.len()];
-        let clamped = encoder(&case["action"], &case["stats"]).encode(&latent, &state, &mut values);
+        let clamped = encoder(&case["action"], &case["stats"]).encode(&[], &latent, &state, &mut values);
         assert_eq!(clamped, Ok(case["clamped"].as_u64().expect("a count") as u32), "{}", case["name"]);
         for (at, (value, expected)) in values.iter().zip(&expected).enumerate() {
             assert!((value - expected).abs() < 2e-6, "{}, value {at}: {value}, expected {expected}", case["name"]);
@@ -71,17 +62,17 @@ const STAY: [f32; 6] = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
 
 #[test]
 fn what_is_no_rotation_and_no_number_is_told_and_never_sent() {
-    let told = |change: &dyn Fn(&mut [f32])| {
+    let refusal = |change: &dyn Fn(&mut [f32])| {
         let mut latent = [STAY, STAY].concat();
         change(&mut latent);
-        encoder(&rotation(), &json!({})).encode(&latent, &[0.0; 20], &mut [0.0; 12]).expect_err("a refusal")
+        encoder(&rotation(), &json!({})).encode(&[], &latent, &[0.0; 20], &mut [0.0; 12]).expect_err("a refusal")
     };
-    assert_eq!(told(&|latent| latent[6..].fill(0.0)), "row 1, a0 begins no rotation");
+    assert_eq!(refusal(&|latent| latent[6..].fill(0.0)), "row 1, a0 begins no rotation");
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-        assert_eq!(told(&|latent| latent[6 + 4] = bad), "row 1, a4 is not a finite number");
+        assert_eq!(refusal(&|latent| latent[6 + 4] = bad), "row 1, a4 is not a finite number");
     }
     let parallel = |latent: &mut [f32]| latent[3..6].copy_from_slice(&[2.0, 1e-4, 0.0]);
-    assert_eq!(told(&parallel), "row 0, a0 begins no rotation");
+    assert_eq!(refusal(&parallel), "row 0, a0 begins no rotation");
 }
 
 #[test]

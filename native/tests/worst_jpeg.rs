@@ -1,10 +1,11 @@
-//! JPEG files that cost a decoder the most for their bytes: each is refused, or is decoded in bounded time.
+//! JPEG files that cost a decoder the most for their bytes. Each is refused or decoded in bounded time.
 //!
 //! `cargo test --release --test worst_jpeg -- --nocapture` prints what each costs, in processor time of its thread.
 
 use std::path::Path;
 use tendon::bundle::manifest::{Image, Resize};
 use tendon::core::layout::JPEG_BYTES_MAX;
+use tendon::core::memory::Block;
 use tendon::image::frame::{FrameSpec, Worker};
 use tendon::image::jpeg::{Decoder, Library, inspect};
 
@@ -13,26 +14,26 @@ use tendon::image::jpeg::{Decoder, Library, inspect};
 struct Bits {
     bytes: Vec<u8>,
     last: u8,
-    used: u32,
+    bits: u32,
 }
 
 impl Bits {
     fn put(&mut self, value: u32, count: u32) {
         for place in (0..count).rev() {
             self.last = self.last << 1 | (value >> place & 1) as u8;
-            self.used += 1;
-            if self.used == 8 {
+            self.bits += 1;
+            if self.bits == 8 {
                 self.bytes.push(self.last);
                 if self.last == 0xFF {
                     self.bytes.push(0);
                 }
-                (self.last, self.used) = (0, 0);
+                (self.last, self.bits) = (0, 0);
             }
         }
     }
 
     fn done(mut self) -> Vec<u8> {
-        while self.used != 0 {
+        while self.bits != 0 {
             self.put(1, 1);
         }
         self.bytes
@@ -75,7 +76,7 @@ impl Picture {
         file.extend(data);
     }
 
-    /// So many bits, all 0, for each block of each component.
+    /// `bits` bits, all 0, for each block of each component.
     fn zeroes(self, components: u8, bits: u32) -> Vec<u8> {
         let mut data = Bits::default();
         (0..self.blocks() * u32::from(components)).for_each(|_| data.put(0, bits));
@@ -138,7 +139,7 @@ impl Picture {
         ended(file)
     }
 
-    /// The same, one coefficient a scan.
+    /// Writes one coefficient a scan.
     fn coefficients(self, scans: u32) -> Vec<u8> {
         let mut file = self.start(0xC2, 0xE0);
         self.scan(&mut file, 1..=self.components, [0, 0, 0], self.zeroes(self.components, 1));
@@ -169,10 +170,10 @@ fn the_dearest_files_are_refused_or_cost_little() {
     let image =
         Image { width: 224, height: 224, resize: Resize::Pad, place: None, mean: [0.5; 3], std: [0.5; 3], tokens: 256 };
     let spec = FrameSpec::new(&image);
-    let mut tensor = vec![0.0; spec.values()];
+    let mut tensor = Block::lazy(spec.bytes()).expect("memory");
     let colour = |edge| Picture { edge, components: 3 };
     let grey = |edge| Picture { edge, components: 1 };
-    // The largest of each kind that pass, and what is beyond.
+    // The largest file of each kind that passes, and one beyond it.
     for (name, file, passes) in [
         ("one scan of three components, 4096 colour", colour(4096).baseline(), true),
         ("one scan, 4096 grey", grey(4096).baseline(), true),
@@ -196,7 +197,7 @@ fn the_dearest_files_are_refused_or_cost_little() {
         let before = thread_ms();
         let header = inspect(&file);
         let inspected = thread_ms();
-        let decoded = worker.tensor(&spec, &file, &mut tensor);
+        let decoded = worker.frame(&spec, &file, &mut tensor);
         let ms = thread_ms() - inspected;
         println!("{name}: {bytes} bytes, headers {:.2} ms, in all {ms:.1} ms, {decoded:?}", inspected - before);
         assert_eq!((header.is_ok(), decoded.is_ok()), (passes, passes), "{name}: {decoded:?}");

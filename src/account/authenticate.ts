@@ -1,19 +1,11 @@
-/** Reads the credential of a request: whose account it is. */
-
-import type { Authenticate, Principal } from "../http/principal.ts";
+/** Finds the account of a request by its `Authorization` header. */
+import type { Authenticate, Principal } from "../http/deps.ts";
 import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";
 import type { Allowance } from "../std/quota.ts";
 import { StoreDown } from "../store/store.ts";
 import { keyMatches, keyPublicId } from "./key.ts";
 import type { Keys } from "./keys.ts";
-
-/** The network that sends keys, and the count of its unknown ones. */
-interface Guard {
-  readonly tries: Allowance;
-  /** Found only where something is to be counted: a known key costs nothing here. */
-  readonly network: () => string;
-}
 
 interface AuthenticateDeps {
   readonly keys: Keys;
@@ -26,42 +18,40 @@ interface AuthenticateDeps {
 /** The check of keys that the transport is given. */
 export function authenticator({ keys, unknownKeys, authFails }: AuthenticateDeps): Authenticate {
   return async (authorization, network) => {
-    if (authFails()) {
-      return new Failure(EVERY.auth_unavailable, "the API key cannot be verified right now; retry with backoff", {
-        retryAfterSeconds: 1,
-      });
-    }
+    if (authFails()) return unverified();
     return await authenticate(authorization, keys, network && { tries: unknownKeys, network });
   };
+}
+
+/** The count of a network's unknown keys. */
+interface Guard {
+  readonly tries: Allowance;
+  /** The network is looked up only to count: a known key costs nothing here. */
+  readonly network: () => string;
 }
 
 const REPLACE = "create a key with 'tendon login' and send it as 'Authorization: Bearer KEY'";
 
 /**
- * Reads an `Authorization` header. Failures: `missing_api_key`, `invalid_api_key`, `rate_limited`, `auth_unavailable`. A network that has sent
- * too many wrong keys is refused before the store is asked, but not with a key that has been seen to be right.
+ * Failures: `missing_api_key`, `invalid_api_key`, `rate_limited`, `auth_unavailable`. A network that has sent too many wrong keys is
+ * refused before the store is asked. A key that was valid before is exempt from that.
  */
 export async function authenticate(header: string | null, keys: Keys, guard?: Guard): Promise<Principal | Failure> {
   const key = /^bearer +(\S.*)$/i.exec(header?.trim() ?? "")?.[1];
   if (key === undefined) return new Failure(EVERY.missing_api_key, `there is no API key; ${REPLACE}`);
   const publicId = keyPublicId(key);
-  // A robot lab that comes back after a restart sends one key many times at once: that is one look-up, and no guesser.
+  // A robot lab that comes back after a restart sends one key many times at once. That is one look-up, and no guessing.
   const isFree = publicId !== undefined && (keys.isProven(publicId) || keys.isAsked(publicId));
   const tooMany = isFree ? undefined : counted(guard);
   if (tooMany) return tooMany;
   if (publicId === undefined) {
-    return new Failure(
-      EVERY.invalid_api_key,
-      `the API key is not one of this service (mistyped or cut off?); ${REPLACE}`,
-    );
+    const message = `the API key is not one of this service (mistyped or cut off?); ${REPLACE}`;
+    return new Failure(EVERY.invalid_api_key, message);
   }
   const record = await keys.find(publicId);
   if (record instanceof StoreDown) {
     if (!isFree) guard?.tries.giveBack(guard.network());
-    return new Failure(EVERY.auth_unavailable, "the API key cannot be verified right now; retry with backoff", {
-      retryAfterSeconds: 1,
-      detail: `store: ${record.reason}`,
-    });
+    return unverified(`store: ${record.reason}`);
   }
   if (!record || record.revokedAt !== undefined || !keyMatches(key, record.sha256)) {
     const invalid = new Failure(EVERY.invalid_api_key, `the API key is unknown or revoked; ${REPLACE}`);
@@ -72,7 +62,12 @@ export async function authenticate(header: string | null, keys: Keys, guard?: Gu
   return { accountId: record.accountId, keyPublicId: publicId };
 }
 
-/** Counts a key that is not known to be right; the failure if it is one too many. */
+function unverified(detail?: string): Failure {
+  const message = "the API key cannot be verified right now; retry with backoff";
+  return new Failure(EVERY.auth_unavailable, message, { retryAfterSeconds: 1, ...(detail && { detail }) });
+}
+
+/** Counts a key that is not known to be valid; the failure if there were too many. */
 function counted(guard: Guard | undefined): Failure | undefined {
   const retryAfterSeconds = guard?.tries.take(guard.network());
   if (retryAfterSeconds === undefined) return undefined;

@@ -45,9 +45,9 @@ async function problemOf(path: string, done: string, work: Promise<void>): Promi
   }
 }
 
-/** Checks and reads one open file, so that nobody can put another file at the path between the check and the read. */
+/** Checks and reads one open file: no other file can be put at the path between the check and the read. */
 async function readOwn(path: string, uid: number | undefined): Promise<string | undefined | Problem> {
-  // Without O_NONBLOCK, opening a named pipe would block.
+  // O_NONBLOCK keeps a named pipe from blocking here.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw error;

@@ -11,16 +11,15 @@ import { Problem } from "../std/problem.ts";
 import { StoreDown } from "../store/store.ts";
 import { authenticate } from "./authenticate.ts";
 import { readCredentials, writeCredentials } from "./credentials.ts";
-import { keyDigest, keyPublicId, makeKey } from "./key.ts";
+import { newKey } from "./key.ts";
 import { Keys } from "./keys.ts";
-import type { AccountStore } from "./store/accounts-accounts.ts";
+import type { AccountStore } from "./store/accounts.ts";
 
 export const DEV_EMAIL = "dev@localhost";
 const KEY_FILE = "dev-key";
 /** The account's first credit in nano-dollars: 100 USD. */
 const CREDIT = 100_000_000_000n;
 
-/** What is needed of the store. */
 interface DevStore {
   readonly accounts: AccountStore;
   readonly charges: Pick<ChargeStore, "credit">;
@@ -37,24 +36,13 @@ export async function devAccount(store: DevStore, dataDir: string, clock: Clock)
   try {
     const kept = (await readText(path))?.trim();
     const principal = kept && (await authenticate(`Bearer ${kept}`, new Keys(store.accounts, clock)));
-    if (kept && principal && "accountId" in principal) {
-      const { accountId } = principal;
-      const paid = await payCredit(store, accountId, unixSeconds(clock));
-      if (!(paid instanceof StoreDown)) return { accountId, key: kept };
-      return new Problem(
-        `the credit of ${DEV_EMAIL} cannot be paid in: ${paid.reason}; start again once the store works`,
-      );
-    }
-    // The kept key may still be valid: only the store cannot say so now.
+    if (kept && principal && "accountId" in principal) return { accountId: principal.accountId, key: kept };
+    // The kept key may still be valid.
     if (principal instanceof Failure && principal.row === EVERY.auth_unavailable) {
-      return new Problem(
-        `the key of ${DEV_EMAIL} cannot be verified: ${principal.detail}; start again once the store works`,
-      );
+      return storeFails(`the key of ${DEV_EMAIL} cannot be verified: ${principal.detail}`);
     }
     const made = await makeDevKey(store, clock);
-    if (made instanceof StoreDown) {
-      return new Problem(`the account ${DEV_EMAIL} cannot be made: ${made.reason}; start again once the store works`);
-    }
+    if (made instanceof StoreDown) return storeFails(`the account ${DEV_EMAIL} cannot be made: ${made.reason}`);
     await writePrivate(path, `${made.key}\n`);
     return made;
   } catch (error) {
@@ -63,13 +51,17 @@ export async function devAccount(store: DevStore, dataDir: string, clock: Clock)
   }
 }
 
+function storeFails(what: string): Problem {
+  return new Problem(`${what}; start again once the store works`);
+}
+
 async function makeDevKey(store: DevStore, clock: Clock): Promise<DevAccount | StoreDown> {
   const createdAt = unixSeconds(clock);
   const added = await store.accounts.accountAdd({
     id: makeId("acct_", clock),
     email: DEV_EMAIL,
     createdAt,
-    credit: CREDIT,
+    credit: 0n,
     spendLimit: undefined,
     paymentMethod: false,
     verified: true,
@@ -79,26 +71,18 @@ async function makeDevKey(store: DevStore, clock: Clock): Promise<DevAccount | S
   const account = await store.accounts.accountByEmail(DEV_EMAIL);
   if (account instanceof StoreDown) return account;
   if (!account) return new StoreDown("the account is not there after it was added");
-  const paid = await payCredit(store, account.id, createdAt);
+  const { id: accountId } = account;
+  // The transfer has the account's id, so it is paid once.
+  const credit = { accountId, transferId: accountId, amount: CREDIT, at: createdAt, month: monthOf(createdAt) };
+  const paid = await store.charges.credit(credit);
   if (paid instanceof StoreDown) return paid;
-  const key = makeKey();
-  const outcome = await store.accounts.keyAdd({
-    publicId: keyPublicId(key) ?? "",
-    sha256: keyDigest(key),
-    accountId: account.id,
-    name: "serve --dev",
-    createdAt,
-  });
+  const { key, record } = newKey(createdAt);
+  const outcome = await store.accounts.keyAdd({ ...record, accountId, name: "serve --dev" });
   if (outcome instanceof StoreDown) return outcome;
   if (outcome === "payment_required") {
     return new StoreDown(`its credit is spent; run: tendon admin credit --account ${DEV_EMAIL} --usd 100`);
   }
-  return outcome === "added" ? { accountId: account.id, key } : new StoreDown(`the key was not added: ${outcome}`);
-}
-
-/** Also for an account from a version without money. Idempotent: the transfer has the account's id. */
-function payCredit(store: DevStore, accountId: string, at: number): ReturnType<ChargeStore["credit"]> {
-  return store.charges.credit({ accountId, transferId: accountId, amount: CREDIT, at, month: monthOf(at) });
+  return outcome === "added" ? { accountId, key } : new StoreDown(`the key was not added: ${outcome}`);
 }
 
 /** Saves the key for the command line if the credentials file holds none; if it holds this key, its address, as the port may have changed. */

@@ -1,22 +1,21 @@
 /** Device login (RFC 8628): a program without a browser gets an API key once a signed-in person has confirmed its code. */
 import { LIMITS } from "../limits.ts";
-import { randomText } from "../std/base62.ts";
 import { unixSeconds } from "../std/clock.ts";
+import { randomText } from "../std/ids.ts";
 import { printable } from "../std/printable.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
-import { keyDigest, keyPublicId, makeKey } from "./key.ts";
-import { PageRefusal, type People, type Person, unavailable } from "./people.ts";
+import { PageRefusal, unavailable } from "./errors.ts";
+import { newKey } from "./key.ts";
+import type { People, Person } from "./people.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
-import type { AccountStore } from "./store/accounts-accounts.ts";
-import type { PeopleStore } from "./store/people-people.ts";
-import type { DeviceLogin, DevicePoll } from "./store/people-records.ts";
+import type { AccountStore } from "./store/accounts.ts";
+import type { DeviceLogin, DevicePoll } from "./store/device-logins.ts";
+import type { PeopleStore } from "./store/people.ts";
 
-/** Without vowels no word comes out, and no letter looks like another one or like a digit (RFC 8628, section 6.1). */
+/** Letters without vowels make no words, and none looks like another one or like a digit (RFC 8628, section 6.1). */
 const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
 const CODE_CHARS = 8;
-/** Tries to find a code that is free, of 25 billion codes. */
-const CODE_TRIES = 3;
 
 export interface Begun {
   readonly deviceCode: string;
@@ -35,25 +34,22 @@ export class DeviceLogins {
   ) {}
 
   async begin(asked: { deviceName: string; address: string; network: string }): Promise<Begun | PageRefusal> {
-    const refused = await this.people.tried(`device from ${asked.network}`, LIMITS.deviceTriesMax);
+    const refused = await this.people.tried([`device from ${asked.network}`, LIMITS.deviceTriesMax]);
     if (refused) return refused;
     const now = seenSeconds(this.clock);
     const deviceName = [...printable(asked.deviceName).trim()].slice(0, LIMITS.deviceNameCharsMax).join("");
-    for (let tries = 0; tries < CODE_TRIES; tries += 1) {
-      const [deviceCode, userCode] = [makeToken(), dashed(randomText(LETTERS, CODE_CHARS))];
-      const added = await this.store.people.deviceAdd({
-        deviceSha256: sha256(deviceCode),
-        userCodeSha256: sha256(userCode),
-        deviceName: deviceName || "a device without a name",
-        address: asked.address,
-        createdAt: now,
-        expiresAt: now + LIMITS.deviceLoginSeconds,
-        intervalSeconds: LIMITS.devicePollSeconds,
-      });
-      if (added instanceof StoreDown) return unavailable();
-      if (added === "added") return { deviceCode, userCode };
-    }
-    return unavailable();
+    const [deviceCode, userCode] = [makeToken(), dashed(randomText(LETTERS, CODE_CHARS))];
+    const added = await this.store.people.deviceAdd({
+      deviceSha256: sha256(deviceCode),
+      userCodeSha256: sha256(userCode),
+      deviceName: deviceName || "a device without a name",
+      address: asked.address,
+      createdAt: now,
+      expiresAt: now + LIMITS.deviceLoginSeconds,
+      intervalSeconds: LIMITS.devicePollSeconds,
+    });
+    // One of 25 billion codes is hardly taken: the client asks again then.
+    return added === "added" ? { deviceCode, userCode } : unavailable();
   }
 
   /** The device login with this code, to show to the person who decides. Tries are counted per account and per network. */
@@ -95,11 +91,10 @@ export class DeviceLogins {
   /** The device's poll. The first poll after the approval gets the whole key, later ones do not. */
   async poll(deviceCode: string): Promise<Exclude<DevicePoll, object> | { readonly key: string } | StoreDown> {
     if (!isToken(deviceCode)) return "unknown";
-    const key = makeKey();
-    const createdAt = unixSeconds(this.clock);
+    const { key, record } = newKey(unixSeconds(this.clock));
     const outcome = await this.store.people.devicePoll({
       deviceSha256: sha256(deviceCode),
-      key: { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), createdAt },
+      key: record,
       now: seenSeconds(this.clock),
     });
     return typeof outcome === "object" && "accountId" in outcome ? { key } : outcome;
@@ -107,18 +102,19 @@ export class DeviceLogins {
 
   /** The typed code in its usual form. Every call counts as a try, right or wrong (RFC 8628, section 5.1). */
   private async guess(person: Person, typed: string, network: string): Promise<string | PageRefusal> {
-    const refused =
-      (await this.people.tried(`code from ${network}`, LIMITS.codeNetworkTriesMax)) ??
-      (await this.people.tried(`code of ${person.accountId}`, LIMITS.codeTriesMax));
+    const refused = await this.people.tried(
+      [`code from ${network}`, LIMITS.codeNetworkTriesMax],
+      [`code of ${person.accountId}`, LIMITS.codeTriesMax],
+    );
     return refused ?? readUserCode(typed) ?? CODE_UNKNOWN;
   }
 }
 
-/** Why an account gets no key, as its owner reads it. */
+/** Reasons why an account gets no key, as its owner reads them. */
 export const KEY_REFUSALS = {
   account_unknown: "The account is gone.",
   payment_required: "The account needs a payment method or credit before a key can be created.",
-  too_many: `The account has ${LIMITS.accountKeysMax} keys, as many as it may have: revoke one first.`,
+  too_many: `The account has ${LIMITS.accountKeysMax} keys, the maximum: revoke one first.`,
 } as const;
 
 const CODE_UNKNOWN = new PageRefusal(

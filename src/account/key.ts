@@ -4,14 +4,22 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import { LIMITS } from "../limits.ts";
-import { base62, randomBase62 } from "../std/base62.ts";
+import { present } from "../std/assert.ts";
+import { base62, randomBase62 } from "../std/ids.ts";
+import { sha256 } from "./secret.ts";
 
 const PUBLIC_CHARS = 12;
 const SECRET_CHARS = 36;
 const CHECK_CHARS = 6;
 const FORM = new RegExp(`^tdn_([0-9A-Za-z]{${PUBLIC_CHARS}})_[0-9A-Za-z]{${SECRET_CHARS + CHECK_CHARS}}$`);
 
-/** A new key. It is shown once and not stored. */
+/** A new key, which is shown once, and what the store has of it. */
+export function newKey(createdAt: number) {
+  const key = makeKey();
+  const publicId = present(keyPublicId(key), "the public id of a key that was just made");
+  return { key, record: { publicId, sha256: keyDigest(key), createdAt } };
+}
+
 export function makeKey(): string {
   const body = `tdn_${randomBase62(PUBLIC_CHARS)}_${randomBase62(SECRET_CHARS)}`;
   return body + checksum(body);
@@ -36,15 +44,14 @@ export function publicIdOf(prefix: string): string | undefined {
   return PREFIX.exec(prefix)?.[1];
 }
 
-/** What is wrong with a key's name; undefined for a good one. */
+/** The problem of a key's name; undefined for a good one. */
 export function keyNameProblem(name: string): string | undefined {
   if ([...name].length <= LIMITS.keyNameCharsMax && !/\p{C}/u.test(name)) return undefined;
   return `a key's name has at most ${LIMITS.keyNameCharsMax} characters, none of them a control character`;
 }
 
-/** SHA-256 of the whole key, 32 bytes. */
 export function keyDigest(key: string): Uint8Array {
-  return new Uint8Array(new Bun.CryptoHasher("sha256").update(key).digest());
+  return sha256(key);
 }
 
 /** Compares in a time that does not depend on where the digests differ. */

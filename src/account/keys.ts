@@ -1,6 +1,5 @@
 /**
- * A cache of API keys, so that not every request reads the store: of valid ones, and of those that the store does not know or that
- * are revoked, which stay so.
+ * A cache of API keys, so that not every request reads the store. It has valid keys, and for a while those that are unknown or revoked.
  *
  * Every `keysAskMs` the store is asked for the number of the last revocation; if it has changed, the cache is emptied. If the
  * store has not answered for `keysBelievedMs`, the cache is not used: a revoked key stops working within a second on every node.
@@ -9,12 +8,12 @@ import { LIMITS } from "../limits.ts";
 import { type Clock, unixSeconds } from "../std/clock.ts";
 import { StoreDown } from "../store/store.ts";
 import { keyPublicId } from "./key.ts";
-import type { AccountStore } from "./store/accounts-accounts.ts";
-import type { KeyRecord } from "./store/accounts-records.ts";
+import type { AccountStore } from "./store/accounts.ts";
+import type { KeyRecord } from "./store/keys.ts";
 
 export class Keys {
   private readonly known = new Map<string, KeyRecord>();
-  /** What the store said of keys that are not valid, and until when that is believed, monotonic ms. */
+  /** The store's answers for keys that are not valid, and until when they are believed, monotonic ms. */
   private readonly refused = new Map<string, { readonly record: KeyRecord | undefined; readonly untilMs: number }>();
   /** Public ids that were valid when they were last looked up. They outlive the cache, which every revocation empties. */
   private readonly proven = new Set<string>();
@@ -23,10 +22,10 @@ export class Keys {
     string,
     { readonly sinceMs: number; readonly record: Promise<KeyRecord | undefined | StoreDown> }
   >();
-  /** When each key was last used, Unix seconds; what the store does not have yet. */
+  /** Last uses that the store does not have yet, Unix seconds. */
   private uses = new Map<string, number>();
   private revision: bigint | undefined;
-  /** When the last question that was answered had been sent. */
+  /** The sending of the last question that was answered. */
   private checkedMs = Number.NEGATIVE_INFINITY;
   /** Increased when the cache is emptied: a record that was requested before is not put into it. */
   private epoch = 0;
@@ -36,32 +35,31 @@ export class Keys {
     private readonly clock: Clock,
   ) {}
 
-  /** Whether the key with this id has been seen to be valid. Its request may read the store whoever sends it. */
+  /** The key with this id has been valid before: its request may read the store, from any network. */
   isProven(publicId: string): boolean {
     return this.proven.has(publicId);
   }
 
-  /** Takes the keys that were used lately as proven, so that a restart does not make strangers of them. */
+  /** Proves the keys that were used lately, so that they are not unknown after a restart. */
   async recall(): Promise<void> {
     const recent = await this.store.keysRecent(LIMITS.keysProvenMax);
-    // The one used last comes last, so that it is the last to be dropped.
+    // The most recently used one is added last, and so dropped last.
     if (!(recent instanceof StoreDown)) for (const publicId of recent.toReversed()) this.prove(publicId);
   }
 
-  /** This process has made the key: it is no stranger's, also where others of its network send wrong ones. */
+  /** This process has made the key: it works at once, also in a network that sends wrong ones. */
   made(key: string): void {
     const publicId = keyPublicId(key);
     if (publicId !== undefined) this.prove(publicId);
   }
 
-  /** Whether the store is being asked for this key just now: whoever sends it as well costs nothing. */
+  /** The store is being asked for this key now: another request with it costs nothing. */
   isAsked(publicId: string): boolean {
     const asked = this.asking.get(publicId);
-    // Not for longer: an answer that was on its way for long may be from before a revocation.
+    // An older question may be answered with the state before a revocation.
     return asked !== undefined && this.clock.monotonicMs() - asked.sinceMs < LIMITS.keysAskMs;
   }
 
-  /** A valid key's record. */
   async find(publicId: string): Promise<KeyRecord | undefined | StoreDown> {
     const fresh = this.clock.monotonicMs() - this.checkedMs < LIMITS.keysBelievedMs;
     const known = fresh ? this.known.get(publicId) : undefined;
@@ -95,7 +93,7 @@ export class Keys {
     return record;
   }
 
-  /** Notes a use; `flush` writes it to the store. */
+  /** Records a use; `flush` writes it to the store. */
   used(publicId: string): void {
     this.uses.set(publicId, unixSeconds(this.clock));
   }
@@ -143,7 +141,6 @@ export class Keys {
   }
 }
 
-/** Makes room for one more entry. */
 function dropOldest(kept: Map<string, unknown> | Set<string>, max: number): void {
   if (kept.size < max) return;
   const [oldest] = kept.keys();

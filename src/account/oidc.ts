@@ -1,34 +1,37 @@
 /**
- * The operator's OpenID provider: where a person is sent, and who came back. Authorization code flow with PKCE (RFC 7636); state and
- * nonce are bound to the browser. The library verifies the ID token: issuer, audience, nonce, signature, expiry.
+ * The operator's OpenID provider, by the authorization code flow with PKCE (RFC 7636). State and nonce are bound to the browser. The
+ * library verifies the ID token: issuer, audience, nonce, signature, expiry.
  */
 import type { Configuration } from "openid-client";
 import type { OidcConfig } from "../config/oidc.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import { readEmail } from "./email.ts";
-import { type Identity, PageRefusal } from "./people.ts";
+import { PageRefusal } from "./errors.ts";
+import { readEmail } from "./store/accounts.ts";
 
 /** What the browser keeps until the person comes back. */
 export interface Transaction {
   readonly state: string;
   readonly nonce: string;
-  /** Of PKCE. */
   readonly verifier: string;
-  /** The person must prove at the provider who they are, however recently they did. */
-  readonly again: boolean;
 }
 
-/** How long ago the proof may be that is asked for again. */
-const AGAIN_SECONDS = 60;
-/** For each answer of the provider. */
+export interface Identity {
+  readonly issuer: string;
+  /** The provider's id of the person, which it never gives to another one. */
+  readonly subject: string;
+  /** Verified by the provider. */
+  readonly email: string;
+}
+
+/** The time limit of each answer of the provider. */
 const ANSWER_SECONDS = 5;
-/** How long what the provider says of itself is believed. */
+/** The provider's description of itself is believed for this time. */
 const KNOWN_MS = 3_600_000;
-/** After a failure it is not asked again for so long: one that is down holds nobody up. */
+/** The pause after a failure, so that a provider that is down delays no page. */
 const PAUSE_MS = 2_000;
 
-/** Loaded when somebody signs in so: it is large, and few services have a provider. */
+/** The library is large, and few services have a provider: it is loaded with the first sign-in of that kind. */
 const library = () => import("openid-client");
 
 export class OidcProvider {
@@ -44,16 +47,13 @@ export class OidcProvider {
     return this.config.name;
   }
 
-  /** Where to send the browser, and what it keeps meanwhile. */
-  async begin(
-    redirectUri: string,
-    again: boolean,
-  ): Promise<{ readonly url: string; readonly transaction: Transaction } | PageRefusal> {
+  /** The address to which the browser is sent, and what it keeps meanwhile. */
+  async begin(redirectUri: string): Promise<{ readonly url: string; readonly transaction: Transaction } | PageRefusal> {
     const provider = await this.provider();
     if (!provider) return this.down();
     const { randomState, randomNonce, randomPKCECodeVerifier, calculatePKCECodeChallenge, buildAuthorizationUrl } =
       await library();
-    const transaction = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier(), again };
+    const transaction = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier() };
     const url = buildAuthorizationUrl(provider, {
       redirect_uri: redirectUri,
       scope: this.config.scopes,
@@ -61,13 +61,12 @@ export class OidcProvider {
       nonce: transaction.nonce,
       code_challenge: await calculatePKCECodeChallenge(transaction.verifier),
       code_challenge_method: "S256",
-      ...(again ? { prompt: "login", max_age: String(AGAIN_SECONDS) } : {}),
     });
     return { url: url.href, transaction };
   }
 
-  /** `address`: where the browser came back, as it was sent there, with what the provider added. */
-  async finish(address: URL, { state, nonce, verifier, again }: Transaction): Promise<Identity | PageRefusal> {
+  /** `address`: the one to which the provider sent the browser back, with its query. */
+  async finish(address: URL, { state, nonce, verifier }: Transaction): Promise<Identity | PageRefusal> {
     const denied = address.searchParams.get("error");
     if (denied !== null) {
       this.log.info("sign-in refused by the provider", { error: denied.slice(0, 64) });
@@ -82,19 +81,19 @@ export class OidcProvider {
         expectedState: state,
         expectedNonce: nonce,
         idTokenExpected: true,
-        ...(again ? { maxAge: AGAIN_SECONDS } : {}),
       });
       const claims = tokens.claims();
       if (!claims) return this.unproven("no ID token");
-      // Many providers put the e-mail into the ID token only where they are told to.
-      const told = claims.email === undefined ? await fetchUserInfo(provider, tokens.access_token, claims.sub) : claims;
-      const email = readEmail(typeof told.email === "string" ? told.email : "");
+      // Many providers put the e-mail into the ID token only if their configuration says so.
+      const known =
+        claims.email === undefined ? await fetchUserInfo(provider, tokens.access_token, claims.sub) : claims;
+      const email = readEmail(typeof known.email === "string" ? known.email : "");
       if (email === undefined) {
         return new PageRefusal(
-          `${this.name} did not tell your e-mail. Its administrator has to allow this service to read it.`,
+          `${this.name} did not send your e-mail. Its administrator has to allow this service to read it.`,
         );
       }
-      if (told.email_verified !== true) {
+      if (known.email_verified !== true) {
         return new PageRefusal(`${this.name} has not verified your e-mail. Verify it there, then sign in again.`);
       }
       return { issuer: claims.iss, subject: claims.sub, email };
@@ -103,7 +102,7 @@ export class OidcProvider {
     }
   }
 
-  /** Asked when somebody wants to sign in: the service starts without it. */
+  /** The first sign-in asks for it: the service starts without it. */
   private provider(): Promise<Configuration | undefined> {
     const nowMs = this.clock.monotonicMs();
     if (this.known && nowMs < this.known.untilMs) return this.known.provider;
@@ -131,7 +130,7 @@ export class OidcProvider {
     return new PageRefusal(`${this.name} does not answer right now: try again in a moment.`, "unavailable", 2);
   }
 
-  /** The log says why; a page must not help who tries to forge an answer. */
+  /** The log has the reason; the page must not help a person who forges answers. */
   private unproven(reason: string): PageRefusal {
     this.log.error("an answer of the OpenID provider was refused", { reason: reason.slice(0, 300) });
     return new PageRefusal(`The answer of ${this.name} could not be verified. Sign in again.`, "signInFailed");

@@ -4,20 +4,12 @@ import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
-import { readEmail } from "./email.ts";
+import { PageRefusal, unavailable } from "./errors.ts";
+import type { Identity } from "./oidc.ts";
 import { Passwords, passwordProblem } from "./password.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
-import type { AccountStore } from "./store/accounts-accounts.ts";
-import type { PeopleStore } from "./store/people-people.ts";
-
-/** Who the provider of a sign-in says that this is. */
-export interface Identity {
-  readonly issuer: string;
-  /** The provider's id of the person, which it never gives to another one. */
-  readonly subject: string;
-  /** Verified by the provider. */
-  readonly email: string;
-}
+import { type AccountStore, readEmail } from "./store/accounts.ts";
+import type { PeopleStore } from "./store/people.ts";
 
 /** A signed-in person. */
 export interface Person {
@@ -25,39 +17,22 @@ export interface Person {
   readonly email: string;
   /** The value of the sign-in cookie; a secret. */
   readonly token: string;
-  /** Whether a password must be given to make a key: the sign-in is older than `signInFreshSeconds`. */
+  /** The sign-in is older than `signInFreshSeconds`: making a key asks for the password. */
   readonly stale: boolean;
 }
 
-/** What a one-time link is for. */
+/** The effect of a one-time link. */
 export interface LinkFor {
-  /** It makes the operator's account, whose e-mail is still to be chosen; otherwise it sets the password of an account. */
+  /** It makes the operator's account, with an e-mail that the operator chooses. Other links set the password of an account. */
   readonly operator: boolean;
-  /** The account's e-mail; empty where it is still to be chosen. */
+  /** The account's e-mail; empty where the operator chooses it. */
   readonly email: string;
-  /** Valid keys of an account whose password is replaced: it is asked what becomes of them. */
+  /** Valid keys of an account whose password is replaced: its page asks what becomes of them. */
   readonly keys: number;
 }
 
-/** Why a page's action was not done: the text for the page, and the kind, which decides the status. */
-export class PageRefusal {
-  constructor(
-    readonly text: string,
-    readonly kind:
-      | "refused"
-      | "signInFailed"
-      | "forbidden"
-      | "tooLarge"
-      | "tooMany"
-      | "unavailable"
-      | "notFound" = "refused",
-    /** When to try again. */
-    readonly retryAfterSeconds?: number,
-  ) {}
-}
-
 const WRONG = new PageRefusal("The e-mail or the password is wrong.", "signInFailed");
-const NO_EMAIL = new PageRefusal("This is no e-mail address.");
+const NO_EMAIL = new PageRefusal("This is no e-mail address: write one like name@example.org.");
 const BUSY = new PageRefusal(
   "Too many people are signing in at this moment: try again in some seconds.",
   "unavailable",
@@ -68,7 +43,7 @@ const LINK_GONE = new PageRefusal(
   "notFound",
 );
 
-/** Whether the account's keys end with its old password; undefined: it was not asked, or not answered. */
+/** The person's choice whether the account's keys end with its old password; undefined without a choice. */
 function keysEnd(chosen: string): boolean | undefined {
   return chosen === "revoke" || chosen === "keep" ? chosen === "revoke" : undefined;
 }
@@ -113,20 +88,17 @@ export class People {
     return { accountId: found.accountId, email: found.email, token, stale };
   }
 
-  /** The token of a new sign-in. The answer to a wrong e-mail and to a wrong password has the same text and takes as long. */
+  /** The token of a new sign-in. A wrong e-mail and a wrong password get the same text after the same time. */
   async signIn(typed: { email: string; password: string; network: string }): Promise<string | PageRefusal> {
     const email = readEmail(typed.email) ?? "";
     // The network is checked first: a refused network uses up no tries of an e-mail. Many networks together can still lock an
     // e-mail out for a while, but cannot guess its password.
-    const tries = [
+    const refused = await this.tried(
       [`sign-in from ${typed.network}`, LIMITS.networkTriesMax],
       [`sign-in ${email} ${typed.network}`, LIMITS.signInTriesMax],
       [`sign-in ${email}`, LIMITS.emailTriesMax],
-    ] as const;
-    for (const [name, max] of tries) {
-      const refused = await this.tried(name, max);
-      if (refused) return refused;
-    }
+    );
+    if (refused) return refused;
     const account = await this.options.store.accounts.accountByEmail(email);
     if (account instanceof StoreDown) return unavailable();
     const right = await this.passwords.matches(typed.password, account?.password, typed.network);
@@ -135,12 +107,12 @@ export class People {
     return await this.begin(account.id, account.password);
   }
 
-  /** Counts a person who is sent to the provider: each costs it and us a request. */
+  /** Counts a visit that costs the provider a request. */
   async triedProvider(network: string): Promise<PageRefusal | undefined> {
-    return await this.tried(`provider from ${network}`, LIMITS.networkTriesMax);
+    return await this.tried([`provider from ${network}`, LIMITS.networkTriesMax]);
   }
 
-  /** The token of a new sign-in of whom the provider knows. `connect`: whose account is to be connected with that person. */
+  /** The token of a new sign-in by an identity. `connect` is the person whose account is to be connected with it. */
   async enter(identity: Identity, connect: Person | undefined): Promise<string | PageRefusal> {
     const { store, clock } = this.options;
     const token = makeToken();
@@ -178,8 +150,8 @@ export class People {
     const email = readEmail(typed.email);
     if (email === undefined) return NO_EMAIL;
     const problem = passwordProblem(typed.password);
-    if (problem) return new PageRefusal(problem);
-    const refused = await this.tried(`sign-up from ${typed.network}`, LIMITS.signUpTriesMax);
+    if (problem) return problem;
+    const refused = await this.tried([`sign-up from ${typed.network}`, LIMITS.signUpTriesMax]);
     if (refused) return refused;
     const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return BUSY;
@@ -234,7 +206,7 @@ export class People {
     const email = link.operator ? readEmail(typed.email) : link.email;
     if (email === undefined) return NO_EMAIL;
     const problem = passwordProblem(typed.password);
-    if (problem) return new PageRefusal(problem);
+    if (problem) return problem;
     const revokeKeys = keysEnd(typed.keys);
     if (revokeKeys === undefined && link.keys > 0) return KEYS_UNDECIDED;
     const password = await this.passwords.hash(typed.password, typed.network);
@@ -265,7 +237,7 @@ export class People {
     const { store, clock } = this.options;
     const { accountId, token } = person;
     const problem = passwordProblem(typed.password);
-    if (problem) return new PageRefusal(problem);
+    if (problem) return problem;
     const revokeKeys = keysEnd(typed.keys);
     const keys = await store.accounts.keysOf(accountId);
     if (keys instanceof StoreDown) return unavailable();
@@ -280,8 +252,9 @@ export class People {
     return revokeKeys ? "revoked" : "kept";
   }
 
-  /** The person proves again to be the one who signed in; undefined: it is so, and the sign-in is young again. */
+  /** With an old sign-in the person proves again to be the one who signed in, which makes the sign-in young. */
   async prove(person: Person, typed: { current: string; network: string }): Promise<PageRefusal | undefined> {
+    if (!person.stale) return undefined;
     if (typed.current === "") return new PageRefusal("You signed in a while ago: give your password once more.");
     const wrong = await this.checked(person, typed);
     if (wrong) return wrong;
@@ -290,14 +263,15 @@ export class People {
     return proved instanceof StoreDown ? unavailable() : undefined;
   }
 
-  /** Whether it is the account's password, with as many tries as a sign-in has. */
+  /** Compares with the account's password; a sign-in has as many tries. */
   private async checked(
     { accountId }: Person,
     { current, network }: { current: string; network: string },
   ): Promise<PageRefusal | undefined> {
-    const refused =
-      (await this.tried(`sign-in from ${network}`, LIMITS.networkTriesMax)) ??
-      (await this.tried(`password of ${accountId}`, LIMITS.signInTriesMax));
+    const refused = await this.tried(
+      [`sign-in from ${network}`, LIMITS.networkTriesMax],
+      [`password of ${accountId}`, LIMITS.signInTriesMax],
+    );
     if (refused) return refused;
     const account = await this.options.store.accounts.accountById(accountId);
     if (account instanceof StoreDown) return unavailable();
@@ -306,14 +280,18 @@ export class People {
     return right ? undefined : new PageRefusal("The current password is wrong.");
   }
 
-  /** Counts a try under `name`; refused once there are more than `max` within the window. */
-  async tried(name: string, max: number): Promise<PageRefusal | undefined> {
-    const now = seenSeconds(this.options.clock);
-    const outcome = await this.options.store.people.attempt({ name, max, windowSeconds: LIMITS.attemptSeconds, now });
-    if (outcome === "allowed") return undefined;
-    if (outcome instanceof StoreDown) return unavailable();
-    const minutes = Math.ceil(outcome.refusedSeconds / 60);
-    return new PageRefusal(`Too many tries: wait ${minutes} minutes.`, "tooMany", outcome.refusedSeconds);
+  /** Counts a try under each name in turn, until one has had more than its maximum within the window. */
+  async tried(...names: readonly (readonly [name: string, max: number])[]): Promise<PageRefusal | undefined> {
+    const { store, clock } = this.options;
+    for (const [name, max] of names) {
+      const counted = { name, max, windowSeconds: LIMITS.attemptSeconds, now: seenSeconds(clock) };
+      const outcome = await store.people.attempt(counted);
+      if (outcome instanceof StoreDown) return unavailable();
+      if (outcome === "allowed") continue;
+      const minutes = Math.ceil(outcome.refusedSeconds / 60);
+      return new PageRefusal(`Too many tries: wait ${minutes} minutes.`, "tooMany", outcome.refusedSeconds);
+    }
+    return undefined;
   }
 
   /** Signs in, unless the password was changed since `hash` was verified. */
@@ -329,8 +307,4 @@ export class People {
 
 function signInTimes(now: number) {
   return { createdAt: now, provedAt: now, expiresAt: now + LIMITS.signInSeconds };
-}
-
-export function unavailable(): PageRefusal {
-  return new PageRefusal("The service cannot look this up right now: try again in a moment.", "unavailable", 1);
 }

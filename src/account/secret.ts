@@ -1,6 +1,6 @@
 /** Random tokens for sign-ins, links and device logins. The store has only their SHA-256. */
 import { timingSafeEqual } from "node:crypto";
-import { randomBase62 } from "../std/base62.ts";
+import { randomBase62 } from "../std/ids.ts";
 
 /** 43 base62 characters hold 256 bits. */
 const TOKEN_CHARS = 43;
@@ -10,7 +10,7 @@ export function makeToken(): string {
   return randomBase62(TOKEN_CHARS);
 }
 
-/** Whether a text has the form of a token; nothing else is looked up in the store. */
+/** A text of another form is not looked up in the store. */
 export function isToken(text: string | undefined): text is string {
   return text !== undefined && TOKEN.test(text);
 }
@@ -20,7 +20,7 @@ export function sha256(text: string): Uint8Array {
   return new Uint8Array(new Bun.CryptoHasher("sha256").update(text).digest());
 }
 
-/** The token against cross-site request forgery in forms, from the sign-in's token, which another site can have sent but cannot read. */
+/** The token against cross-site request forgery in forms. It comes from the sign-in's token, which another site can have sent but cannot read. */
 export function formToken(signInToken: string): string {
   return new Bun.CryptoHasher("sha256").update(`form ${signInToken}`).digest("base64url");
 }

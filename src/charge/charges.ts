@@ -1,5 +1,4 @@
-/** Charges: the most that a piece of work can cost is held before it begins, and settled at its real cost or given back. */
-
+/** Charges: the maximum cost of a piece of work is held before it begins, and settled at its real cost or given back. */
 import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
 import { dayOf, monthOf } from "../std/calendar.ts";
@@ -13,13 +12,13 @@ import { StoreDown } from "../store/store.ts";
 import type { ChargeStore } from "./store/charges.ts";
 import type { ChargeKey, HoldOutcome, HoldRefusal, NewCharge, Rates, Settlement, Usage } from "./store/records.ts";
 
-/** `expires_at` of a hold that does not end by its time: a durable record owns it, such as a job's, and ends it. */
+/** `expires_at` of a hold that does not end by its time: a durable record, such as a job's, owns it and ends it. */
 const NO_EXPIRY = Number.MAX_SAFE_INTEGER;
 
 export interface HoldRequest extends Pick<NewCharge, "chargeId" | "accountId" | "item" | "rates"> {
-  /** The most that the work can use. */
+  /** The maximum usage of the work. */
   readonly max: Pick<Usage, "promptTokens" | "completionTokens">;
-  /** The longest that the work may take; afterwards its node is taken to be dead. `none`: the record of the work ends the hold. */
+  /** The maximum time of the work; afterwards its node is taken to be dead. `none`: the record of the work ends the hold. */
   readonly deadlineMs: number | "none";
 }
 
@@ -30,12 +29,12 @@ export interface Charge extends Pick<NewCharge, "chargeId" | "accountId" | "item
 }
 
 /**
- * A surface's store operation: opens the charge with a record of its own, in one transaction. What it says besides the outcomes
- * of a hold, an object, is the caller's: then nothing is held.
+ * A surface's store operation, which opens the charge together with the surface's own record, in one transaction. An outcome that
+ * is an object is for the caller: then nothing is held.
  */
 export type Opening<R extends object> = (charge: NewCharge) => Promise<HoldOutcome | R | StoreDown>;
 
-/** A surface's store operation: records the settlement and the result of the work in one transaction. */
+/** A surface's store operation, which records the settlement and the result of the work in one transaction. */
 export type Effect<R> = (settlement: Settlement) => Promise<R | StoreDown>;
 
 export interface ChargesOptions {
@@ -55,7 +54,7 @@ export class Charges {
     open: Opening<R> = (charge) => this.options.store.hold(charge),
   ): Promise<Charge | Failure | R> {
     const { clock } = this.options;
-    // The day and the month are those of the calendar, as the clock shows it now; the hold lasts for a span.
+    // Day and month follow the wall clock; the hold lasts for a span of seen time.
     const at = unixSeconds(clock);
     // All prompt tokens at the uncached rate, which is the higher one (config/robot.ts; a provider's are checked likewise).
     const amount = costOf({ ...max, cachedTokens: 0 }, rates);
@@ -79,7 +78,7 @@ export class Charges {
     return typeof outcome === "string" ? refused(outcome) : outcome;
   }
 
-  /** Why the account could not pay for such work now; nothing is held. Failures: as of `hold`. */
+  /** The failure with which `hold` would answer now; nothing is held. */
   async unpayable({
     accountId,
     rates,
@@ -96,8 +95,8 @@ export class Charges {
   }
 
   /**
-   * The price of the usage, recorded by `effect`. The account was promised that it pays at most what is held, so a price above
-   * it, such as a provider's usage beyond what was asked for, costs the hold.
+   * Has `effect` record the price of the usage. The account was promised that it pays at most what is held. So a price above that, such
+   * as for a provider's usage beyond the request, costs the hold.
    */
   settle<R>(
     { chargeId, accountId, item, rates, held }: Charge,
@@ -130,7 +129,7 @@ function holdSeconds(deadlineMs: number): number {
   return Math.ceil(deadlineMs / 1000) + LIMITS.holdGraceSeconds;
 }
 
-/** Nano-dollars. Cached prompt tokens are part of the prompt tokens and have a rate of their own. */
+/** The price in nano-dollars. Cached prompt tokens are part of the prompt tokens and have another rate. */
 function costOf({ promptTokens, cachedTokens, completionTokens }: Usage, rates: Rates): bigint {
   assert(cachedTokens <= promptTokens, "no more tokens are cached than there are");
   return (
@@ -140,7 +139,7 @@ function costOf({ promptTokens, cachedTokens, completionTokens }: Usage, rates: 
   );
 }
 
-function billingDown({ reason }: StoreDown): Failure {
+export function billingDown({ reason }: Pick<StoreDown, "reason">): Failure {
   return new Failure(EVERY.billing_unavailable, "billing is down, nothing ran; retry with backoff", {
     retryAfterSeconds: 1,
     detail: `store: ${reason}`,
@@ -157,4 +156,39 @@ function refused(refusal: HoldRefusal | "account_unknown"): Failure {
     spend_limit_exceeded: "the request could cross the account's monthly spend limit; raise it, or wait for next month",
   };
   return new Failure(EVERY[refusal], `${messages[refusal]}; nothing ran`);
+}
+
+/** Releases the holds of nodes that died. `all`: no other process has this store, so everything that is held belongs to one that ended. */
+export async function expireHolds(
+  store: Pick<ChargeStore, "holdsExpire">,
+  clock: SeenClock,
+  log: Log,
+  which: "overdue" | "all" = "overdue",
+): Promise<void> {
+  const before = which === "all" ? NO_EXPIRY : seenSeconds(clock);
+  await untilDone(log, "holds not expired", () => store.holdsExpire({ before }));
+}
+
+/** Forgets charges that were settled more than `days` ago; their sums stay in the ledger and in the days of usage. */
+export async function forgetUsage(
+  store: Pick<ChargeStore, "usageForget">,
+  clock: SeenClock,
+  log: Log,
+  days: number,
+): Promise<void> {
+  const before = seenSeconds(clock) - days * 86_400;
+  await untilDone(log, "old usage not summed up", () => store.usageForget({ before }));
+}
+
+/** Works in bounded parts, between which others write. */
+export async function untilDone(
+  log: Log,
+  failed: string,
+  step: () => Promise<"done" | "more" | StoreDown>,
+): Promise<void> {
+  for (;;) {
+    const outcome = await step();
+    if (outcome instanceof StoreDown) log.error(failed, { reason: outcome.reason });
+    if (outcome !== "more") return;
+  }
 }

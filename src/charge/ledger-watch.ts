@@ -1,18 +1,18 @@
 /**
- * What the operator is told when the database lost what it had confirmed: a replica that was promoted without the last commits, or
- * a copy that was put back. The answers were given, so nothing is taken back; only a person can decide who bears it.
+ * Reports to the operator that the database lost confirmed transfers: a replica was promoted without the last commits, or a copy was
+ * put back. The answers were given, so nothing is taken back; only a person can decide who bears the loss.
  */
 import type { Log } from "../std/log.ts";
 import { usdText } from "../std/usd.ts";
 import type { LedgerChange, ServerIdentity, StoreBase } from "../store/store.ts";
 
-/** Accounts that one line names; the number of all is in it as well. */
+/** The line names this many accounts, and the number of all. */
 const ACCOUNTS_NAMED = 20;
 
 export class LedgerWatch {
-  /** Transfers that were confirmed and are gone, since the start. */
+  /** The number of confirmed transfers that were lost since the start. */
   lostTransfers = 0;
-  /** Their amounts, nano-dollars. */
+  /** The sum of their amounts, nano-dollars. */
   lostAmount = 0n;
 
   constructor(
@@ -22,10 +22,10 @@ export class LedgerWatch {
     store.onLedgerChange?.((change) => this.changed(change));
   }
 
-  /** For `/readyz`; undefined: nothing was lost. */
+  /** The warning of `/readyz`; undefined: nothing was lost. */
   get warning(): string | undefined {
     if (this.lostTransfers === 0) return undefined;
-    // Everybody may read it: how much was lost stands in the log and in the metrics.
+    // Everyone may read it, so it has no amounts: the log and the metrics have them.
     return "the database lost transfers of the ledger that it had confirmed; the log says under 'ledger lost' which, and what to do";
   }
 

@@ -1,15 +1,14 @@
 /**
- * Work that nobody pays for: refused requests, text descriptions and replays cost processor time (parsing, decoding) and no money.
- * Of one account they may cost so many seconds a minute; above that its requests are refused before their bodies are read.
- * Each node bounds what it does itself.
+ * A bound on work without a charge: refused requests, text descriptions and replays cost processor time (parsing, decoding) and no
+ * money. An account has some seconds of it a minute; above that its requests are refused before their bodies are read. Each node
+ * counts its own work.
  */
-
 import type { Clock } from "../std/clock.ts";
 import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";
 import { Allowance } from "../std/quota.ts";
 
-/** A service in trouble is no fault of the account. */
+/** Failures of the service do not count against the account. */
 export function isCallersFault({ status }: Failure): boolean {
   return status < 500;
 }
@@ -17,7 +16,7 @@ export function isCallersFault({ status }: Failure): boolean {
 export class Unpaid {
   private readonly allowance: Allowance;
 
-  /** `seconds`: of processor time, within any minute. */
+  /** `seconds` of processor time within any minute. */
   constructor(
     private readonly seconds: number,
     clock: Clock,
@@ -35,8 +34,8 @@ export class Unpaid {
     const retryAfterSeconds = this.allowance.secondsToWait(accountId);
     if (retryAfterSeconds === undefined) return undefined;
     const message =
-      `requests of this account that were refused or are free took ${this.seconds} s of processor time within a minute, ` +
-      `which is all that they may; mend what is refused, and go on in ${retryAfterSeconds} s`;
+      `requests of this account that were refused or are free used ${this.seconds} s of processor time within a minute, ` +
+      `the limit for such requests; correct what is refused, and retry after ${retryAfterSeconds} s`;
     return new Failure(EVERY.rate_limited, message, { retryAfterSeconds });
   }
 }

@@ -1,26 +1,29 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
 import type { Manifest } from "../bundle/manifest.ts";
-import type { ActionChunk } from "../client/chunk.ts";
-import { descriptionOf } from "../client/description.ts";
+import { type ActionChunk, chunkOf } from "../client/chunk.ts";
+import { CHAT_ROUTE, descriptionOf } from "../client/description.ts";
+import { post, type Service } from "../client/http.ts";
+import { requestBody } from "../client/request.ts";
 import { signedIn } from "../client/sign-in.ts";
 import { STATIONS } from "../engine/engine.ts";
 import { LIMITS } from "../limits.ts";
 import { type Column, chunkTable, columnsOfSpace } from "../measure/plot/columns.ts";
 import { plotSvg } from "../measure/plot/svg.ts";
 import { installedManifest } from "../service/bundles.ts";
+import { systemClock } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import {
   type CameraFiles,
   cameraFiles,
   inModelOrder,
+  type Observation,
   orderInDescription,
   readFrames,
   readState,
 } from "./act/cameras.ts";
-import { claimRecording, sendRecorded } from "./act/record.ts";
-import { sendOverHttp, sendOverSocket } from "./act/send.ts";
-import { BASE_URL_FLAG, type Command, type Given, usageProblem } from "./frame/command.ts";
+import { claimFolder, writeRun } from "./act/record.ts";
+import { BASE_URL_FLAG, type Command, type CommandLine, usageProblem } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
 import { wholeNumber } from "./frame/values.ts";
 
@@ -33,12 +36,7 @@ export const act: Command = {
     image: { value: "CAMERA=FILE", multiple: true, about: "JPEG of one camera, once per frame, oldest first." },
     state: { value: "FILE", about: "JSON file with robot_state.", required: true },
     session: { value: "ID", about: "Continue or begin this session." },
-    socket: { about: "Send it over a WebSocket, as an episode does, instead of over HTTP." },
     seed: { value: "N", about: "Seed of the noise, 0 to 2^53 - 1 (default 0)." },
-    "deadline-ms": {
-      value: "MS",
-      about: "Refuse the chunk, without a charge, if it is not ready after this time.",
-    },
     "base-url": BASE_URL_FLAG,
     plot: { value: "FILE.svg", about: "Also draw the traces over time." },
     record: { value: "DIR", about: "Also write the observation and its chunk as a run, to a new or empty folder." },
@@ -57,38 +55,37 @@ export const act: Command = {
     if (cameras instanceof Problem) return cameras;
     const frames = await readFrames(cameras);
     if (frames instanceof Problem) return frames;
-    const recording = await claimRecording(given.text("record"), cameras);
-    if (recording instanceof Problem) return recording;
-    const send = given.on("socket") ? sendOverSocket : sendOverHttp;
-    const names = cameras.map(({ camera }) => camera);
+    const folder = given.text("record");
+    const refused = folder === undefined ? undefined : await claimFolder(folder, cameras);
+    if (refused !== undefined) return refused;
     const observation = { ...wanted, state, cameras: frames };
-    const chunk = await sendRecorded((one) => send(service, one), observation, names, recording);
+    const [sentMs, beforeMs] = [systemClock.unixMs(), systemClock.monotonicMs()];
+    const chunk = await answered(service, observation);
+    const latencyMs = systemClock.monotonicMs() - beforeMs;
     if (chunk instanceof Problem) return chunk;
     // A bundle that is installed here names the columns; nothing that was sent or received depends on it.
     const manifest = await installedManifest(wanted.model);
     const { warning } = description;
     const known = manifest?.action.columns.map(shownColumn);
     const columns = known?.length === chunk.action_dim ? known : columnsOfSpace(chunk.action_space, chunk.action_dim);
-    const drawn = await draw(given.text("plot"), wanted, chunk, columns, warning !== undefined);
-    if (drawn instanceof Problem) return drawn;
+    // The chunk is paid for, so it is printed even if it cannot be drawn or recorded.
     await answer(given, chunk, `${headline(wanted.model, chunk)}\n\n${chunkTable(chunk, columns)}`);
     if (warning !== undefined) await printNote(printable(warning));
-    // The chunk is paid for, so it is printed even if it could not be recorded.
-    return (await recording?.end()) ?? EXIT.done;
+    const named = { cameras: cameras.map(({ camera }) => camera), columns: columns.map(({ name }) => name) };
+    const recorded = { observation, ...named, chunk, manifest, sentMs, latencyMs };
+    const lost = folder === undefined ? undefined : await writeRun(folder, recorded);
+    return lost ?? (await draw(given.text("plot"), wanted, chunk, columns, warning !== undefined)) ?? EXIT.done;
   },
 };
 
-type Wanted = Exclude<ReturnType<typeof wantedOf>, Problem>;
+type ActRequest = Exclude<ReturnType<typeof wantedOf>, Problem>;
 
-function wantedOf(given: Given) {
+function wantedOf(given: CommandLine) {
   const cameras = cameraFiles(given.list("image"));
   if ("wrong" in cameras) return usageProblem(act, `--image is '${cameras.wrong}', expected CAMERA=FILE`);
   if (cameras.length === 0) return usageProblem(act, "--image is missing, one per camera frame");
   const seed = wholeNumber(act, given, "seed", [0, LIMITS.seedMax]);
   if (seed instanceof Problem) return seed;
-  const { min, max } = LIMITS.deadlineMs;
-  const deadlineMs = wholeNumber(act, given, "deadline-ms", [min, max]);
-  if (deadlineMs instanceof Problem) return deadlineMs;
   return {
     model: given.required("model"),
     instruction: given.required("instruction"),
@@ -96,12 +93,22 @@ function wantedOf(given: Given) {
     stateFile: given.required("state"),
     sessionId: given.text("session"),
     seed,
-    deadlineMs,
   };
 }
 
+async function answered(service: Service, observation: Observation): Promise<ActionChunk | Problem> {
+  const body = requestBody({ ...observation, frames: observation.cameras.flat() });
+  const answer = await post(service, CHAT_ROUTE, JSON.stringify(body));
+  if (answer instanceof Problem) return answer;
+  const { url } = service;
+  return (
+    chunkOf(answer.body) ??
+    new Problem(`the service at ${url} answered without an action chunk; is '${observation.model}' a robot model?`)
+  );
+}
+
 /** The frames in the camera order that the service describes. */
-function inOrder(wanted: Wanted, description: string): readonly CameraFiles[] | Problem {
+function inOrder(wanted: ActRequest, description: string): readonly CameraFiles[] | Problem {
   const names = wanted.cameras.map((item) => item.camera);
   const described = orderInDescription(names, description);
   if (described !== undefined) return inModelOrder(wanted.cameras, wanted.model, described);
@@ -136,7 +143,7 @@ function clampedLines(count: number): string[] {
 
 async function draw(
   path: string | undefined,
-  wanted: Wanted,
+  wanted: ActRequest,
   chunk: ActionChunk,
   columns: readonly Column[],
   reference: boolean,

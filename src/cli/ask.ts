@@ -6,16 +6,16 @@ import { signedIn } from "../client/sign-in.ts";
 import { LIMITS } from "../limits.ts";
 import { systemClock } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
+import { printableLines } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
-import { Screen } from "./ask/screen.ts";
-import { BASE_URL_FLAG, type Command, type Given, usageProblem } from "./frame/command.ts";
+import { BASE_URL_FLAG, type Command, type CommandLine, usageProblem } from "./frame/command.ts";
 import { printJson, printPiece } from "./frame/print.ts";
 import { wholeNumber } from "./frame/values.ts";
 
 const LIVE = "llm-a-5.3:superfast";
 const BACKGROUND = "llm-a-5.3:async";
 const BACKGROUND_IDS = /:async$/;
-/** As a shell shows the end of a command by Ctrl-C. */
+/** A shell shows this for a command that Ctrl-C ended. */
 const LEFT = 130;
 
 export const ask: Command = {
@@ -41,7 +41,7 @@ export const ask: Command = {
     const left = new AbortController();
     // Once: a second Ctrl-C ends the command at once.
     process.once("SIGINT", () => left.abort());
-    const asked = new Asked(service, question, given.on("json"), left.signal);
+    const asked = new Exchange(service, question, given.on("json"), left.signal);
     const response = await asked.answer();
     if (left.signal.aborted) return asked.leaving();
     if (response instanceof Problem) return asked.ended(response);
@@ -51,10 +51,9 @@ export const ask: Command = {
   },
 };
 
-function questionOf(given: Given): Question | Problem {
-  const [input, ...more] = given.positionals;
-  if (input === undefined || input.trim() === "") return usageProblem(ask, "the question is missing");
-  if (more.length > 0) return usageProblem(ask, "the question is more than one argument; put it into quotes");
+function questionOf(given: CommandLine): Question | Problem {
+  const input = given.word(0);
+  if (input.trim() === "") return usageProblem(ask, "the question is empty");
   const model = given.text("model") ?? (given.on("async") ? BACKGROUND : LIVE);
   if (given.on("async") && !BACKGROUND_IDS.test(model)) {
     return usageProblem(ask, `--async is for background models, whose ids end in :async, not for '${model}'`);
@@ -65,9 +64,9 @@ function questionOf(given: Given): Question | Problem {
 }
 
 /** One question on its way. */
-class Asked {
+class Exchange {
   private readonly key = makeId("key_", systemClock);
-  private readonly screen: Screen;
+  private readonly screen = new Screen(printPiece, process.stdout.isTTY);
   private id: string | undefined;
 
   constructor(
@@ -75,14 +74,7 @@ class Asked {
     private readonly question: Question,
     private readonly json: boolean,
     private readonly signal: AbortSignal,
-  ) {
-    this.screen = new Screen({
-      clock: systemClock,
-      print: printPiece,
-      guarded: process.stdout.isTTY,
-      draw: process.stderr.isTTY ? (text) => process.stderr.write(text) : undefined,
-    });
-  }
+  ) {}
 
   async answer(): Promise<ResponseObject | Problem> {
     try {
@@ -97,7 +89,7 @@ class Asked {
     return new Problem(`left; the service still answers ${this.later()}`, LEFT);
   }
 
-  /** Where no answer came, the service may have one all the same. */
+  /** The service may have an answer although none came. */
   ended(problem: Problem): Problem {
     if (!(problem instanceof NoAnswer) || this.id === undefined) return problem;
     return new Problem(`${problem.message}; the service may still answer ${this.later()}`, problem.exit);
@@ -118,8 +110,7 @@ class Asked {
 
   private async background(): Promise<ResponseObject | Problem> {
     const { service, question, key, signal } = this;
-    const status = (words: string) => this.screen.waitingFor(words.replaceAll("_", " "));
-    const response = await askInBackground(service, question, { begun: this.begun, status }, { key, signal });
+    const response = await askInBackground(service, question, this.begun, { key, signal });
     if (!(response instanceof Problem || signal.aborted || this.json)) await this.screen.piece(answerText(response));
     return response;
   }
@@ -127,4 +118,36 @@ class Asked {
   private readonly begun = (id: string): void => {
     this.id = id;
   };
+}
+
+/** Prints an answer piece by piece. */
+export class Screen {
+  /** The first half of a character whose second half is yet to come. */
+  private half = "";
+  private last = "\n";
+
+  constructor(
+    private readonly print: (text: string) => Promise<void>,
+    /** The answer goes to a terminal, which would obey control characters. */
+    private readonly guarded: boolean,
+  ) {}
+
+  async piece(text: string): Promise<void> {
+    const whole = this.half + text;
+    this.half = /[\ud800-\udbff]$/.exec(whole)?.[0] ?? "";
+    await this.put(whole.slice(0, whole.length - this.half.length));
+  }
+
+  /** Nothing more comes: the next text of a terminal begins on a new line. */
+  async end(): Promise<void> {
+    await this.put(this.half);
+    this.half = "";
+    if (this.last !== "\n") await this.put("\n");
+  }
+
+  private async put(text: string): Promise<void> {
+    if (text === "") return;
+    this.last = text.slice(-1);
+    await this.print(this.guarded ? printableLines(text) : text);
+  }
 }

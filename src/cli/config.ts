@@ -4,20 +4,19 @@ import { effectiveSettings } from "../config/serve.ts";
 import { Problem } from "../std/problem.ts";
 import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
+import { CONFIG_FLAG, DATA_FLAG, flagsOf, MODELS_FLAG } from "./frame/settings.ts";
 
 export const config: Command = {
   name: "config",
   summary: "Print the effective configuration as TOML, secrets left out.",
   flags: {
-    data: { value: "DIR", about: "Data folder (default: that of serve)." },
-    models: { value: "DIR", about: "Folder of bundles (default: that of serve)." },
-    config: { value: "FILE", about: "Configuration file (default: that of serve)." },
+    data: DATA_FLAG,
+    models: MODELS_FLAG,
+    config: CONFIG_FLAG,
     json: { about: "Print it as one JSON object." },
   },
   async run(given) {
-    const [data, models, file] = [given.text("data"), given.text("models"), given.text("config")];
-    // Drills, which need `--dev`, are none of this command's business.
-    const effective = await effectiveSettings({ data, models, config: file, dev: true, json: false });
+    const effective = await effectiveSettings(flagsOf(given));
     if (effective instanceof Problem) return effective;
     const { configPath, top, gpu, oidc, llm, robot, secrets } = effective;
     const { named } = ortFolders();

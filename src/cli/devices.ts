@@ -7,6 +7,7 @@ import { Problem } from "../std/problem.ts";
 import { table } from "../std/text-table.ts";
 import { type Command, usageProblem } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
+import { CONFIG_FLAG, DATA_FLAG, flagsOf } from "./frame/settings.ts";
 
 /** Between two questions whether the device is drained. */
 const LOOK_MS = 500;
@@ -25,8 +26,8 @@ export const devices: Command = {
     drain: { value: "DEVICE", about: "The device to take out of service, such as cuda:1." },
     resume: { value: "DEVICE", about: "A device that is being drained: keep it in service." },
     wait: { about: "With --drain: end when the device is drained. Ctrl-C ends the wait alone." },
-    data: { value: "DIR", about: "Data folder of the service (default $XDG_DATA_HOME/tendon; TENDON_DATA)." },
-    config: { value: "FILE", about: "Configuration (default $XDG_CONFIG_HOME/tendon/tendon.toml; TENDON_CONFIG)." },
+    data: DATA_FLAG,
+    config: CONFIG_FLAG,
     json: { about: "Print one JSON object." },
   },
   async run(given) {
@@ -36,9 +37,7 @@ export const devices: Command = {
     if (drain !== undefined && resume !== undefined) {
       return usageProblem(devices, "--drain and --resume are one change each; name one of them");
     }
-    // `dev` allows drills in the environment: they are for the service and do not matter here.
-    const [data, file] = [given.text("data"), given.text("config")];
-    const config = await serveConfig({ data, config: file, dev: true, json: given.on("json") });
+    const config = await serveConfig(flagsOf(given));
     if (config instanceof Problem) return config;
     const { controlPath } = config;
     const change = drain ?? resume;
@@ -66,16 +65,16 @@ function isDraining(used: readonly UsedDevice[], named: string | undefined): boo
 }
 
 function lines(used: readonly UsedDevice[]): string {
-  const rows = used.map(({ device, health, reason, replicas, replicas_out, runs, slots, slots_held }) => [
+  const rows = used.map(({ device, health, reason, replicas, replicas_out, inferences, slots, slots_held }) => [
     device,
     health,
     String(replicas - replicas_out),
-    String(runs),
+    String(inferences),
     slots === 0 ? "-" : `${slots_held} of ${slots}`,
     reason ?? "",
   ]);
   return table(
-    [["DEVICE", "HEALTH", "REPLICAS", "RUNS", "SESSIONS", ""], ...rows],
+    [["DEVICE", "HEALTH", "REPLICAS", "INFERENCES", "SESSIONS", ""], ...rows],
     ["left", "left", "right", "right", "right"],
   );
 }

@@ -2,18 +2,17 @@
 import { availableParallelism } from "node:os";
 import { type ServeConfig, serveConfig } from "../config/serve.ts";
 import { type Devices, readDevices } from "../engine/devices.ts";
-import { type Engine, LOAD_MS_MAX } from "../engine/engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import { locateLibraries } from "../engine/library.ts";
-import { openEngine } from "../engine/native.ts";
+import { type CertificateFiles, readCertificate } from "../http/certificate.ts";
+import { withEngine } from "../measure/engine.ts";
 import { type Machine, readMachine } from "../measure/machine.ts";
 import { installedBundles } from "../service/bundles.ts";
-import { DOMAINS } from "../service/domains.ts";
 import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { lookAtPostgres } from "../store/postgres/store.ts";
 import { lookAtDatabase } from "../store/sqlite/store.ts";
-import { certificateCheck } from "./doctor/certificate.ts";
 import {
   bundleCheck,
   type Check,
@@ -25,32 +24,35 @@ import {
   machineChecks,
   red,
 } from "./doctor/checks.ts";
-import { dataFolder, folderCheck } from "./doctor/data-folder.ts";
-import { type FatBinary, fatBinary } from "./doctor/fat-binary.ts";
 import { gpuChecks } from "./doctor/gpu.ts";
 import { providerChecks } from "./doctor/providers.ts";
-import { runStorageCheck } from "./doctor/run-storage.ts";
+import { dataFolder, folderCheck, runStorageCheck } from "./doctor/storage.ts";
 import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
+import { CONFIG_FLAG, DATA_FLAG, flagsOf, MODELS_FLAG } from "./frame/settings.ts";
+
+const DAY_MS = 86_400_000;
+/** A renewal is late when fewer days are left: tools renew some weeks before the end. */
+const SOON_DAYS = 14;
 
 export const doctor: Command = {
   name: "doctor",
   summary:
     "Check machine, GPU, libraries, bundles, data folder, run storage and language models; say what to do if one is red.",
   flags: {
-    models: { value: "DIR", about: "Folder of bundles (default: that of serve)." },
-    data: { value: "DIR", about: "Data folder (default: that of serve)." },
-    config: { value: "FILE", about: "Configuration file (default: that of serve)." },
+    models: MODELS_FLAG,
+    data: DATA_FLAG,
+    config: CONFIG_FLAG,
     json: { about: "Print the checks as one JSON object." },
   },
   async run(given) {
-    const [models, data, config] = [given.text("models"), given.text("data"), given.text("config")];
-    const settings = await serveConfig({ models, data, config, dev: false, json: false });
+    const settings = await serveConfig(flagsOf(given, false));
     const machine = await readMachine();
     const checks = machineChecks(machine);
     // On a wrong processor or C library the native library would crash this process instead of saying why.
     if (checks.every((check) => check.ok || check.name === "GPU")) {
-      const served: Served = settings instanceof Problem ? { modelsDir: models, gpu: {}, robot: new Map() } : settings;
+      const served: BundleSettings =
+        settings instanceof Problem ? { modelsDir: given.text("models"), gpu: {}, robot: new Map() } : settings;
       checks.push(...(await engineChecks(served, machine)));
     }
     if (settings instanceof Problem) checks.push(red("configuration", settings.message));
@@ -67,27 +69,34 @@ export const doctor: Command = {
 };
 
 async function databaseCheck({ dataDir, databaseUrl }: ServeConfig): Promise<Check> {
-  const state =
-    databaseUrl === undefined ? lookAtDatabase(DOMAINS, dataDir) : await lookAtPostgres(DOMAINS, databaseUrl);
+  const state = databaseUrl === undefined ? lookAtDatabase(dataDir) : await lookAtPostgres(databaseUrl);
   if (state instanceof Problem) return red("database", state.message);
   const where = databaseUrl === undefined ? "SQLite" : "PostgreSQL";
   const found = `${where}, ${state === "absent" ? "empty yet, filled at the first start" : "whole"}`;
   return green("database", found);
 }
 
-/** What of the configuration the bundles need. */
-type Served = Pick<ServeConfig, "modelsDir" | "gpu" | "robot">;
+/** A right pair of files that has not expired. */
+async function certificateCheck(files: CertificateFiles): Promise<Check> {
+  const read = await readCertificate(files);
+  if (read instanceof Problem) return red("TLS", read.message);
+  const day = new Date(read.expiresMs).toISOString().slice(0, 10);
+  const days = Math.floor((read.expiresMs - systemClock.unixMs()) / DAY_MS);
+  if (days < 0)
+    return red("TLS", `the certificate expired on ${day}; replace its files, the service reads them by itself`);
+  const note = days < SOON_DAYS ? "replace its files soon, the service reads them by itself" : undefined;
+  return green("TLS", `the certificate is good until ${day}, ${days} days`, note);
+}
 
-/** Libraries, engine, and every bundle verified, loaded and run once on the device that is configured for it. */
-async function engineChecks(served: Served, { lockableBytes, gpus }: Machine): Promise<Check[]> {
+/** What of the configuration the bundles need. */
+type BundleSettings = Pick<ServeConfig, "modelsDir" | "gpu" | "robot">;
+
+/** Libraries, engine, and every bundle verified, loaded and computed once on the device that is configured for it. */
+async function engineChecks(served: BundleSettings, { lockableBytes, gpus }: Machine): Promise<Check[]> {
   const libraries = await locateLibraries();
   if (libraries instanceof Problem) return [red("libraries", libraries.message)];
-  const checks = [libraryCheck(libraries.source, libraries.dir), kernelCheck(await kernelsOf(libraries.kernels))];
-  const engine = await openEngine({ decodeThreads: Math.min(2, availableParallelism()) });
-  if (engine instanceof Problem) return [...checks, red("engine", engine.message)];
-  // The engine's callback does not keep the process alive while a model loads; a timer does.
-  const release = systemClock.after(LOAD_MS_MAX, () => undefined);
-  try {
+  const checks = [libraryCheck(libraries.source, libraries.dir), kernelCheck(libraries.kernels !== undefined)];
+  const opened = await withEngine(Math.min(2, availableParallelism()), async (engine) => {
     const { version, runtimeVersion, jpegVersion } = engine;
     const found = `${version}, ONNX Runtime ${runtimeVersion}, libjpeg-turbo ${jpegVersion}`;
     checks.push(green("engine", found));
@@ -99,21 +108,14 @@ async function engineChecks(served: Served, { lockableBytes, gpus }: Machine): P
     const { lockedBytes, tensorBytes } = engine.stats();
     if (tensorBytes > 0) checks.push(lockCheck(lockedBytes, tensorBytes, lockableBytes));
     return checks;
-  } finally {
-    await engine.close();
-    release();
-  }
-}
-
-async function kernelsOf(path: string | undefined): Promise<FatBinary | "absent" | "damaged"> {
-  if (path === undefined) return "absent";
-  return fatBinary(await Bun.file(path).bytes()) ?? "damaged";
+  });
+  return opened instanceof Problem ? [...checks, red("engine", opened.message)] : opened;
 }
 
 /** Leaves the models loaded: their memory is checked next, and closing the engine unloads them. */
 async function bundleChecks(
   engine: Engine,
-  { modelsDir, gpu, robot }: Served,
+  { modelsDir, gpu, robot }: BundleSettings,
   told: Devices["tried"],
 ): Promise<Check[]> {
   const bundles = await installedBundles(modelsDir);

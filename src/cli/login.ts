@@ -29,9 +29,7 @@ export const login: Command = {
       );
     }
     if (new URL(url).protocol === "http:" && !isLoopback(url)) {
-      await printNote(
-        `${url} is plain http: whoever is on the way can read the key. Use https:// if the service has it.`,
-      );
+      await printNote(`${url} is plain http: anybody on the way can read the key. Use https:// if the service has it.`);
     }
     if (saved !== undefined) {
       const kept = await keep(saved, here);

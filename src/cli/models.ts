@@ -3,28 +3,28 @@ import { armWarning, weightWords } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { type DeviceWish, deviceText, placeReplicas } from "../config/devices.ts";
 import { ROBOT_DEFAULT } from "../config/robot.ts";
-import { serveConfig } from "../config/serve.ts";
+import { type ServeConfig, serveConfig } from "../config/serve.ts";
+import { isBackground, LLM_IDS, type LlmId, outputTokensDefault } from "../llm/models.ts";
 import { installedManifests } from "../service/bundles.ts";
 import { planProviders } from "../service/providers.ts";
 import { systemClock } from "../std/clock.ts";
+import { printable } from "../std/printable.ts";
 import { Problem } from "../std/problem.ts";
 import { table } from "../std/text-table.ts";
 import type { Command } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
-import { languageModels, languageModelsText } from "./models/language-models.ts";
+import { CONFIG_FLAG, flagsOf, MODELS_FLAG } from "./frame/settings.ts";
 
 export const models: Command = {
   name: "models",
   summary: "List every id of a robot or language model, with its facts.",
   flags: {
-    models: { value: "DIR", about: "Folder of bundles (default: that of serve)." },
-    config: { value: "FILE", about: "Configuration file (default: that of serve)." },
+    models: MODELS_FLAG,
+    config: CONFIG_FLAG,
     json: { about: "Print them as one JSON object." },
   },
   async run(given) {
-    // What is listed does not depend on `--dev`; drills, which do, are none of this command's business.
-    const flags = { models: given.text("models"), config: given.text("config"), dev: true, json: false };
-    const config = await serveConfig(flags);
+    const config = await serveConfig(flagsOf(given));
     if (config instanceof Problem) return config;
     const manifests = await installedManifests(config.modelsDir);
     if (manifests instanceof Problem) return manifests;
@@ -43,13 +43,13 @@ export const models: Command = {
 };
 
 /** A bundle, and the device that the configuration names for it, or for each of its replicas. */
-interface Placed {
+interface ModelPlace {
   readonly manifest: Manifest;
   readonly device?: DeviceWish | undefined;
 }
 
 /** One model as JSON: contract section 2, Model facts. */
-export function modelFacts({ manifest, device }: Placed): object {
+export function modelFacts({ manifest, device }: ModelPlace): object {
   const { id, title, licence, source, family, reference, stateful, cameras, frames, state, action } = manifest;
   return {
     id,
@@ -76,7 +76,7 @@ export function modelFacts({ manifest, device }: Placed): object {
   };
 }
 
-function warningOf({ manifest, device }: Placed): string | undefined {
+function warningOf({ manifest, device }: ModelPlace): string | undefined {
   return armWarning(manifest, typeof device === "string" ? device : undefined);
 }
 
@@ -89,7 +89,7 @@ function weightsOf(manifest: Manifest, device: DeviceWish | undefined): string {
 }
 
 /** For people: a table of models, then their titles and licences. */
-export function modelsText(placed: readonly Placed[]): string {
+export function modelsText(placed: readonly ModelPlace[]): string {
   if (placed.length === 0) return "no bundles; build one with: tendon bundle build MODEL_DIR --out DIR\n";
   const head = ["id", "state", "cameras", "frames", "rows", "dt", "action", "stateful", "weights"];
   const rows = placed.map(({ manifest, device }) => {
@@ -113,4 +113,50 @@ export function modelsText(placed: readonly Placed[]): string {
   const warnings = new Set(placed.flatMap((one) => warningOf(one) ?? []));
   const note = [...warnings].map((warning) => `\n${warning}\n`).join("");
   return `${table([head, ...rows])}\n${titles.join("\n")}\n${note}`;
+}
+
+/** A language model as it is listed: its provider, and whether it can answer. */
+interface LanguageModel {
+  readonly id: LlmId;
+  /** What `stream: true` brings. */
+  readonly stream: "live" | "buffered";
+  readonly max_output_tokens_default: number;
+  readonly state: "configured" | "not_configured" | "key_missing";
+  readonly provider: {
+    /** The host of the base address, with a port that is not the usual one. */
+    readonly host: string;
+    readonly protocol: "responses" | "chat";
+    /** Its own name of the model. */
+    readonly model: string;
+    readonly api_key_env: string | null;
+  } | null;
+}
+
+function languageModels({ llm, providerKeys }: Pick<ServeConfig, "llm" | "providerKeys">): LanguageModel[] {
+  return LLM_IDS.map((id) => {
+    const facts = {
+      id,
+      stream: isBackground(id) ? "buffered" : "live",
+      max_output_tokens_default: outputTokensDefault(id),
+    } as const;
+    const config = llm.get(id);
+    if (config === undefined) return { ...facts, state: "not_configured", provider: null };
+    const { baseUrl, protocol, model, apiKeyEnv } = config;
+    const missing = apiKeyEnv !== undefined && !providerKeys.has(apiKeyEnv);
+    const provider = { host: new URL(baseUrl).host, protocol, model, api_key_env: apiKeyEnv ?? null };
+    return { ...facts, state: missing ? "key_missing" : "configured", provider };
+  });
+}
+
+function languageModelsText(models: readonly LanguageModel[]): string {
+  const head = ["language model", "answers", "state", "provider", "protocol", "its model"];
+  const rows = models.map(({ id, stream, state, provider }) => [
+    id,
+    stream === "live" ? "live" : "in the background",
+    state === "key_missing" ? `key missing: set ${provider?.api_key_env}` : state.replace("_", " "),
+    provider?.host ?? "-",
+    provider?.protocol ?? "-",
+    printable(provider?.model ?? "-"),
+  ]);
+  return table([head, ...rows]);
 }

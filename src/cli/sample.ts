@@ -7,7 +7,7 @@ import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../measure/sampl
 import { VIEWS } from "../measure/sample/scene.ts";
 import { present } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
-import { type Command, usageProblem } from "./frame/command.ts";
+import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 import { wholeNumber } from "./frame/values.ts";
 
@@ -20,9 +20,7 @@ export const sample: Command = {
     json: { about: "Print the written files as one JSON object." },
   },
   async run(given) {
-    const [dir, ...rest] = given.positionals;
-    if (dir === undefined || rest.length > 0)
-      return usageProblem(sample, "expected one folder, for example: tendon sample ./try");
+    const dir = given.word(0);
     const seed = wholeNumber(sample, given, "seed", [0, 0xffffffff]) ?? 0;
     if (seed instanceof Problem) return seed;
     const files = await sampleFiles(seed);

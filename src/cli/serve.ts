@@ -2,14 +2,15 @@
 import { DEV_EMAIL } from "../account/dev.ts";
 import { allowConnections } from "../config/environment.ts";
 import { DEFAULTS, type ServeConfig, serveConfig } from "../config/serve.ts";
-import { discard, prepare } from "../service/preparation.ts";
+import { discard, prepare } from "../service/models.ts";
 import { LLM_ADVICE, planProviders } from "../service/providers.ts";
 import type { Ready } from "../service/server.ts";
 import { openStore } from "../service/store.ts";
 import { sleep, systemClock } from "../std/clock.ts";
 import { EXIT, Problem } from "../std/problem.ts";
-import type { Command, Given } from "./frame/command.ts";
+import type { Command, CommandLine } from "./frame/command.ts";
 import { print, printJson } from "./frame/print.ts";
+import { CONFIG_FLAG, DATA_FLAG, flagsOf, MODELS_FLAG } from "./frame/settings.ts";
 
 /** Bundles whose digests are remembered are verified by then; for others the listeners do not wait. */
 const BEGUN_MS_MAX = 50;
@@ -21,9 +22,9 @@ export const serve: Command = {
   flags: {
     host: { value: "HOST", about: `Address to listen on (default ${DEFAULTS.host}; TENDON_HOST).` },
     port: { value: "N", about: `Port to listen on, 0 for a free one (default ${DEFAULTS.port}; TENDON_PORT).` },
-    data: { value: "DIR", about: "Data folder (default $XDG_DATA_HOME/tendon; TENDON_DATA)." },
-    models: { value: "DIR", about: "Folder of model bundles (default: those that ship; TENDON_MODELS)." },
-    config: { value: "FILE", about: "Configuration (default $XDG_CONFIG_HOME/tendon/tendon.toml; TENDON_CONFIG)." },
+    data: DATA_FLAG,
+    models: MODELS_FLAG,
+    config: CONFIG_FLAG,
     dev: {
       about:
         "For one person: makes an account and a key once, prints them, allows reference bundles and the device echo.",
@@ -33,23 +34,15 @@ export const serve: Command = {
   run: (given) => serveWith(given, openStore),
 };
 
-/** `serve` on the store that `open` opens; a measurement gives it one of its own. */
-export async function serveWith(given: Given, open: typeof openStore): Promise<number | Problem> {
-  const config = await serveConfig({
-    host: given.text("host"),
-    port: given.text("port"),
-    data: given.text("data"),
-    models: given.text("models"),
-    config: given.text("config"),
-    dev: given.on("dev"),
-    json: given.on("json"),
-  });
+/** `serve` on the store that `open` opens; a measurement gives it another one. */
+export async function serveWith(given: CommandLine, open: typeof openStore): Promise<number | Problem> {
+  const config = await serveConfig(flagsOf(given, given.on("dev")));
   if (config instanceof Problem) return config;
   const providers = planProviders(config, systemClock);
   if (providers instanceof Problem) return providers;
   // Here, since nothing has begun yet.
-  if (providers.size > 0) allowConnections();
-  // From here on a signal ends the service in order, also while it still loads.
+  if (providers.size > 0) await allowConnections(config.configPath);
+  // A signal now ends the service in order, also while it still loads.
   const stopped = stopSignal();
   const preparation = prepare(config);
   // Another node may migrate the schema for an hour. A migration that this process has begun ends with it: all or nothing.

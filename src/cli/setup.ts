@@ -5,8 +5,8 @@ import { childEnvironment, keptOrtFolder } from "../config/environment.ts";
 import { PREBUILT } from "../engine/library.ts";
 import { ortFolder } from "../engine/ort-folder.ts";
 import { Problem } from "../std/problem.ts";
-import { dataFolder } from "./doctor/data-folder.ts";
-import { type Command, type Given, usageProblem } from "./frame/command.ts";
+import { dataFolder } from "./doctor/storage.ts";
+import { type Command, type CommandLine, usageProblem } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
 import { CUDA_PACKAGES, type Package, TENSORRT_PACKAGE } from "./setup/packages.ts";
 import { quoted, setupScript } from "./setup/script.ts";
@@ -28,11 +28,7 @@ export const setup: Command = {
     json: { about: "Print folder, packages and commands as one JSON object." },
   },
   async run(given) {
-    const [what, ...rest] = given.positionals;
-    if (what !== "gpu") {
-      return usageProblem(setup, `expected gpu, found ${what === undefined ? "nothing" : `'${what}'`}`);
-    }
-    if (rest.length > 0) return usageProblem(setup, `unexpected argument '${rest[0]}'`);
+    if (given.word(0) !== "gpu") return usageProblem(setup, `expected gpu, found '${given.word(0)}'`);
     const dir = resolve(given.text("dir") ?? keptOrtFolder());
     const foreign = ["requirements.txt", "packages"].some((name) => !existsSync(join(dir, name)));
     if (existsSync(dir) && foreign) {
@@ -45,9 +41,12 @@ export const setup: Command = {
 /** Both wheels and what is unpacked of them lie there at a time. */
 const FREE_BYTES_MIN = 5 * 2 ** 30;
 
-const packagesOf = (given: Given): Package[] => [...CUDA_PACKAGES, ...(given.on("tensorrt") ? [TENSORRT_PACKAGE] : [])];
+const packagesOf = (given: CommandLine): Package[] => [
+  ...CUDA_PACKAGES,
+  ...(given.on("tensorrt") ? [TENSORRT_PACKAGE] : []),
+];
 
-async function show(given: Given, dir: string): Promise<number> {
+async function show(given: CommandLine, dir: string): Promise<number> {
   const packages = packagesOf(given);
   const megabytes = packages.reduce((sum, one) => sum + one.megabytes, 0);
   const commands = setupScript(dir, given.on("tensorrt"));
@@ -60,7 +59,7 @@ async function show(given: Given, dir: string): Promise<number> {
   return await answer(given, { dir, done: false, packages, commands }, lines.join("\n"));
 }
 
-async function run(given: Given, dir: string): Promise<number | Problem> {
+async function run(given: CommandLine, dir: string): Promise<number | Problem> {
   const { state, freeBytes } = await dataFolder(dir);
   if (state === "not a folder" || state === "not writable")
     return new Problem(`${dir}: ${state}; name another with --dir`);

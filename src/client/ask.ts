@@ -2,12 +2,12 @@
  * A question to a language model and its whole answer, live or in the background. A request whose connection broke is repeated once,
  * with the key of the first: the service runs a response once for each key.
  */
-
 import { type Clock, systemClock } from "../std/clock.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { ErrorReply, NoAnswer, type Service } from "./http.ts";
 import { type Listener, streamed } from "./response-stream.ts";
 import { isOpen, type Question, type ResponseObject, retrieve, submit } from "./responses.ts";
+import { pause } from "./waiting.ts";
 
 export interface Asking {
   /** The `Idempotency-Key`. */
@@ -43,17 +43,16 @@ export async function askLive(
 export async function askInBackground(
   service: Service,
   question: Question,
-  listener: { begun(id: string): void; status(status: string): void },
+  begun: (id: string) => void,
   { key, signal, clock = systemClock }: Asking,
 ): Promise<ResponseObject | Problem> {
   let response = await repeated(() => submit(service, question, { key, signal }), { signal, clock });
   if (response instanceof Problem) return response;
   const { id } = response;
-  listener.begun(id);
+  begun(id);
   let pauseMs: number = LOOK_MS[0];
   let seenMs = clock.monotonicMs();
   while (isOpen(response)) {
-    listener.status(response.status);
     await pause(clock, pauseMs, signal);
     pauseMs = Math.min(1.5 * pauseMs, LOOK_MS[1]);
     const now: ResponseObject | Problem = await retrieve(service, id, signal);
@@ -88,17 +87,9 @@ async function repeated(
   }
 }
 
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  if (signal.aborted) return Promise.resolve();
-  const cancel = clock.after(ms, resolve);
-  signal.addEventListener("abort", () => resolve(), { once: true });
-  return promise.finally(cancel);
-}
-
 /**
  * The text of a response is the same in every stream of it: what an earlier one has brought is left out. A repeat can bring another
- * response, where the first one failed and left the key free: its text begins on a line of its own.
+ * response, where the first one failed and left the key free: its text begins on a new line.
  */
 class HeardOnce {
   private heard = 0;

@@ -1,5 +1,4 @@
 /** What a command says to the service of this machine over its control socket. */
-
 import { LIMITS } from "../limits.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
@@ -13,7 +12,7 @@ export interface UsedDevice {
   readonly reason?: string;
   readonly replicas: number;
   readonly replicas_out: number;
-  readonly runs: number;
+  readonly inferences: number;
   readonly slots: number;
   readonly slots_held: number;
 }

@@ -23,7 +23,7 @@ export function openMessage({ model, instruction, sessionId, seed, format }: Ope
 }
 
 /** `session.opened`, as far as a robot needs it. */
-const Opened = Type.Object({
+const SessionOpened = Type.Object({
   session_id: Type.String(),
   /** Index of the next chunk. */
   step: Type.Number(),
@@ -33,11 +33,11 @@ const Opened = Type.Object({
   /** Seconds between rows. */
   dt: Type.Number(),
 });
-export type Opened = Static<typeof Opened>;
+export type SessionOpened = Static<typeof SessionOpened>;
 
 /** Undefined when a field is missing or of another type. */
-export function openedOf(message: object): Opened | undefined {
-  return Value.Check(Opened, message) ? message : undefined;
+export function openedOf(message: object): SessionOpened | undefined {
+  return Value.Check(SessionOpened, message) ? message : undefined;
 }
 
 /** One camera frame: the camera's index, then the JPEG. */

@@ -2,13 +2,12 @@
  * A robot's side of an episode: one WebSocket to `/v1/responses`, one session on it. The first problem ends it, and every later
  * call returns that same problem. Nothing is sent again here: only the robot knows whether it still wants the answer.
  */
-
 import { LIMITS } from "../limits.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { type ActionChunk, chunkOfMessage } from "./chunk.ts";
-import { type Opened, type Opening, openedOf, openMessage, rowsOf } from "./episode-messages.ts";
+import { type Opening, openedOf, openMessage, rowsOf, type SessionOpened } from "./episode-messages.ts";
 import { keyProblem, type Service, upgradeProblem } from "./http.ts";
 import { parseJson, textAt, valueAt } from "./json.ts";
 
@@ -73,7 +72,7 @@ export class EpisodeSocket {
     return silent(service, "a WebSocket handshake");
   }
 
-  async open(opening: Opening): Promise<Opened | Problem> {
+  async open(opening: Opening): Promise<SessionOpened | Problem> {
     this.format = opening.format;
     const opened = await this.ask("session.opened", openMessage(opening), openedOf);
     if (!(opened instanceof Problem)) this.sessionId = opened.session_id;
@@ -103,7 +102,7 @@ export class EpisodeSocket {
     return answer instanceof Problem ? answer : undefined;
   }
 
-  /** Ends the connection alone: whoever connects within a minute may go on with the session. */
+  /** Ends the connection alone: a client that connects within a minute may go on with the session. */
   async leave(): Promise<void> {
     this.end(new Problem("this client has closed the connection"));
     this.socket.close(1000);

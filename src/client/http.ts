@@ -1,11 +1,10 @@
 /** One HTTP call to a running service, with every way it can fail as a `Problem` and its exit code (contract section 6). */
-
 import { LIMITS } from "../limits.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { parseJson, textAt, valueAt } from "./json.ts";
 
-/** Where a service is and the key that is sent to it. */
+/** The address of a service and the key that is sent to it. */
 export interface Service {
   /** Base address without a slash at its end, for example `http://127.0.0.1:8080`. */
   readonly url: string;
@@ -63,7 +62,7 @@ export function post(service: Service, path: string, json: string, extra: Extra 
   return callSigned(service, path, jsonRequest(json, extra));
 }
 
-/** As `post`; the answer is read as it comes, for as long as `signal` lets it. */
+/** A `post` whose answer is read as it comes, for as long as `signal` lets it. */
 export async function postAndRead(
   service: Service,
   path: string,
@@ -76,7 +75,7 @@ export async function postAndRead(
     const response = await send(service.url, path, signed(service, jsonRequest(json, extra)));
     return response.ok ? response : errorReply(service.url, await replyOf(response));
   } catch (error) {
-    return unreachable(service.url, error);
+    return noAnswer(service.url, error);
   }
 }
 
@@ -157,7 +156,7 @@ async function call(url: string, path: string, request: Request): Promise<Reply 
   try {
     return await replyOf(await send(url, path, { ...request, signal }));
   } catch (error) {
-    return unreachable(url, error);
+    return noAnswer(url, error);
   }
 }
 
@@ -171,16 +170,24 @@ async function replyOf(response: Response): Promise<Reply> {
   return { ok, status, headers, body: parseJson(await response.text()) };
 }
 
-function unreachable(url: string, error: unknown): NoAnswer {
+const NOBODY = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ENETUNREACH", "EHOSTUNREACH"]);
+
+/** Why a request brought no answer. */
+export function noAnswer(url: string, error: unknown): NoAnswer {
   if (error instanceof Error && error.name === "TimeoutError") {
     return new NoAnswer(
       `the service at ${url} did not answer within ${LIMITS.clientAnswerMs / 1000} s; is it the right address?`,
       false,
     );
   }
-  const reason = error instanceof Error ? error.message : String(error);
+  // Bun adds advice for programmers.
+  const advice = /\. (For more information|Is the computer)[\s\S]*$/;
+  const reason = (error instanceof Error ? error.message : String(error)).replace(advice, "");
+  if (!NOBODY.has(String((error as { readonly code?: unknown }).code))) {
+    return new NoAnswer(`the connection to ${url} broke: ${reason}`, false);
+  }
   return new NoAnswer(
     `cannot reach a service at ${url} (${reason}); start one with 'tendon serve --dev' or name another with --base-url`,
-    (error as { readonly code?: unknown }).code === "ECONNREFUSED",
+    true,
   );
 }

@@ -3,9 +3,9 @@ import { hostname } from "node:os";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { keyPublicId } from "../account/key.ts";
-import { CLIENT_ID, DEVICE_GRANT } from "../account/oauth-client.ts";
+import { CLIENT_ID, DEVICE_GRANT } from "../account/oauth/protocol.ts";
 import { LIMITS } from "../limits.ts";
-import type { Clock } from "../std/clock.ts";
+import { type Clock, sleep } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { errorReply, postForm } from "./http.ts";
@@ -57,9 +57,7 @@ export async function awaitKey(url: string, login: PendingLogin, clock: Clock): 
   for (;;) {
     const leftMs = endMs - clock.monotonicMs();
     if (leftMs <= 0) return last instanceof NoAnswer ? last.problem : expired();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    clock.after(Math.min(pauseMs, leftMs), resolve);
-    await promise;
+    await sleep(clock, Math.min(pauseMs, leftMs));
     last = await poll(url, login.device_code);
     if (last instanceof Problem) return last;
     if (typeof last === "object" && "key" in last) return last.key;

@@ -9,8 +9,6 @@ export interface RobotRequest {
   readonly state: object;
   readonly sessionId?: string | undefined;
   readonly seed?: number | undefined;
-  /** From the request's arrival on, milliseconds: later the chunk is worthless. */
-  readonly deadlineMs?: number | undefined;
 }
 
 /** The JSON body of `POST /v1/chat/completions`. */
@@ -25,6 +23,5 @@ export function requestBody(request: RobotRequest): object {
     robot_state: request.state,
     ...(request.sessionId === undefined ? {} : { session_id: request.sessionId }),
     ...(request.seed === undefined ? {} : { seed: request.seed }),
-    ...(request.deadlineMs === undefined ? {} : { deadline_ms: request.deadlineMs }),
   };
 }

@@ -14,6 +14,7 @@ import {
   type ResponseObject,
   responseOf,
 } from "./responses.ts";
+import { Silence } from "./waiting.ts";
 
 /** What becomes of a stream while it runs. */
 export interface Listener {
@@ -38,7 +39,8 @@ export async function streamed(
   stream: Stream,
 ): Promise<ResponseObject | Problem> {
   const { key, clock, signal, listener } = stream;
-  const silence = new Silence(clock);
+  // The service sends a byte every few seconds.
+  const silence = new Silence(clock, LIMITS.clientAnswerMs);
   const events = new Events();
   try {
     const answer = await postAndRead(service, RESPONSES_ROUTE, JSON.stringify(questionBody(question, true)), {
@@ -48,7 +50,7 @@ export async function streamed(
     if (answer instanceof Problem) return answer;
     if (!/^text\/event-stream\b/.test(answer.headers.get("content-type") ?? "")) return noResponse(service);
     for await (const bytes of answer.body ?? []) {
-      silence.over();
+      silence.heard();
       const { begun, text } = events.take(bytes);
       if (begun !== undefined) listener.begun(begun);
       if (text !== "") await listener.text(text);
@@ -66,39 +68,10 @@ function broken({ url }: Service): NoAnswer {
   return new NoAnswer(`the connection to ${url} broke before the answer was whole`, false);
 }
 
-/** Gives up a stream that brings no byte for so long: the service sends one every few seconds. */
-class Silence {
-  private readonly controller = new AbortController();
-  private cancel: () => void;
-
-  constructor(private readonly clock: Clock) {
-    this.cancel = this.begin();
-  }
-
-  get signal(): AbortSignal {
-    return this.controller.signal;
-  }
-
-  over(): void {
-    this.cancel();
-    this.cancel = this.begin();
-  }
-
-  stop(): void {
-    this.cancel();
-  }
-
-  private begin(): () => void {
-    return this.clock.after(LIMITS.clientAnswerMs, () =>
-      this.controller.abort(new DOMException("silence", "TimeoutError")),
-    );
-  }
-}
-
 const PIECES = ["response.output_text.delta", "response.refusal.delta"];
 const ENDS = ["response.completed", "response.incomplete", "response.failed"];
 
-/** From bytes to what a reader wants of the events. */
+/** Makes of bytes what a reader wants of the events. */
 class Events {
   end: ResponseObject | Problem | undefined;
   private begun: string | undefined;

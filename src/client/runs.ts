@@ -9,7 +9,7 @@ import { Problem } from "../std/problem.ts";
 import { ErrorReply, NoAnswer, type Service } from "./http.ts";
 import { download, exchange, type RunRequest } from "./runs/exchange.ts";
 import { fileRoute, RUNS_ROUTE, type RunName, runRoute } from "./runs/names.ts";
-import { PACE, type Pace, type Patience, patiently, pause, pauseMs } from "./runs/patience.ts";
+import { PACE, type Pace, type Patience, patiently, pauseMs } from "./runs/patience.ts";
 import { contentDigest, type Piece } from "./runs/piece.ts";
 import {
   Manifest,
@@ -21,6 +21,7 @@ import {
   StoredFile,
   UploadedPart,
 } from "./runs/records.ts";
+import { pause } from "./waiting.ts";
 
 export interface RunsOptions {
   /** Ends every call; what a call returns then means nothing. */
@@ -77,7 +78,7 @@ export class RunsClient {
     return this.ask({ method: "GET", route: `${RUNS_ROUTE}/usage` }, RunUsage);
   }
 
-  /** Of a completed run. */
+  /** The manifest of a completed run. */
   manifest(run: RunName) {
     return this.ask({ method: "GET", route: runRoute(run) }, Manifest);
   }

@@ -7,7 +7,7 @@ import { EXIT, Problem } from "../std/problem.ts";
 import type { Service } from "./http.ts";
 
 export interface SignedIn extends Service {
-  /** Where the key is from. */
+  /** The source of the key. */
   readonly source: "environment" | "credentials";
 }
 

@@ -1,9 +1,8 @@
-/** Where the bytes of robots' runs are kept: in the data folder, or in an S3-compatible store. */
-
+/** The place of the bytes of robots' runs: the data folder, or an S3-compatible store. */
 import { Type } from "@sinclair/typebox";
 import { EXIT, Problem } from "../std/problem.ts";
 import type { Environment } from "./environment.ts";
-import { either, httpAddress, text } from "./fields.ts";
+import { httpAddress, oneOf, text } from "./fields.ts";
 
 /** An S3-compatible store: `s3://bucket/prefix`. */
 export interface S3Options {
@@ -31,7 +30,7 @@ export const BLOB_SETTINGS = {
   blobs: Type.Optional(text()),
   s3_endpoint: Type.Optional(httpAddress()),
   s3_region: text("us-east-1"),
-  s3_path_style: Type.Optional(either("on", "off")),
+  s3_path_style: Type.Optional(oneOf(["on", "off"])),
 };
 
 interface Settings {

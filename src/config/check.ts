@@ -45,7 +45,7 @@ function sentence({ type, path, schema: field, value }: ValueError): string {
     .slice(1)
     .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
   const key = keys.at(-1) ?? "";
-  // Of the tables at the top, the second key is an id: [robot."ID"]. But for those that are there once.
+  // In most tables at the top, the second key is an id: [robot."ID"]. But for those that are there once.
   const [kind, id] = keys;
   const once = kind !== undefined && ONCE.has(kind);
   const table = once ? `[${kind}]` : id === undefined ? "" : `[${kind}."${id}"]`;

@@ -1,4 +1,4 @@
-/** Where the replicas of a model run, from the keys `device` and `replicas` of its table. */
+/** The devices of a model's replicas, from the keys `device` and `replicas` of its table. */
 import type { RobotConfig } from "./robot.ts";
 
 /** A device for all replicas, or one for each: its length is their number. */

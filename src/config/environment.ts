@@ -1,4 +1,5 @@
 /** The only reader of the process' environment variables, and what is taken from them apart from the settings of `serve`. */
+import { stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 
@@ -25,10 +26,12 @@ const FETCH_CONNECTIONS_MAX = "65535";
 
 /**
  * Makes `fetch` have any number of connections. Bun allows 256, has further calls wait unseen, and reads the variable when a process
- * starts: so the program is started anew in this process, and this function does not return.
+ * starts: so the program is started anew in this process, and this function does not return. Descriptors above 2 are closed. The
+ * program then reads its configuration again; with one that can be read only once, such as a pipe, it goes on with 256.
  */
-export function allowConnections(env: Environment = environment()): void {
+export async function allowConnections(configPath: string, env: Environment = environment()): Promise<void> {
   if (env.BUN_CONFIG_MAX_HTTP_REQUESTS !== undefined) return;
+  if (/^\/(dev\/fd|proc)\//.test(configPath) || !(await stat(configPath)).isFile()) return;
   const compiled = import.meta.path.startsWith("/$bunfs/");
   const words = compiled ? process.argv.slice(2) : [...process.execArgv, ...process.argv.slice(1)];
   const changed = { ...env, BUN_CONFIG_MAX_HTTP_REQUESTS: FETCH_CONNECTIONS_MAX };
@@ -40,7 +43,12 @@ export function testRequirement(env: Environment = environment()): "all" | "none
   return env.TENDON_TEST_REQUIRE === "all" ? "all" : "none";
 }
 
-/** Where configuration, data and cache are (contract sections 6 and 8), by the XDG rules: a relative path is ignored. */
+/** The native library that tests load instead of the one that ships. */
+export function testLibrary(env: Environment = environment()): string | undefined {
+  return env.TENDON_TEST_LIBRARY || undefined;
+}
+
+/** The folders of configuration, data and cache (contract sections 6 and 8), by the XDG rules: a relative path is ignored. */
 export function folders(env: Environment = environment()): { config: string; data: string; cache: string } {
   const home = env.HOME || homedir();
   const folder = (variable: string | undefined, fallback: string) =>
@@ -60,6 +68,13 @@ export function ortFolders(env: Environment = environment()): { named?: string; 
   const given = env.TENDON_ORT_DIR || undefined;
   if (given === "none") return {};
   return given === undefined ? { kept: keptOrtFolder(env) } : { named: resolve(given) };
+}
+
+/** What makes a child process open the ONNX Runtime that this one opens. */
+export function ortEnvironment(env: Environment = environment()): Record<string, string> {
+  const given = env.TENDON_ORT_DIR || undefined;
+  if (given === undefined) return {};
+  return { TENDON_ORT_DIR: given === "none" ? given : resolve(given) };
 }
 
 export function keptOrtFolder(env: Environment = environment()): string {

@@ -5,7 +5,7 @@
 import { FormatRegistry, Type } from "@sinclair/typebox";
 import { Networks, networksFault } from "../std/networks.ts";
 
-/** Where an HTTP server listens; port 0 picks a free one. */
+/** The address on which an HTTP server listens; port 0 picks a free one. */
 export interface Address {
   readonly host: string;
   readonly port: number;
@@ -47,11 +47,6 @@ export function oneOf<const Word extends string>(words: readonly [Word, ...Word[
     { expected, default: fallback },
   );
   return Type.Unsafe<Word>(schema);
-}
-
-export function either<A extends string, B extends string>(one: A, other: B, fallback?: A | B) {
-  const expected = `"${one}" or "${other}"`;
-  return Type.Union([Type.Literal(one), Type.Literal(other)], { expected, default: fallback });
 }
 
 const HTTP_EXPECTED = "an http:// or https:// address without user, query and fragment";

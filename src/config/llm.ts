@@ -1,6 +1,6 @@
 /** One `[llm."ID"]` table: the provider behind a language model, and its prices. */
 import { type StaticDecode, Type } from "@sinclair/typebox";
-import { either, flag, httpAddress, rate, seconds, text, whole } from "./fields.ts";
+import { flag, httpAddress, oneOf, rate, seconds, text, whole } from "./fields.ts";
 
 const DAY_SECONDS = 86_400;
 
@@ -25,7 +25,7 @@ export type Refusable = (typeof REFUSABLE)[number];
 export const LlmTable = Type.Object(
   {
     base_url: httpAddress(),
-    protocol: either("responses", "chat"),
+    protocol: oneOf(["responses", "chat"]),
     model: text(),
     /** Variable with the provider's key; absent: it needs none. */
     api_key_env: Type.Optional(text()),
@@ -38,7 +38,7 @@ export const LlmTable = Type.Object(
     /** Ask the provider for a stream, whatever the client asked for: only then can an answer be timed and stopped on its way. */
     stream: flag(true),
     /** What the chat protocol's limit of output tokens is called: servers know one of the names, or both. */
-    output_limit_field: either("max_tokens", "max_completion_tokens", "max_tokens"),
+    output_limit_field: oneOf(["max_tokens", "max_completion_tokens"], "max_tokens"),
     /** Fields that the provider cannot honour: 422 for a request that has one. */
     refuses: Type.Array(Type.Unsafe<Refusable>(Type.String({ enum: [...REFUSABLE] })), {
       expected: `a list of ${REFUSABLE.map((field) => `"${field}"`).join(", ")}`,
@@ -82,7 +82,7 @@ export function llmConfig(table: StaticDecode<typeof LlmTable>) {
 
 /** What of the tables cannot be: the text says why. */
 export function llmFault({ rates }: Pick<LlmConfig, "rates">): string | undefined {
-  // What is held before a run is its input at the uncached rate, so that a run never costs more than was held.
+  // What is held before a response is its input at the uncached rate, so that it never costs more than was held.
   if (rates.cachedPrompt <= rates.prompt) return undefined;
   return "cached_input_usd_per_mtok is above input_usd_per_mtok; a cached token must not cost more";
 }

@@ -17,7 +17,7 @@ export const OidcTable = Type.Object(
     client_id: text(),
     /** Variable with the client's secret; absent: a public client. */
     client_secret_env: Type.Optional(text()),
-    /** As people read it on the page. */
+    /** The name that people read on the page. */
     name: text("single sign-on"),
     /** Asked for; `openid` and `email` are needed. */
     scopes: Type.String({

@@ -11,14 +11,14 @@ export const RobotTable = Type.Object(
     replicas: whole(1, 64, 1),
     /** Sessions that a replica holds; absent: as many as its memory can. */
     slots: Type.Optional(whole(1, 65_536)),
-    /** Host memory for sessions beyond `slots`, parked in turns; 0: none; absent: as many as `slots`, in an eighth of what is available. */
+    /** Host memory for parked sessions beyond `slots`; 0: none; absent: as many as `slots`, in an eighth of what is available. */
     parked_mib_max: Type.Optional(whole(0, 1_048_576)),
     /** One device for all replicas, or a list: `placeReplicas`. */
     device: Type.Union([DeviceName, Type.Array(DeviceName, { minItems: 1 })], {
       expected: "auto, cpu, echo, cuda:N, tensorrt:N, webgpu:N or a list",
       default: "auto",
     }),
-    /** Threads inside one run; absent: as many as the machine has for it. */
+    /** Threads of one inference; absent: as many as the machine has for it. */
     threads: Type.Optional(whole(1, 256)),
     ...GPU_KEYS,
     /** Serve random weights, or the device `echo`, outside `--dev`. */
@@ -73,7 +73,7 @@ export function robotRates(id: string, { rates }: Pick<RobotConfig, "rates">): R
   if (prompt === undefined || cachedPrompt === undefined || completion === undefined) {
     return "its price is not known; set prompt_usd_per_mtok, cached_prompt_usd_per_mtok and row_usd_per_mrow";
   }
-  // What is held before a run is its prompt at the uncached rate, so that a run never costs more than was held.
+  // What is held before an inference is its prompt at the uncached rate, so that a chunk never costs more than was held.
   if (cachedPrompt <= prompt) return { prompt, cachedPrompt, completion };
   return "cached_prompt_usd_per_mtok is above prompt_usd_per_mtok; a cached token must not cost more";
 }
@@ -88,7 +88,7 @@ export function robotConfig(table: StaticDecode<typeof RobotTable>) {
     /** Keys of the table `[gpu]` that differ for this model. */
     gpu: Object.freeze(gpuOf(table)),
     allowReference: table.allow_reference,
-    /** Where the file has them. */
+    /** The place of each in the file. */
     rates: Object.freeze({
       prompt: table.prompt_usd_per_mtok,
       cachedPrompt: table.cached_prompt_usd_per_mtok,

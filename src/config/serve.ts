@@ -12,7 +12,7 @@ import { EXIT, Problem } from "../std/problem.ts";
 import { BLOB_SETTINGS, blobOptions, type S3Options } from "./blobs.ts";
 import { fieldFault, readTable, readToml } from "./check.ts";
 import { clientConfig, type Environment, environment, folders } from "./environment.ts";
-import { either, hostPort, networks, seconds, text, whole } from "./fields.ts";
+import { hostPort, networks, oneOf, seconds, text, whole } from "./fields.ts";
 import { GpuTable, gpuTable } from "./gpu.ts";
 import { LlmTable, llmConfig } from "./llm.ts";
 import { OidcTable, oidcConfig } from "./oidc.ts";
@@ -40,7 +40,7 @@ const SETTINGS = {
   ops_addr: hostPort("127.0.0.1:9464"),
   chunk_seconds: seconds(LIMITS.chunkSecondsMax, LIMITS.chunkSecondsDefault),
   unpaid_seconds: seconds(LIMITS.unpaidSecondsMax, LIMITS.unpaidSecondsDefault),
-  signup: either("open", "closed", "closed"),
+  signup: oneOf(["open", "closed"], "closed"),
   trusted_proxies: networks(LOOPBACK),
   connections_max: whole(16, 1_000_000, LIMITS.connectionsMaxDefault),
   connections_per_address: whole(1, 1_000_000, LIMITS.networkConnectionsMaxDefault),
@@ -51,7 +51,7 @@ const SETTINGS = {
   ...BLOB_SETTINGS,
 };
 
-/** `table` has a default of its own: TypeBox fills in the defaults inside a record only then. */
+/** `table` has a default: TypeBox fills in the defaults inside a record only then. */
 const tables = <S extends TSchema>(kind: string, table: S) =>
   Type.Record(Type.String(), table, { expected: `tables, each of the form [${kind}."ID"]`, default: {} });
 
@@ -169,7 +169,7 @@ function overridesOf(flags: ServeFlags, env: Environment): Record<string, string
 }
 
 /** What was read and checked apart from the file. */
-interface Decided {
+interface OtherSettings {
   readonly configPath: string;
   readonly databaseUrl: string | undefined;
   readonly drills: Drills;
@@ -180,7 +180,7 @@ function serveSettings(
   file: StaticDecode<typeof FILE>,
   flags: ServeFlags,
   env: Environment,
-  { configPath, databaseUrl, drills, blobs }: Decided,
+  { configPath, databaseUrl, drills, blobs }: OtherSettings,
 ) {
   return Object.freeze({
     /** Absolute path of tendon.toml, whether it is there or not. */

@@ -1,6 +1,6 @@
 /** Generated from native/src/core/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */
 
-export const ABI_VERSION = 9;
+export const ABI_VERSION = 10;
 export const OBSERVATION_FRAMES_MAX = 16;
 export const STATE_VALUES_MAX = 64;
 export const CHUNK_VALUES_MAX = 2048;
@@ -46,15 +46,11 @@ export const KIND = {
 export const FAULT = {
   none: 0,
   hang: 1,
-  late: 2,
-  die: 3,
-  device: 4,
-  panic: 5,
-  feed: 6,
-  memory: 7,
+  device: 2,
+  panic: 3,
 } as const;
 
-/** How a long string of a body is given. */
+/** The form of a long string of a body. */
 export const BODY_TEXT = {
   raw: 0,
   narrow: 1,
@@ -161,14 +157,6 @@ export const Stats = {
   slots_parked: 148,
 } as const;
 
-export const MemoryState = {
-  size: 16,
-  /** u64 */
-  digest: 0,
-  frames: 8,
-  reserved: 12,
-} as const;
-
 export const ConnectionNote = {
   size: 48,
   /** u64 */
@@ -193,7 +181,7 @@ export const BodyRules = {
   texts: 20,
 } as const;
 
-export const BodyFound = {
+export const BodyResult = {
   size: 80,
   /** u64 */
   bytes: 0,
@@ -224,7 +212,7 @@ export const BodyText = {
   len: 8,
   units: 12,
   blank: 16,
-  told: 20,
+  jpeg_len: 20,
   image: 24,
   image_len: 28,
 } as const;

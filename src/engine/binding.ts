@@ -21,7 +21,7 @@ const CALLS = {
   tendon_placement: { args: [ptr, ticket, ptr, u32], returns: i32 },
   tendon_measure: { args: [ptr, ptr, ptr, u32], returns: i32 },
   tendon_instruction_max: { args: [ptr, ticket], returns: i32 },
-  tendon_frame_put: { args: [ptr, ticket, u32, u32, ptr, u32], returns: ticket },
+  tendon_frame_put: { args: [ptr, ticket, u32, ptr, u32], returns: ticket },
   tendon_frame_spent: { args: [ptr, ticket, ticket], returns: i32 },
   tendon_frame_watch: { args: [ptr, ticket, ticket], returns: i32 },
   tendon_frame_drop: { args: [ptr, ticket, ticket], returns: i32 },
@@ -32,7 +32,6 @@ const CALLS = {
   tendon_abort: { args: [ptr, ticket], returns: i32 },
   tendon_slot_free: { args: [ptr, ticket], returns: i32 },
   tendon_session_drop: { args: [ptr, ticket, u32], returns: i32 },
-  tendon_memory: { args: [ptr, ticket, u32, ptr], returns: i32 },
   tendon_result: { args: [ptr, u32], returns: ptr },
   tendon_error_text: { args: [ptr, ticket, ticket, ptr, u32], returns: i32 },
   tendon_last_error: { args: [ptr, u32], returns: i32 },
@@ -53,7 +52,7 @@ const CALLS = {
   tendon_body_make: { args: [ptr, u32], returns: i32 },
   tendon_body_write: { args: [ptr, u32, ptr, u32], returns: i32 },
   tendon_body_scan: { args: [ptr, u32, u32, ptr], returns: i32 },
-  tendon_body_found: { args: [ptr, u32, ptr], returns: i32 },
+  tendon_body_result: { args: [ptr, u32, ptr], returns: i32 },
   tendon_body_free: { args: [ptr, u32], returns: i32 },
 } as const;
 

@@ -37,8 +37,8 @@ export interface LoadOptions {
    */
   readonly slots: number | undefined;
   /**
-   * Bytes of host memory for parked sessions of a model with memory, over all replicas: as many sessions beside `slots` as fit at
-   * their largest. `default`: as many as `slots`, if an eighth of what the machine has available holds them. Absent: none.
+   * Bytes of host memory for parked sessions of a model with memory, over all replicas: as many sessions beside `slots` as fit at their
+   * largest. `default`: as many as `slots`, if an eighth of what the machine has available holds them. Absent: none.
    */
   readonly parkedBytesMax?: number | "default" | undefined;
   /** Milliseconds from the begin of an inference after which its replica is taken out; undefined: those of the default `chunk_seconds`. */
@@ -74,12 +74,8 @@ export interface Frame {
   freed(): Promise<void>;
 }
 
-/**
- * What can go wrong in the engine on purpose. `hang`: until the process ends. `late`: until others have ended the inference. `die`: the
- * replica's thread ends. `device`: its device fails. `panic`: native code panics. `feed`: a frame of the inference cannot be read. `memory`: its
- * device has no memory left.
- */
-export type DrillFault = "hang" | "late" | "die" | "device" | "panic" | "feed" | "memory";
+/** What a drill makes go wrong. `hang`: until the process ends. `device`: the replica's device fails. `panic`: native code panics. */
+export type DrillFault = "hang" | "device" | "panic";
 
 /** A replica that takes no more work, by its number. */
 export interface LostReplica {
@@ -191,7 +187,7 @@ interface DriverUse {
 
 /** How the sessions of a model share memory. */
 interface SessionMemory {
-  /** The slots that lie where the model computes; those beyond them take turns there and are parked in host memory between. */
+  /** Slots whose memory lies where the model computes. The sessions of other slots are parked in host memory until they are used. */
   readonly places: number;
   /** The places in the memory of a device; those of a CPU are in the host's. */
   readonly placesOnDevice: number;
@@ -259,11 +255,9 @@ export interface Model extends Placement {
     readonly slot?: number;
   }): number | Fault;
   /** `jpeg` is copied before this returns. `busy` when all frame slots are taken. */
-  framePut(camera: number, jpeg: Uint8Array, turn: number): Frame | Fault;
+  framePut(jpeg: Uint8Array, turn: number): Frame | Fault;
   /** One inference at a time per slot: the next one only after the last one's `released`. */
   observe(observation: Observation): Inference | Fault;
-  /** Latent frames in a slot's memory, and a digest of their values; for tests. */
-  memory(slot: number): { readonly frames: number; readonly digest: bigint };
   /** Empties a slot's memory. Its last inference must have been released. */
   sessionDrop(slot: number): void;
   unload(): Promise<void>;
@@ -311,7 +305,7 @@ export interface DeviceFigures {
   readonly reason: string | null;
   readonly replicas: number;
   readonly replicasOut: number;
-  /** Those that are computed. */
+  /** Those that are computed now. */
   readonly inferences: number;
   readonly slots: number;
   readonly slotsHeld: number;

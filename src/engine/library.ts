@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { folders, ortFolders } from "../config/environment.ts";
+import { folders, ortFolders, testLibrary } from "../config/environment.ts";
 import { present } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
 import { bindLibrary, type Calls } from "./binding.ts";
@@ -93,7 +93,7 @@ async function unpacked(): Promise<Installation | Problem> {
 
 async function built(): Promise<Installation | Problem> {
   const root = resolve(import.meta.dir, "../..");
-  const library = join(root, "native/target/release/libtendon.so");
+  const library = testLibrary() ?? join(root, "native/target/release/libtendon.so");
   const models = join(root, "dist/models");
   const packaged = (of: { package: string; file: string }) => join(root, "node_modules", of.package, of.file);
   const [runtime, jpeg] = [packaged(PREBUILT.runtime), packaged(PREBUILT.jpeg)];

@@ -3,7 +3,6 @@ import { assert } from "../std/assert.ts";
 import {
   CHUNK_VALUES_MAX,
   FAULT,
-  MemoryState,
   NO_SLOT,
   NO_STEP,
   OBSERVATION_FRAMES_MAX,
@@ -37,13 +36,12 @@ export class NativeModel implements Omit<Model, keyof Placement> {
   readonly id: string;
   readonly instructionBytesMax: number;
   private readonly listeners: ((lost: LostReplica) => void)[] = [];
-  private readonly memoryState = new DataView(new ArrayBuffer(MemoryState.size));
   private gone: Promise<void> | undefined;
 
   private constructor(
-    private readonly channel: Channel,
+    readonly channel: Channel,
     private readonly results: ResultSlots,
-    private readonly ticket: number,
+    readonly ticket: number,
     private readonly facts: LoadOptions["bundle"]["manifest"],
     private readonly onGone: () => void,
     private known: readonly LostReplica[],
@@ -86,11 +84,11 @@ export class NativeModel implements Omit<Model, keyof Placement> {
     return tokens === STATUS.tooLong ? tooLong() : this.channel.expect(tokens, "measure");
   }
 
-  framePut(camera: number, jpeg: Uint8Array, turn: number): Frame | Fault {
+  framePut(jpeg: Uint8Array, turn: number): Frame | Fault {
     assert(jpeg.length > 0, "an empty frame is refused at the edge");
     if (!this.isLoaded) return unloading();
     const { calls, engine } = this.channel;
-    const ticket = calls.tendon_frame_put(engine, this.ticket, camera, turn, jpeg, jpeg.length);
+    const ticket = calls.tendon_frame_put(engine, this.ticket, turn, jpeg, jpeg.length);
     if (ticket === STATUS.busy) return busy("all frame slots are taken");
     this.channel.expect(ticket, "frame_put");
     return new NativeFrame(this.channel, this, this.ticket, ticket);
@@ -129,21 +127,12 @@ export class NativeModel implements Omit<Model, keyof Placement> {
     return new NativeInference(this.channel, this.results, ticket);
   }
 
-  /** The rows that the chunk continues. Those of a robot were checked when they came: wrong ones are a bug here. */
+  /** The rows that the chunk continues. The transport has checked them: here wrong ones are a bug. */
   private prefix({ prefix: values = NONE }: Observation): { rows: number; values: Float32Array } {
     const { columns, prefix: most = 0 } = this.facts.action;
     const rows = values.length / columns.length;
     assert(Number.isInteger(rows) && rows <= most, `a chunk continues whole rows, ${most} at most`);
     return { rows, values };
-  }
-
-  memory(slot: number): { frames: number; digest: bigint } {
-    const state = new Uint8Array(this.memoryState.buffer);
-    this.channel.expect(this.channel.calls.tendon_memory(this.channel.engine, this.ticket, slot, state), "memory");
-    return {
-      frames: this.memoryState.getUint32(MemoryState.frames, true),
-      digest: this.memoryState.getBigUint64(MemoryState.digest, true),
-    };
   }
 
   sessionDrop(slot: number): void {

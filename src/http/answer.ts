@@ -1,5 +1,4 @@
 /** The one response of a request, made of what its handler answers: request id, error objects, counting, the last catch. */
-
 import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
@@ -11,9 +10,9 @@ import type { Arrival, Outcome } from "./route.ts";
 import { type Events, eventStream, type Send, SSE_HEADERS } from "./sse.ts";
 import type { FailureForm } from "./surface.ts";
 
-/** Where a request is answered. */
+/** What answers a request. */
 export interface Target {
-  /** For metrics. */
+  /** The route's name in metrics. */
   readonly name: string;
   /** How failures are written that do not have the error object. */
   readonly failureForm?: FailureForm;
@@ -66,7 +65,7 @@ function typed(deps: HttpDeps, requestId: string, body: Reply["body"]): [Record<
   if (body !== null && typeof body === "object" && !(body instanceof Uint8Array)) {
     if ("write" in body) return [SSE_HEADERS, eventBody(deps, requestId, body)];
     if ("path" in body) {
-      // The server sends it by itself, and tells nobody when it is done.
+      // The server sends it by itself and does not report its end.
       deps.lifecycle.leave();
       return [BYTES_TYPE, Bun.file(body.path).slice(body.from, body.to)];
     }
@@ -104,7 +103,7 @@ function fault({ log }: HttpDeps, requestId: string, error: unknown): Failure {
   log.error("request fault", { request: requestId, stack });
   return new Failure(
     EVERY.internal_error,
-    `the service failed because of a bug of its own; retry, and if it stays, report request ${requestId}`,
+    `the service failed because of a bug in it; retry, and if it stays, report request ${requestId}`,
   );
 }
 

@@ -1,5 +1,5 @@
 /**
- * From a request to its route. An app is a list of surfaces: their routes are registered here and nowhere else. Elysia parses
+ * An app is a list of surfaces: their routes are registered here and nowhere else. Elysia parses
  * nothing for us: keys are checked before a body is read, and errors are our own.
  */
 import { Elysia } from "elysia";
@@ -23,7 +23,7 @@ export function appOf(deps: HttpDeps, surfaces: readonly Surface[]) {
   const handler = { standardHostname: false };
   const app = new Elysia({ strictPath: true, handler, ...(websocket && { websocket }) })
     .onRequest(({ request, server }) => {
-      // With a malformed Host the address is malformed: there is no such route.
+      // A malformed Host makes the address malformed: there is no such route.
       if (!URL.canParse(request.url)) return answer(deps, UNMATCHED, request, NO_PARAMS, null);
       const head = request.method === "HEAD" && heads.find(({ path }) => path.test(new URL(request.url).pathname));
       return head ? answer(deps, head.target, request, NO_PARAMS, server) : undefined;

@@ -2,30 +2,19 @@
  * JSON bodies over the native library: checked on native threads, so that none holds the event loop. It needs no engine and no
  * model; the library is opened with the first body.
  */
-import { BodyFound, BodyRules, STATUS } from "../engine/abi.ts";
+import { BodyResult, BodyRules, STATUS } from "../engine/abi.ts";
 import { type Calls, Completions, type Handle, handleOf } from "../engine/binding.ts";
 import { openLibrary } from "../engine/library.ts";
+import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
 import { pause } from "../std/slices.ts";
 import { FoundBody } from "./found-body.ts";
 
-export interface BodyBounds {
-  /** Levels of arrays and objects. */
-  readonly depthMax: number;
-  /** Arrays, objects and scalars. */
-  readonly valuesMax: number;
-  /** A longer string stays outside of the skeleton. */
-  readonly stringBytesMax: number;
-  /** The same of a string with an escape that it needs. */
-  readonly escapedBytesMax: number;
-  /** `texts`: they can all be read. `images`: data URLs of JPEGs are decoded, and few texts will be read. */
-  readonly wanted: "texts" | "images";
-  /** Bytes of a JPEG that is decoded. */
-  readonly imageBytesMax: number;
-}
+/** `texts`: every string can be read. `images`: data URLs of JPEGs are decoded, and few of the long strings will be read. */
+export type BodyUse = "texts" | "images";
 
-/** What is copied at once. */
+/** The bytes of one copy to native memory. */
 const PIECE_BYTES = 256 * 1024;
 
 /** What is wrong with a body. `closed`: it cannot be scanned, now or at all. */
@@ -33,7 +22,7 @@ export type BodyFault = "syntax" | "depth" | "values" | "closed";
 
 /** A body as it came. */
 export interface SentBody {
-  /** In their order; copied once the library is open. */
+  /** They are taken out, in their order, when the library is open. */
   readonly parts: Uint8Array[];
   /** The bytes of all parts. */
   readonly length: number;
@@ -52,7 +41,7 @@ export class Bodies {
   private closed = false;
   private readonly waiting = new Map<number, (status: number) => void>();
   private readonly rules = new DataView(new ArrayBuffer(BodyRules.size));
-  private readonly found = new DataView(new ArrayBuffer(BodyFound.size));
+  private readonly found = new DataView(new ArrayBuffer(BodyResult.size));
 
   /** Opens the library, where no body has yet. */
   async open(): Promise<Problem | undefined> {
@@ -60,8 +49,8 @@ export class Bodies {
     return open instanceof Problem ? open : undefined;
   }
 
-  /** Bodies of different turns alternate. `spent` is told how long the scan took, milliseconds. */
-  async scan({ parts, length, turn, spent }: SentBody, bounds: BodyBounds): Promise<FoundBody | BodyFault> {
+  /** Bodies of different turns alternate. `spent` gets the milliseconds of the scan. */
+  async scan({ parts, length, turn, spent }: SentBody, use: BodyUse): Promise<FoundBody | BodyFault> {
     const open = await this.opened();
     if (open instanceof Problem || this.closed) return "closed";
     const { calls, handle } = open;
@@ -82,13 +71,13 @@ export class Bodies {
       await pause();
       if (this.closed) return "closed";
     }
-    this.setRules(bounds);
+    this.setRules(length, use);
     const ended = new Promise<number>((done) => this.waiting.set(body, done));
     expectOk(calls.tendon_body_scan(handle, body, turn, new Uint8Array(this.rules.buffer)), "scan");
     const status = await ended;
     if (status === STATUS.cancelled) return "closed";
-    expectOk(calls.tendon_body_found(handle, body, new Uint8Array(this.found.buffer)), "found");
-    spent?.(this.found.getUint32(BodyFound.scan_us, true) / 1000);
+    expectOk(calls.tendon_body_result(handle, body, new Uint8Array(this.found.buffer)), "found");
+    spent?.(this.found.getUint32(BodyResult.scan_us, true) / 1000);
     if (status !== STATUS.ok) {
       free();
       return faultOf(status);
@@ -125,13 +114,17 @@ export class Bodies {
     done(this.closed ? STATUS.cancelled : status);
   }
 
-  private setRules({ depthMax, valuesMax, stringBytesMax, escapedBytesMax, imageBytesMax, wanted }: BodyBounds): void {
-    this.rules.setUint32(BodyRules.depth_max, depthMax, true);
-    this.rules.setUint32(BodyRules.values_max, valuesMax, true);
-    this.rules.setUint32(BodyRules.string_bytes_max, stringBytesMax, true);
-    this.rules.setUint32(BodyRules.escaped_bytes_max, escapedBytesMax, true);
-    this.rules.setUint32(BodyRules.image_bytes_max, imageBytesMax, true);
-    this.rules.setUint32(BodyRules.texts, wanted === "texts" ? 1 : 0, true);
+  private setRules(length: number, use: BodyUse): void {
+    const set = (offset: number, value: number) => this.rules.setUint32(offset, value, true);
+    const stringBytesMax = LIMITS.scannedStringBytesMax[use];
+    // The parser is faster with many short strings of escapes than their placeholders are, as long as these are few bytes in all.
+    const keepsEscapes = use === "texts" && length <= LIMITS.escapedBodyBytesMax;
+    set(BodyRules.depth_max, LIMITS.jsonDepthMax);
+    set(BodyRules.values_max, LIMITS.jsonValuesMax);
+    set(BodyRules.string_bytes_max, stringBytesMax);
+    set(BodyRules.escaped_bytes_max, keepsEscapes ? stringBytesMax : LIMITS.escapedStringBytesMax);
+    set(BodyRules.image_bytes_max, LIMITS.jpegBytesMax);
+    set(BodyRules.texts, use === "texts" ? 1 : 0);
   }
 }
 

@@ -1,28 +1,22 @@
 /** What a route takes as its body. */
-
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
+import type { BodyUse } from "./bodies.ts";
 import { type Body, type BodyContext, busy, joined, readBody } from "./body.ts";
 import { type BodyStream, streamBody } from "./body-stream.ts";
 import { type JsonObject, parseObject } from "./json.ts";
-import { scanObject, type Timed, type Wanted } from "./scanned.ts";
+import { type BodyValue, scanObject, type Timer } from "./scanned.ts";
 
 interface RuleContext extends BodyContext {
   /** Asked when the body is there: why it is not parsed. */
   readonly refusal: () => Failure | undefined;
-  /** Told how much processor time reading and parsing took, milliseconds. */
+  /** Counts processor time of reading and parsing, milliseconds. */
   readonly spent: (ms: number) => void;
 }
 
 export interface BodyRule<Body> {
   readonly reads: boolean;
-  read(request: Request, context: RuleContext): Promise<Read<Body> | Failure>;
-}
-
-interface Read<Body> {
-  readonly value: Body;
-  /** Gives its share of the memory for bodies back; called once, after the handler. */
-  release(): void;
+  read(request: Request, context: RuleContext): Promise<BodyValue<Body> | Failure>;
 }
 
 /** Processor time of the event loop until a body is in native memory: 12.8 ms for 8 MiB (two cores of an AMD EPYC, 2026-11-22). */
@@ -39,25 +33,20 @@ const SMALLER = "send less in one request";
 
 /** One JSON object, its depth and number of values bounded. `smaller`: what a client does whose body is too large. */
 export function json(bytesMax: number, smaller = SMALLER): BodyRule<JsonObject> {
-  return objectBody(bytesMax, smaller, { mayBeEmpty: false, wanted: "texts" });
+  return objectBody(bytesMax, smaller, "texts");
 }
 
 /** The same, whose images are decoded; a long string is a `LongText` while the handler runs. */
 export function jsonWithImages(bytesMax: number, smaller: string): BodyRule<JsonObject> {
-  return objectBody(bytesMax, smaller, { mayBeEmpty: false, wanted: "images" });
+  return objectBody(bytesMax, smaller, "images");
 }
 
 /** The same, where no body means an empty object. */
 export function optionalJson(bytesMax: number): BodyRule<JsonObject> {
-  return objectBody(bytesMax, SMALLER, { mayBeEmpty: true, wanted: "texts" });
+  return objectBody(bytesMax, SMALLER, "texts", true);
 }
 
-interface ObjectRule {
-  readonly mayBeEmpty: boolean;
-  readonly wanted: Wanted;
-}
-
-function objectBody(bytesMax: number, smaller: string, { mayBeEmpty, wanted }: ObjectRule): BodyRule<JsonObject> {
+function objectBody(bytesMax: number, smaller: string, use: BodyUse, mayBeEmpty = false): BodyRule<JsonObject> {
   return {
     reads: true,
     read: async (request, context) => {
@@ -65,7 +54,7 @@ function objectBody(bytesMax: number, smaller: string, { mayBeEmpty, wanted }: O
       if (body instanceof Failure) return body;
       context.spent(body.length * READ_MS_PER_BYTE);
       if (mayBeEmpty && body.length === 0) return { value: {}, release: () => body.release() };
-      const read = await readObject(body, context, wanted);
+      const read = await readObject(body, context, use);
       if (read instanceof Failure) body.release();
       return read;
     },
@@ -73,11 +62,11 @@ function objectBody(bytesMax: number, smaller: string, { mayBeEmpty, wanted }: O
 }
 
 /** Its share of the memory is given back by the caller where it fails. */
-async function readObject(body: Body, context: RuleContext, wanted: Wanted): Promise<Read<JsonObject> | Failure> {
+async function readObject(body: Body, context: RuleContext, use: BodyUse): Promise<BodyValue<JsonObject> | Failure> {
   const { bodies, clock, owner, answers, refusal, spent } = context;
   const refused = refusal();
   if (refused) return refused;
-  const timed: Timed = (work) => {
+  const timed: Timer = (work) => {
     const beginMs = clock.monotonicMs();
     const done = work();
     spent(clock.monotonicMs() - beginMs);
@@ -88,7 +77,7 @@ async function readObject(body: Body, context: RuleContext, wanted: Wanted): Pro
     if (typeof value !== "string") return { value, release: () => body.release() };
     return new Failure(answers.malformed, value);
   }
-  const scanned = await scanObject(bodies, { ...body, turn: Bun.hash.crc32(owner), spent }, wanted, timed);
+  const scanned = await scanObject(bodies, { ...body, turn: Bun.hash.crc32(owner), spent }, use, timed);
   if (scanned === undefined) return busy(context);
   if (typeof scanned === "string") return new Failure(answers.malformed, scanned);
   const release = () => {
@@ -120,7 +109,7 @@ export function form(bytesMax: number): BodyRule<Form> {
   };
 }
 
-/** Not read before the handler says where to: it takes none of the memory for bodies. */
+/** A body that the handler reads itself: it takes none of the memory for bodies. */
 export const STREAM: BodyRule<BodyStream> = {
   reads: true,
   read: async (request, { clock }) => ({

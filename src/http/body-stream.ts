@@ -2,7 +2,6 @@
  * A request's body, piece by piece into a sink: for uploads that are larger than the memory. The next piece is read when the
  * sink has taken the last one; until then the client's connection waits. Only the piece in hand is in memory.
  */
-
 import type { Clock } from "../std/clock.ts";
 import type { Failure } from "../std/failure.ts";
 
@@ -17,11 +16,11 @@ export interface StreamBounds {
   readonly bytesMax: number;
   /** The longest wait for the next piece; the time that the sink takes does not count. */
   readonly idleMs: number;
-  /** So much must come in each `idleMs`: a body that trickles counts as idle. */
+  /** Bytes that must come in each `idleMs`: a body that trickles counts as idle. */
   readonly idleBytesMin?: number;
-  /** From now to the last byte, the sink's time included. */
+  /** Milliseconds from now to the last byte, the sink's time included. */
   readonly totalMs?: number;
-  /** Whether a body without `Content-Length` is refused. */
+  /** A body without `Content-Length` is refused. */
   readonly lengthNeeded?: true;
 }
 
@@ -43,7 +42,7 @@ export async function streamBody(request: Request, sink: Sink, bounds: Bounds): 
     outcome = announcedFault(request, bounds) ?? (await pour(reader, sink, bounds, announcedLength(request)));
     return outcome;
   } finally {
-    // Also after a bug in the sink: a body that is not whole is never kept.
+    // A body that is not whole is never kept, even after a bug in the sink.
     if (typeof outcome !== "number") {
       reader?.cancel().catch(() => {});
       await sink.abort();

@@ -1,14 +1,13 @@
 /** A request's body as bytes in memory, under the route's limit, the budget of all bodies in memory, and a time limit. */
-
 import { LIMITS } from "../limits.ts";
 import { type Answers, Failure } from "../std/failure.ts";
 import { announcedLength, streamBody } from "./body-stream.ts";
 import type { HttpDeps } from "./deps.ts";
 
 export interface Body {
-  /** In the order in which they came; empty once native memory has a copy. */
+  /** Pieces in the order in which they came; empty once native memory has a copy. */
   readonly parts: Uint8Array[];
-  /** Of all parts. */
+  /** The bytes of all parts. */
   readonly length: number;
   /** Gives its share of the budget back; call once, when the bytes are not needed any more. */
   release(): void;
@@ -16,7 +15,7 @@ export interface Body {
 
 export interface BodyContext extends Pick<HttpDeps, "ingress" | "clock" | "bodies"> {
   readonly answers: Answers;
-  /** Whose share of the memory for bodies it takes: an account, or all who have none. */
+  /** The account whose share of the memory for bodies it takes; empty for all requests without one. */
   readonly owner: string;
   /** Called when all of a body in memory is here, before it is read as what it is. */
   readonly arrived?: () => void;
@@ -36,7 +35,7 @@ export async function readBody(request: Request, options: BodyOptions): Promise<
   return body;
 }
 
-/** In one piece: a stream costs more than a small body itself, above all in garbage. */
+/** Reads in one piece: a stream costs more than a small body itself, above all in garbage. */
 async function readWhole(request: Request, announced: number, options: BodyOptions): Promise<Body | Failure> {
   const { ingress, owner, clock } = options;
   if (!ingress.take(owner, announced)) return busy(options);
@@ -84,7 +83,6 @@ export function busy({ answers }: Pick<BodyContext, "answers">): Failure {
   return new Failure(answers.unavailable, message, { retryAfterSeconds: 1 });
 }
 
-/** Nobody reads this where the connection broke. */
 function notWhole({ answers }: BodyOptions): Failure {
   const message = `the body did not arrive whole within ${LIMITS.bodyMs / 1000} s; send it again`;
   return new Failure(answers.malformed, message);

@@ -14,7 +14,7 @@ export interface Certificate {
   readonly cert: string;
   /** A secret. */
   readonly key: string;
-  /** Of the server's certificate, Unix ms. */
+  /** Unix ms when the server's certificate expires. */
   readonly expiresMs: number;
 }
 

@@ -33,9 +33,9 @@ export interface ConnectionWatch {
   close(): void;
 }
 
-/** The listening sockets of a port in this process, of which one hands connections to the next. */
+/** The listening sockets of a port, which hand its connections from one to the next. */
 export interface Listeners {
-  /** Whether another socket of this user may listen on the port too. */
+  /** Lets another socket of this user listen on the port too, or no longer. */
   share(on: boolean): void;
   /** What the kernel keeps of a connection that is accepted from now on, until the event loop reads it. */
   receiveAtMost(bytes: number): void;
@@ -119,7 +119,7 @@ class NativeWatch implements ConnectionWatch {
   }
 }
 
-/** The text of 16 bytes in network order: an IPv4 address in its own form, one of IPv6 with all of its groups. */
+/** The address in 16 bytes of network order; an IPv4 address in its dotted form, one of IPv6 as eight groups. */
 function addressText(bytes: Uint8Array): string {
   const mapped = bytes.subarray(0, 10).every((byte) => byte === 0) && bytes[10] === 255 && bytes[11] === 255;
   if (mapped) return bytes.subarray(12).join(".");

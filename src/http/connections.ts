@@ -1,16 +1,14 @@
 /**
- * The bounds of open connections, in all and of one network. Bun accepts whatever comes, so what is too much is ended as soon as it
- * is seen, the youngest of the network first that has most: who was there before stays, and nobody keeps all others out. A connection that sends no request is ended by Bun itself after some
- * seconds, however slowly it sends the headers (`connectionIdleSeconds`).
+ * The bounds of open connections, in all and of one network. Bun accepts every connection, so one too many is ended as soon as it is
+ * seen: the youngest one of the network that has most. Older ones stay, and no network keeps all others out. A connection that sends no
+ * request is ended by Bun itself after some seconds, however slowly it sends the headers (`connectionIdleSeconds`).
  */
-
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import { type Networks, plainAddress } from "../std/networks.ts";
+import { type Networks, networkOf, plainAddress } from "../std/networks.ts";
 import type { ConnectionId, ConnectionWatch } from "./connection-watch.ts";
-import { networkOf } from "./origin.ts";
 
-/** Who wants to know that a connection has sent something. */
+/** Learns what a connection has received. */
 export interface Meter {
   /** `earlierBytes`: what came on the connection before anybody measured it. */
   changed(receivedBytes: number, nowMs: number, earlierBytes: number): void;
@@ -18,7 +16,7 @@ export interface Meter {
 
 export interface ConnectionBounds {
   readonly max: number;
-  /** Of one network; a trusted proxy brings many clients and has no such bound. */
+  /** The bound of one network; a trusted proxy brings many clients and has no such bound. */
   readonly networkMax: number;
 }
 
@@ -37,7 +35,7 @@ export function peerName(address: string, port: number): string {
 export class Connections {
   private readonly open = new Map<string, Connection>();
   private readonly byNetwork = new Map<string, Set<Connection>>();
-  /** Those that are being ended. */
+  /** Connections that are being ended. */
   private readonly ending = new Set<Connection>();
   private ended = 0;
 
@@ -45,7 +43,7 @@ export class Connections {
     private readonly deps: { clock: Clock; log: Log; proxies: Networks },
     private readonly watch: ConnectionWatch,
     private readonly bounds: ConnectionBounds,
-    /** By the peer's name. */
+    /** Meters by the peer's name. */
     private readonly meters: ReadonlyMap<string, Meter>,
   ) {}
 
@@ -94,7 +92,7 @@ export class Connections {
     this.ended += 1;
   }
 
-  /** Some networks that hold all there is must not keep every newcomer out: who has most gives one back. */
+  /** Networks that hold all connections must not keep every newcomer out: the one with the most gives one back. */
   private youngestOfTheLargest(): Connection | undefined {
     let largest: ReadonlySet<Connection> | undefined;
     for (const own of this.byNetwork.values()) if (own.size > (largest?.size ?? 0)) largest = own;

@@ -49,7 +49,7 @@ export function byteStream(source: Source, ended: (error?: unknown) => void): Re
       },
       cancel: () => end(),
     },
-    // Nothing is read ahead.
+    // A piece is read only when the client has taken the one before.
     { highWaterMark: 0 },
   );
 }

@@ -1,5 +1,5 @@
 /** A scanned body: its skeleton, and the long strings that stand in it as placeholders. */
-import { BODY_TEXT, BodyFound, BodyText } from "../engine/abi.ts";
+import { BODY_TEXT, BodyResult, BodyText } from "../engine/abi.ts";
 import { memoryAt } from "../engine/binding.ts";
 import { assert, present } from "../std/assert.ts";
 
@@ -9,12 +9,12 @@ const TAG = 0x7f;
 export class FoundBody {
   /** JSON with a placeholder for each long string; short, with few escapes. */
   readonly skeleton: string;
-  /** Whether a key may be a placeholder. */
+  /** A key may be a placeholder. */
   readonly keys: boolean;
   readonly texts: number;
   private bytes: ArrayBuffer | undefined;
   private readonly images: ArrayBuffer;
-  /** The table has u32 fields alone: it is read as words. */
+  /** The entries of all texts; every field is a u32. */
   private readonly table: Uint32Array;
   private readonly narrow: string;
   private readonly wide: string;
@@ -28,14 +28,14 @@ export class FoundBody {
       bytes === 0 ? new ArrayBuffer(0) : memoryAt(found.getBigUint64(at, true), bytes);
     const text = (at: number, bytes: number, encoding: "utf8" | "latin1" | "utf16le") =>
       Buffer.from(part(at, bytes)).toString(encoding);
-    this.skeleton = text(BodyFound.skeleton, length(BodyFound.skeleton_len), "utf8");
-    this.narrow = text(BodyFound.narrow, length(BodyFound.narrow_len), "latin1");
-    this.wide = text(BodyFound.wide, 2 * length(BodyFound.wide_len), "utf16le");
-    this.keys = length(BodyFound.keys) === 1;
-    this.texts = length(BodyFound.table_len);
-    this.table = new Uint32Array(part(BodyFound.table, this.texts * BodyText.size));
-    this.images = part(BodyFound.images, length(BodyFound.images_len));
-    this.bytes = part(BodyFound.bytes, length(BodyFound.bytes_len));
+    this.skeleton = text(BodyResult.skeleton, length(BodyResult.skeleton_len), "utf8");
+    this.narrow = text(BodyResult.narrow, length(BodyResult.narrow_len), "latin1");
+    this.wide = text(BodyResult.wide, 2 * length(BodyResult.wide_len), "utf16le");
+    this.keys = length(BodyResult.keys) === 1;
+    this.texts = length(BodyResult.table_len);
+    this.table = new Uint32Array(part(BodyResult.table, this.texts * BodyText.size));
+    this.images = part(BodyResult.images, length(BodyResult.images_len));
+    this.bytes = part(BodyResult.bytes, length(BodyResult.bytes_len));
   }
 
   /** The long string of a placeholder; undefined for every other value. */
@@ -55,7 +55,7 @@ export class FoundBody {
     return from.slice(start, start + this.field(index, BodyText.len));
   }
 
-  /** Whether it is the placeholder of a long text. */
+  /** The value is the placeholder of a long text. */
   isLong(value: string): boolean {
     return value.charCodeAt(0) === TAG;
   }
@@ -86,7 +86,7 @@ export class FoundBody {
 
 /** The JPEG of a data URL. */
 export interface BodyJpeg {
-  /** Counted from the length of its base64. */
+  /** The size that the length of its base64 gives. */
   readonly bytes: number;
   /** A view, valid until the body is released. Undefined: not base64, or too large, and so not decoded. */
   readonly file: Uint8Array | undefined;
@@ -99,12 +99,12 @@ export class LongText {
     private readonly index: number,
   ) {}
 
-  /** The length of the string. */
+  /** UTF-16 units, as a string counts. */
   get length(): number {
     return this.field(BodyText.units);
   }
 
-  /** Whether `trim` leaves nothing. */
+  /** `trim` would leave nothing. */
   get isBlank(): boolean {
     return this.field(BodyText.blank) === 1;
   }
@@ -112,7 +112,7 @@ export class LongText {
   /** Undefined where the string is no data URL of a JPEG. */
   get jpeg(): BodyJpeg | undefined {
     const { form } = this;
-    const bytes = this.field(BodyText.told);
+    const bytes = this.field(BodyText.jpeg_len);
     if (form === BODY_TEXT.jpegBytes) {
       return { bytes, file: this.body.image(this.field(BodyText.image), this.field(BodyText.image_len)) };
     }

@@ -2,7 +2,6 @@
  * JSON bodies with bounds: depth and number of values are found by one pass over the bytes, before anything is parsed,
  * so that a hostile body costs its length and no more. This is for small bodies; larger ones are in scanned.ts.
  */
-
 import { LIMITS } from "../limits.ts";
 import { LongText } from "./found-body.ts";
 

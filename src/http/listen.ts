@@ -29,7 +29,7 @@ export interface ListenOptions {
 
 type Served = NonNullable<AnyElysia["server"]>;
 
-/** Listens on a Unix socket, which whoever may write to the file may use. One that a process left there is replaced. */
+/** Listens on a Unix socket, for every user that may write to the file. A socket that a process left there is replaced. */
 export function listenLocal(app: AnyElysia, path: string): Pick<Listener, "stop"> | Problem {
   try {
     rmSync(path, { force: true });
@@ -46,14 +46,14 @@ export function listen(app: AnyElysia, address: Address, options: ListenOptions 
   if (first instanceof Problem) return first;
   const port = first.port ?? address.port;
   let current = first;
-  /** Those that accept nothing any more, and whose connections are still open. */
+  /** Servers that accept nothing any more, and whose connections are still open. */
   const former: Served[] = [];
   const scheme = options.certificate ? "https" : "http";
   return {
     url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`,
     port,
     renew: async (certificate, sockets) => {
-      // For this moment alone: a second service, which does not ask to share, is refused before and after.
+      // The port is shared for this moment only: a second service, which does not ask to share, is refused before and after.
       sockets.share(true);
       try {
         const next = open(app, tcp({ host, port }, true), { ...options, certificate });
@@ -65,7 +65,7 @@ export function listen(app: AnyElysia, address: Address, options: ListenOptions 
         sockets.preferLast();
         // Handshakes that have begun end at the socket where they began, and what waits there is still accepted.
         await sleep(systemClock, LIMITS.certificateHandoverMs);
-        // It ends with its last connection, which nobody waits for.
+        // It ends with its last connection, in the background.
         before.stop().catch(() => undefined);
         return undefined;
       } finally {
@@ -84,7 +84,7 @@ export function listen(app: AnyElysia, address: Address, options: ListenOptions 
   };
 }
 
-/** Where a server listens, as Bun takes it. */
+/** The address of a server in Bun's form. */
 type Place =
   | { readonly hostname: string; readonly port: number; readonly reusePort: boolean }
   | { readonly unix: string };
@@ -111,7 +111,7 @@ function open(
       development: false,
       ...(certificate && { tls: { cert: certificate.cert, key: certificate.key } }),
     };
-    // Elysia's types have no Unix sockets; it passes on to Bun whatever it is given.
+    // Elysia's types have no Unix sockets, but it passes every setting on to Bun.
     app.listen(settings as Parameters<typeof app.listen>[0]);
   } catch (error) {
     const taken = (error as { code?: string }).code === "EADDRINUSE";

@@ -1,7 +1,7 @@
-/** Where a request comes from: the client's address, and the one that the client used for us. Forwarded headers are believed from trusted proxies only. */
+/** The client's address, and the one that the client used for this service. Forwarded headers are believed from trusted proxies only. */
 import { isIP } from "node:net";
 import type { Server } from "bun";
-import { type Networks, plainAddress } from "../std/networks.ts";
+import { type Networks, networkOf, plainAddress } from "../std/networks.ts";
 
 interface Reception {
   readonly request: Request;
@@ -33,7 +33,7 @@ export class Origin {
     return networkOf(this.address);
   }
 
-  /** Whether the browser uses TLS, to us or to the proxy in front. */
+  /** The browser uses TLS, to this service or to the proxy in front. */
   get isSecure(): boolean {
     return (this.forwarded("x-forwarded-proto") ?? new URL(this.arrival.request.url).protocol) === "https:";
   }
@@ -43,7 +43,7 @@ export class Origin {
     return `${this.isSecure ? "https" : "http"}://${this.host}`;
   }
 
-  /** Whether a page of another site sent this, by the headers that browsers set. */
+  /** A page of another site sent this, by the headers that browsers set. */
   get isForeign(): boolean {
     const { headers } = this.arrival.request;
     const site = headers.get("sec-fetch-site");
@@ -60,7 +60,7 @@ export class Origin {
 
   /** What the trusted proxy says, in the form that a URL has it. */
   private forwarded(name: "x-forwarded-proto" | "x-forwarded-host"): string | undefined {
-    // Of several proxies the nearest one speaks last.
+    // The nearest of several proxies comes last.
     const said = this.arrival.request.headers.get(name)?.split(",").at(-1)?.trim().toLowerCase();
     if (!said) return undefined;
     const url = name === "x-forwarded-proto" ? `${said}://host` : `http://${said}`;
@@ -72,7 +72,7 @@ export class Origin {
   }
 
   private get isProxied(): boolean {
-    // Without a server it came over no connection: this process asks itself.
+    // A request without a server came over no connection: this process asks itself.
     if (this.arrival.server === null) return true;
     const peer = peerOf(this.arrival);
     return peer !== undefined && this.proxies.has(peer);
@@ -80,29 +80,16 @@ export class Origin {
 }
 
 /**
- * The last address that a trusted proxy has vouched for: each proxy adds the one that it was reached from at the end, and whatever
+ * The last address that a trusted proxy has vouched for: each proxy adds the one that it was reached from at the end, and what
  * stands before an address that is no proxy was written by the client.
  */
 export function clientOf(peer: string | undefined, forwardedFor: string | null, proxies: Networks): string {
   if (peer === undefined) return UNKNOWN;
   let client = plainAddress(peer);
   for (const hop of (forwardedFor ?? "").split(",").reverse()) {
-    // What is no address is nobody's; the proxy that passed it on is the last one known.
+    // Behind a text that is no address the proxy that passed it on is the last one known.
     if (!proxies.has(client) || isIP(hop.trim()) === 0) break;
     client = plainAddress(hop.trim());
   }
   return client;
-}
-
-/** The network that tries are counted by: of IPv6 the /64, since one client usually has all of its 2^64 addresses. */
-export function networkOf(address: string): string {
-  if (isIP(address) !== 6) return address;
-  const [head = "", tail = ""] = address.toLowerCase().split("::");
-  const [front, back] = [head, tail].map((part) => part.split(":").filter((group) => group !== "")) as [
-    string[],
-    string[],
-  ];
-  const missing = address.includes("::") ? 8 - front.length - back.length : 0;
-  const groups = [...front, ...Array(Math.max(0, missing)).fill("0"), ...back];
-  return `${groups.slice(0, 4).join(":")}::/64`;
 }

@@ -10,7 +10,7 @@ export interface Reply {
   readonly body: string | Uint8Array<ArrayBuffer> | null | FileSlice | Source | Events;
   /** Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Nobody pays for it: it counts against the account's budget of such work. */
+  /** No charge pays for it: it counts against the account's budget of such work. */
   readonly unpaid?: true;
 }
 

@@ -1,28 +1,27 @@
 /**
  * A route and its checks, in the order of the contract: route, key, size of the body, syntax of the body; then its handler
- * checks the fields. Declaring it is all: the app registers it, counts it and puts its operation into the OpenAPI document.
+ * checks the fields. The app registers what is declared, counts it and puts its operation into the OpenAPI document.
  */
 import type { Server } from "bun";
 import { isCallersFault } from "../charge/unpaid.ts";
 import { type Answers, Failure, type Row } from "../std/failure.ts";
 import type { BodyRule } from "./body-rules.ts";
-import type { HttpDeps } from "./deps.ts";
+import type { HttpDeps, Principal } from "./deps.ts";
 import type { Operation } from "./operation.ts";
 import type { Origin } from "./origin.ts";
-import type { KeyRule, Principal } from "./principal.ts";
 import type { FailedReply, Reply } from "./reply.ts";
 
 /** A request as it arrived. */
 export interface Arrival {
   readonly request: Request;
-  /** Of the response's header; every line that is logged about the request has it. */
+  /** The id in the response's header; every line that is logged about the request has it. */
   readonly requestId: string;
   /** Monotonic ms, before anything was read. */
   readonly arrivedMs: number;
-  /** Of the path, percent-decoded; null where that is not UTF-8. */
+  /** Parameters of the path, percent-decoded; null where one is not UTF-8. */
   readonly params: Readonly<Record<string, string | null>>;
   readonly server: Server<unknown> | null;
-  /** Whose request it is, and under which address of ours. */
+  /** The client's network, and the address that it used for this service. */
   readonly origin: Origin;
 }
 
@@ -30,7 +29,7 @@ export interface Arrival {
 export interface Call<Who extends Principal | undefined, Body> extends Arrival {
   readonly principal: Who;
   readonly body: Body;
-  /** When the last byte of the body was here, monotonic ms. */
+  /** Monotonic ms when the last byte of the body was here. */
   readonly bodyMs: number;
 }
 
@@ -39,11 +38,11 @@ export type Outcome = Reply | Failure | FailedReply | "upgraded";
 
 interface Facts {
   readonly method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
-  /** `:name` stands for one segment, `*` at the end for the rest of the path. */
+  /** `:name` is one segment, `*` at the end the rest of the path. */
   readonly path: string;
-  /** For metrics: out of a closed list. */
+  /** The route's name in metrics. */
   readonly name: string;
-  /** It begins work, which is refused from the signal to end on; everything else is still answered. */
+  /** It begins work, which is refused from the signal to end on; all other requests are still answered. */
   readonly beginsWork?: true;
   /** Money is held before it runs. */
   readonly paid?: true;
@@ -53,7 +52,20 @@ interface Facts {
   readonly operation?: Operation;
 }
 
-interface Declared<Who extends Principal | undefined, Body> extends Facts {
+/** How the account of a request is found. */
+export interface KeyRule<Who extends Principal | undefined> {
+  readonly needed: boolean;
+  find(deps: HttpDeps, arrival: Arrival): Promise<Who | Failure>;
+}
+
+export const KEY: KeyRule<Principal> = {
+  needed: true,
+  find: (deps, { request, origin }) => deps.authenticate(request.headers.get("authorization"), () => origin.network),
+};
+
+export const NO_KEY: KeyRule<undefined> = { needed: false, find: async () => undefined };
+
+interface Declaration<Who extends Principal | undefined, Body> extends Facts {
   readonly key: KeyRule<Who>;
   readonly body: BodyRule<Body>;
   readonly handle: (call: Call<Who, Body>) => Promise<Outcome>;
@@ -66,10 +78,10 @@ export interface Route extends Facts {
   readonly run: (deps: HttpDeps, answers: Answers, arrival: Arrival) => Promise<Outcome>;
 }
 
-export function route<Who extends Principal | undefined, Body>(declared: Declared<Who, Body>): Route {
-  const { key, body, handle, ...facts } = declared;
+export function route<Who extends Principal | undefined, Body>(declaration: Declaration<Who, Body>): Route {
+  const { key, body, handle, ...facts } = declaration;
+  const { beginsWork } = facts;
   const run: Route["run"] = async (deps, answers, arrival) => {
-    const { beginsWork } = facts;
     const { lifecycle, ingress, bodies, clock, unpaid } = deps;
     const { request } = arrival;
     const principal = await key.find(deps, arrival);
@@ -77,10 +89,8 @@ export function route<Who extends Principal | undefined, Body>(declared: Declare
     if (beginsWork && lifecycle.draining) return shuttingDown(answers);
     const owner = principal?.accountId ?? "";
     const refusal = () => (principal ? unpaid.refusal(owner) : undefined);
-    if (beginsWork || body.reads) {
-      const refused = refusal();
-      if (refused) return refused;
-    }
+    const refused = beginsWork || body.reads ? refusal() : undefined;
+    if (refused) return refused;
     let spentMs = 0;
     const spent = (ms: number) => {
       spentMs += ms;
@@ -99,7 +109,7 @@ export function route<Who extends Principal | undefined, Body>(declared: Declare
       // A body may take long to arrive: nothing new begins after the signal to end.
       if (beginsWork && lifecycle.draining) return shuttingDown(answers);
       const beginMs = clock.monotonicMs();
-      // Until its first `await` it runs at once: that is the checks of the fields.
+      // The handler runs at once up to its first `await`: that is the checks of the fields.
       const handled = handle({ ...arrival, principal, body: read.value, bodyMs: bodyMs ?? beginMs });
       spent(clock.monotonicMs() - beginMs);
       return ended(await handled);
@@ -110,7 +120,7 @@ export function route<Who extends Principal | undefined, Body>(declared: Declare
   return { ...facts, keyed: key.needed, readsBody: body.reads, run };
 }
 
-/** `left`: the client has gone, and whatever it had begun came to nothing for no money. */
+/** `left`: the client has gone, so that a failure of ours is free work as well. */
 function isUnpaid(outcome: Outcome, left: boolean): boolean {
   if (outcome === "upgraded") return false;
   const failure = outcome instanceof Failure ? outcome : "failure" in outcome ? outcome.failure : undefined;

@@ -1,66 +1,51 @@
 /**
- * Large JSON bodies: native threads check them and set long strings aside (bodies.ts), so that what is parsed here is short
- * whatever the client sent. The verdicts and their words are those of json.ts.
+ * Large JSON bodies: native threads check them and set long strings aside (bodies.ts), so that what is parsed here is always short.
+ * The verdicts and their words are those of json.ts.
  */
-
 import { LIMITS } from "../limits.ts";
 import { inSlices, pause, type Steps } from "../std/slices.ts";
-import type { Bodies, BodyBounds, SentBody } from "./bodies.ts";
+import type { Bodies, BodyUse, SentBody } from "./bodies.ts";
 import type { FoundBody } from "./found-body.ts";
 import { isObject, type JsonObject, WRONG } from "./json.ts";
 
-/** `texts`: every string is one of JavaScript. `images`: long strings stay outside as `LongText`, JPEGs of data URLs decoded. */
-export type Wanted = BodyBounds["wanted"];
+/** Does work and counts its time. */
+export type Timer = <T>(work: () => T) => T;
 
-/** Does work whose time counts. */
-export type Timed = <T>(work: () => T) => T;
-
-interface Scanned {
-  readonly value: JsonObject;
-  /** To be called when nothing of `value` is used any more. */
+/** What a handler gets of a body. */
+export interface BodyValue<T> {
+  readonly value: T;
+  /** Gives the memory back; called once, when nothing of `value` is used any more. */
   release(): void;
 }
 
-/** What is wrong, in a sentence; undefined: nothing could be scanned just now. */
+/**
+ * With `images` the long strings of the value are `LongText`s. A text: what is wrong, in a sentence. Undefined: nothing could be
+ * scanned just now.
+ */
 export async function scanObject(
   bodies: Bodies,
   sent: SentBody,
-  wanted: Wanted,
-  timed: Timed,
-): Promise<Scanned | string | undefined> {
-  const found = await bodies.scan(sent, boundsOf(sent.length, wanted));
+  use: BodyUse,
+  timed: Timer,
+): Promise<BodyValue<JsonObject> | string | undefined> {
+  const found = await bodies.scan(sent, use);
   if (typeof found === "string") return found === "closed" ? undefined : WRONG[found];
   const skeleton: unknown = timed(() => JSON.parse(found.skeleton));
-  const parsed = found.texts === 0 ? skeleton : await inSlices(filled(skeleton, found, wanted), timed);
-  // Parsing it took milliseconds; so will whatever is done next.
+  const parsed = found.texts === 0 ? skeleton : await inSlices(filled(skeleton, found, use), timed);
+  // Parsing took milliseconds, and the checks of the fields will.
   if (found.skeleton.length > LIMITS.parsedBodyBytesMax) await pause();
   const release = () => found.release();
-  if (wanted === "texts" || !isObject(parsed)) release();
+  if (use === "texts" || !isObject(parsed)) release();
   return isObject(parsed) ? { value: parsed, release } : WRONG.kind;
-}
-
-/** What stays in the skeleton of a body of so many bytes. */
-export function boundsOf(length: number, wanted: Wanted): BodyBounds {
-  const stringBytesMax = LIMITS.scannedStringBytesMax[wanted];
-  return {
-    depthMax: LIMITS.jsonDepthMax,
-    valuesMax: LIMITS.jsonValuesMax,
-    stringBytesMax,
-    // The parser is faster with many short strings of escapes than their placeholders are, as long as these are few bytes in all.
-    escapedBytesMax:
-      wanted === "texts" && length <= LIMITS.escapedBodyBytesMax ? stringBytesMax : LIMITS.escapedStringBytesMax,
-    imageBytesMax: LIMITS.jpegBytesMax,
-    wanted,
-  };
 }
 
 /** Values between two places where the work may pause. */
 const STEP_VALUES = 32;
 
 /** The value with its long strings in the place of their placeholders. */
-function* filled(value: unknown, found: FoundBody, wanted: Wanted): Steps<unknown> {
-  const images = wanted === "images";
-  // Whoever wants images reads fields by their names, and none of these is long.
+function* filled(value: unknown, found: FoundBody, use: BodyUse): Steps<unknown> {
+  const images = use === "images";
+  // A route with images reads fields by their names, and none of these is long.
   const keys = found.keys && !images;
   const text = (one: string) => (images ? (found.longText(one) ?? one) : found.text(one));
   const fill = function* (one: unknown): Steps<unknown> {
@@ -78,7 +63,7 @@ function* filled(value: unknown, found: FoundBody, wanted: Wanted): Steps<unknow
     for (const [at, name] of names.entries()) {
       const before = object[name];
       const after = typeof before === "string" ? text(before) : yield* fill(before);
-      // `__proto__` is a field of its own here, as JSON.parse makes it, and stays one when it is written.
+      // JSON.parse makes `__proto__` a plain field, and it stays one when it is written.
       if (after !== before) object[name] = after;
       if (at % STEP_VALUES === 0) yield;
     }

@@ -15,7 +15,7 @@ export const SSE_HEADERS = {
 export type Send = (text: string) => void;
 
 export interface Events {
-  /** Of what the client has not taken yet; beyond it the connection is cut. */
+  /** Bytes that the client may leave unread; beyond them the connection is cut. */
   readonly unsentBytesMax: number;
   /** Writes all events. A failure that it returns is written by the transport, with `failed`. */
   write(send: Send): Promise<Failure | undefined>;

@@ -41,7 +41,7 @@ export interface DocumentPage {
 
 /** One part of the interface. */
 export interface Surface {
-  /** Of its operations in the OpenAPI document. */
+  /** The tag of its operations in the OpenAPI document. */
   readonly tag: string;
   readonly answers: Answers;
   readonly failureForm?: FailureForm;
@@ -55,5 +55,5 @@ export interface Surface {
   /** The page about it. */
   readonly page?: DocumentPage;
   /** A first request, as HTML, for the page of the API. */
-  readonly firstRequest?: () => Promise<Html>;
+  readonly firstRequest?: () => Html;
 }

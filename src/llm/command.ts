@@ -1,4 +1,4 @@
-/** What a transport asks for, and what it gets. */
+/** What a request for a response becomes after its checks, and what it ends in. */
 import type { Failure } from "../std/failure.ts";
 import type { EventFlow } from "./output/flow.ts";
 import type { LlmRequest } from "./request.ts";
@@ -21,16 +21,16 @@ export interface ResponseText {
   readonly replayed: boolean;
 }
 
+/** The key's earlier response, which the store knows. */
+export interface Known {
+  readonly known: StoredResponse;
+}
+
 /** Events; the first of them are there. */
 export interface ResponseStream {
   readonly flow: EventFlow;
   readonly id: string;
   readonly replayed: boolean;
-}
-
-/** The key's earlier response, which the store knows. */
-export interface Known {
-  readonly known: StoredResponse;
 }
 
 export type ResponseOutcome = ResponseText | ResponseStream | Failure;

@@ -47,10 +47,3 @@ export interface LlmDeps {
   /** Responses whose provider reported no usage. */
   readonly estimates: Pick<Counter<"model">, "inc">;
 }
-
-/** A request's sender, for drills and keys. `key` is the `Idempotency-Key`. */
-export interface Caller {
-  readonly accountId: string;
-  readonly requestId: string;
-  readonly key: string;
-}

@@ -1,5 +1,7 @@
-/** Failures of the language models (specification, "LLM models"; contract section 4), in the specification's order. */
-import { type Answers, row, table } from "../std/failure.ts";
+/** Failures of the language models (specification, "LLM models"; contract section 4), in the specification's order; and those that are not the provider's. */
+import { EVERY } from "../std/every-route.ts";
+import { type Answers, Failure, row, table } from "../std/failure.ts";
+import type { StoreDown } from "../store/store.ts";
 
 export const LLM = table({
   invalid_request: row(422, {
@@ -29,7 +31,8 @@ export const LLM = table({
   invalid_id: row(422, { http: "The response id in the path does not match its pattern.", final: true }),
   response_not_found: row(404, { http: "The account has no response with this id.", wire: "not_found" }),
   response_lost: row(503, {
-    event: "The `error` of a response whose process ended while it ran. It is not run again, and nothing was charged.",
+    event:
+      "The `error` of a response whose process ended before it did. It is not begun again, and nothing was charged.",
     wire: "server_error",
   }),
   stream_timeout: row(503, {
@@ -47,3 +50,57 @@ export const LLM_ANSWERS: Answers = {
   malformed: LLM.invalid_request,
   unavailable: LLM.upstream_unavailable,
 };
+
+const KEY = { param: "Idempotency-Key" } as const;
+const SOON = { retryAfterSeconds: 1 } as const;
+
+export function conflict(): Failure {
+  return new Failure(LLM.idempotency_conflict, "this Idempotency-Key was used with another body; use a new key", KEY);
+}
+
+export function terminal(): Failure {
+  const message = "the earlier request with this Idempotency-Key ended without a response; use a new key";
+  return new Failure(LLM.idempotency_replay_terminal, message, KEY);
+}
+
+export function stillRuns(): Failure {
+  const message = "the earlier request with this Idempotency-Key still runs; wait, then repeat it with the same key";
+  return new Failure(LLM.submission_outcome_unknown, message, { ...KEY, ...SOON });
+}
+
+/** The store has not said whether it has done a write. */
+export function unsaid(message: string, reason: string): Failure {
+  return new Failure(LLM.submission_outcome_unknown, message, { ...KEY, ...SOON, detail: `store: ${reason}` });
+}
+
+export function unconfigured(model: string): Failure {
+  const message = `no provider is configured for ${model}; its operator adds [llm."${model}"] to tendon.toml`;
+  return new Failure(LLM.unconfigured, message);
+}
+
+export function tooMany(whose: "account" | "owner" | "all", what: "responses" | "jobs" | "streams"): Failure {
+  const words = whose === "all" ? `too many ${what} are open` : `too many ${what} of this account are open`;
+  return new Failure(LLM.upstream_unavailable, `${words}; nothing was charged, retry with the same key`, SOON);
+}
+
+/** Nothing was asked of the provider. */
+export function storeDown({ reason }: StoreDown): Failure {
+  const message = "the store of responses does not answer; retry with the same key";
+  return new Failure(LLM.upstream_unavailable, message, { ...SOON, detail: `store: ${reason}` });
+}
+
+/** The process of the response has ended. Its provider may have been called, so it is not called again. */
+export function stopped(): Failure {
+  const message =
+    "the service stopped before the response ended; it is not begun again, nothing was charged, send it with a new key";
+  return new Failure(LLM.response_lost, message);
+}
+
+/** What a drill says of the money, if one does. */
+export function drilledMoney(
+  strikes: (name: "billing_unavailable" | "metering_unavailable") => boolean,
+): Failure | undefined {
+  const name = (["billing_unavailable", "metering_unavailable"] as const).find(strikes);
+  const message = `${name?.replace("_", " is ")}, nothing ran; retry with backoff`;
+  return name && new Failure(EVERY[name], message, SOON);
+}

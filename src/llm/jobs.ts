@@ -1,64 +1,40 @@
 /**
  * Background jobs: queued in the store, taken by a process that has a place free, and ended exactly once. Taking a job and calling
- * the provider are one step for everybody else: a job that was taken is never run again, whatever becomes of its process.
+ * the provider are one step for everybody else: a job that was taken is never taken again, whatever becomes of its process.
  */
-
 import { LIMITS } from "../limits.ts";
-import { present } from "../std/assert.ts";
-import { unixSeconds } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
-import { makeId } from "../std/ids.ts";
-import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
+import { type Answer, callProvider, type FailedCall } from "./call.ts";
 import type { Known, RespondCommand } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
-import { notConfirmed, tooMany, unconfigured } from "./failures.ts";
-import { cancelledObject, endedObject, failedObject, newObject, type ResponseObject } from "./output/object.ts";
-import { persist, type UnknownOutcome, unconfirmed } from "./persist.ts";
+import { stopped, unconfigured, unsaid } from "./errors.ts";
+import { cancelledObject, failedObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
+import { begin, complete, end, hold, newRecord } from "./record.ts";
 import type { LlmRequest } from "./request.ts";
-import { type Answer, type RunFailure, run, stopped } from "./run.ts";
 import type { Job } from "./store/records.ts";
-import { inputTokensMax } from "./usage.ts";
 
 /** Durable when it resolves. */
 export async function submitJob(
   deps: LlmDeps,
-  { request, accountId, key, digest }: RespondCommand,
-  { config }: Provider,
+  { request, ...command }: RespondCommand,
+  provider: Provider,
 ): Promise<{ readonly begun: ResponseObject } | Failure | Known> {
-  const id = makeId("resp_", deps.clock);
-  const object = newObject(id, unixSeconds(deps.clock), "queued", request);
-  const response = {
-    id,
-    accountId,
-    model: request.model,
-    key,
-    digest,
-    object: JSON.stringify(object),
-    createdAt: object.created_at,
-  };
-  const max = { promptTokens: inputTokensMax(request, config), completionTokens: request.max_output_tokens };
-  const held = await deps.charges.hold<Known | { full: "account" | "all" } | UnknownOutcome>(
-    // The job's record ends the hold, after a restart as well.
-    { chargeId: id, accountId, item: request.model, rates: config.rates, max, deadlineMs: "none" },
-    async (charge) =>
-      unconfirmed(
-        await deps.store.enqueue({
-          charge,
-          response,
-          request: JSON.stringify(request),
-          accountMax: LIMITS.accountLlmJobsMax,
-          allMax: LIMITS.llmJobsMax,
-        }),
-      ),
+  const begun = begin(deps, request);
+  const response = newRecord(command, begun, request, JSON.stringify(begun));
+  const bounds = { accountMax: LIMITS.accountLlmJobsMax, allMax: LIMITS.llmJobsMax };
+  const held = await hold(deps, provider, request, response, (charge) =>
+    deps.store.enqueue({ charge, response, request: JSON.stringify(request), ...bounds }),
   );
   if (held instanceof Failure || "known" in held) return held;
-  if ("full" in held) return tooMany(held.full, "jobs");
-  // If it was accepted, it runs, and its key returns it.
-  if ("reason" in held) return notConfirmed(held.reason);
+  // If it was accepted, it is begun, and its key returns it.
+  if ("reason" in held) {
+    const message = "the store did not say in time whether the request is accepted; repeat it with the same key";
+    return unsaid(message, held.reason);
+  }
   deps.kick();
-  return { begun: object };
+  return { begun };
 }
 
 export class Jobs {
@@ -117,13 +93,11 @@ export class Jobs {
     this.runningJobs += 1;
     this.begun.add(job.id);
     deps.lifecycle.enter();
-    this.run(job)
+    this.perform(job)
       .catch((error: unknown) => {
-        deps.log.error("job fault", {
-          response: job.id,
-          stack: error instanceof Error ? (error.stack ?? "") : String(error),
-        });
-        return this.end(job, failedObject(objectOf(job), stopped()));
+        const stack = error instanceof Error ? (error.stack ?? "") : String(error);
+        deps.log.error("job fault", { response: job.id, stack });
+        return this.failed(job, stopped());
       })
       .finally(() => {
         this.runningJobs -= 1;
@@ -133,63 +107,46 @@ export class Jobs {
       });
   }
 
-  private async run(job: Job): Promise<void> {
+  private async perform(job: Job): Promise<void> {
+    const { id: chargeId, accountId, model: item, held, prompt, cachedPrompt, completion } = job;
+    const outcome = await this.outcome(job);
+    if (outcome instanceof Failure) return this.failed(job, outcome);
+    const begun = objectOf(job);
+    if ("failure" in outcome) return this.ended(job, end(this.deps, job, this.unanswered(begun, outcome), "answer"));
+    const charge = { chargeId, accountId, item, held, rates: { prompt, cachedPrompt, completion } };
+    return this.ended(job, complete(this.deps, charge, begun, outcome));
+  }
+
+  private failed(job: Job, failure: Failure): Promise<void> {
+    return this.ended(job, end(this.deps, job, failedObject(objectOf(job), failure), "answer"));
+  }
+
+  /** Lost or not, it is not begun again. */
+  private async ended({ id }: Job, { last }: { readonly last: Promise<unknown> }): Promise<void> {
+    if (!((await last) instanceof StoreDown)) this.begun.delete(id);
+  }
+
+  private async outcome(job: Job): Promise<Answer | FailedCall | Failure> {
     const { deps } = this;
-    const { accountId, id, key } = job;
     // Written by this service (`submitJob`).
     const request = JSON.parse(job.request) as LlmRequest;
     const provider = deps.providers.get(request.model);
-    const begun = objectOf(job);
-    if (!provider) return this.end(job, failedObject(begun, unconfigured(request.model)));
-    if (deps.drills.strikes("job_lost", { accountId, model: job.model, sessionId: key, step: 0 })) {
-      return this.end(job, failedObject(begun, stopped()));
-    }
-    const caller = { accountId, requestId: id, key };
-    const outcome = await run(deps, { request, provider, caller, once: true, signal: deps.lifecycle.over });
-    if ("failure" in outcome) return this.end(job, this.unanswered(begun, outcome));
-    return this.completed(job, begun, outcome);
+    if (!provider) return unconfigured(request.model);
+    const { accountId, model, key: sessionId } = job;
+    if (deps.drills.strikes("job_lost", { accountId, model, sessionId, step: 0 })) return stopped();
+    return await callProvider(deps, { request, provider, caller: job, once: true });
   }
 
-  /** One that the service stopped at its own end was cancelled; any other failure is an answer as well. */
-  private unanswered(begun: ResponseObject, { failure, output }: RunFailure): ResponseObject {
+  /** A job that the service stopped at its own end was cancelled; any other failure is an answer as well. */
+  private unanswered(begun: ResponseObject, { failure, output }: FailedCall): ResponseObject {
     const { log, lifecycle } = this.deps;
     log.info("job failed", { response: begun.id, code: failure.code, detail: failure.detail ?? "" });
     return lifecycle.over.aborted ? cancelledObject(begun, output) : failedObject(begun, failure, output);
   }
-
-  private async completed(
-    job: Job,
-    begun: ResponseObject,
-    { output, usage, incomplete, estimated }: Answer,
-  ): Promise<void> {
-    const { deps } = this;
-    const { id: chargeId, accountId, model: item, held, prompt, cachedPrompt, completion } = job;
-    const charge = { chargeId, accountId, item, held, rates: { prompt, cachedPrompt, completion } };
-    const object = JSON.stringify(endedObject(begun, { output, usage, incomplete, at: unixSeconds(deps.clock) }));
-    const { inputTokens: promptTokens, cachedTokens, outputTokens: completionTokens } = usage;
-    const kept = await persist(deps, job.id, () =>
-      deps.charges.settle(charge, { promptTokens, cachedTokens, completionTokens }, (settlement) =>
-        deps.store.complete({ ...settlement, owner: deps.owner, object, estimated }),
-      ),
-    ).last;
-    // Lost or kept, it runs no more.
-    if (!(kept instanceof StoreDown)) this.begun.delete(chargeId);
-  }
-
-  private async end({ id, accountId }: Job, object: ResponseObject): Promise<void> {
-    const { deps } = this;
-    const at = seenSeconds(deps.clock);
-    const text = JSON.stringify(object);
-    const ended = await persist(deps, id, () =>
-      deps.store.end({ id, accountId, owner: deps.owner, at, object: text, key: "answer" }),
-    ).last;
-    // Lost or not, it runs no more.
-    if (!(ended instanceof StoreDown)) this.begun.delete(id);
-  }
 }
 
-/** The object of a job that runs. */
+/** The object of a job that was taken. */
 function objectOf(job: Job): ResponseObject {
-  const object = JSON.parse(present(job.object, "the object of a job")) as ResponseObject;
-  return { ...object, status: "in_progress" };
+  // Written by this service (`submitJob`).
+  return { ...(JSON.parse(job.object) as ResponseObject), status: "in_progress" };
 }

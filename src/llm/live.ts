@@ -1,26 +1,22 @@
 /**
- * A live response from its submission to its durable end. It runs whether or not its client waits. Its end is stored before the client
- * gets it. Other requests with its key wait for it here.
+ * A live response from its submission to its durable end, whether or not its client waits. Its end is stored before the client gets it.
+ * Other requests with its key wait for it here.
  */
-import type { Charge } from "../charge/charges.ts";
+import { billingDown, type Charge } from "../charge/charges.ts";
 import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";
-import { unixSeconds } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
-import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
-import { StoreDown } from "../store/store.ts";
+import type { StoreDown } from "../store/store.ts";
+import { type Answer, callProvider, type FailedCall } from "./call.ts";
 import type { Known, RespondCommand, ResponseOutcome, ResponseText } from "./command.ts";
-import type { Caller, LlmDeps, RunningResponse } from "./deps.ts";
-import { LLM } from "./errors.ts";
-import { notBegun, notRecorded, terminal, tooMany } from "./failures.ts";
+import type { LlmDeps, RunningResponse } from "./deps.ts";
+import { LLM, stopped, terminal, tooMany, unsaid } from "./errors.ts";
 import { EventFlow } from "./output/flow.ts";
-import { endedObject, failedObject, newObject, type ResponseObject } from "./output/object.ts";
-import { persist, type UnknownOutcome, unconfirmed } from "./persist.ts";
+import { failedObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
+import { begin, complete, end, hold, newRecord, persist } from "./record.ts";
 import type { LlmRequest } from "./request.ts";
-import { type Answer, type RunFailure, run, stopped } from "./run.ts";
-import { inputTokensMax } from "./usage.ts";
 
 export class Live implements RunningResponse {
   readonly id: string;
@@ -31,7 +27,7 @@ export class Live implements RunningResponse {
   private readonly answer = Promise.withResolvers<ResponseOutcome | Known>();
   private readonly end = Promise.withResolvers<ResponseText | Failure | Known>();
   private readonly recorded = Promise.withResolvers<boolean>();
-  private readonly caller: Caller;
+  private readonly command: Omit<RespondCommand, "request">;
   /** Released when it is sent, since a request may be megabytes and a stream may last for half an hour. */
   private request: LlmRequest | undefined;
   /** Whether the stream has begun. Before that, a failure is an HTTP error. */
@@ -39,16 +35,15 @@ export class Live implements RunningResponse {
 
   constructor(
     private readonly deps: LlmDeps,
-    { request, digest, ...caller }: RespondCommand,
+    { request, ...command }: RespondCommand,
     private readonly provider: Provider,
   ) {
-    const { clock } = deps;
-    this.id = makeId("resp_", clock);
-    this.digest = digest;
-    this.caller = caller;
+    this.digest = command.digest;
+    this.command = command;
     this.request = request;
-    this.begun = newObject(this.id, unixSeconds(clock), "in_progress", request);
-    if (request.stream) this.flow = new EventFlow(clock);
+    this.begun = begin(deps, request);
+    this.id = this.begun.id;
+    if (request.stream) this.flow = new EventFlow(deps.clock);
   }
 
   /** What the client that sent it gets. */
@@ -66,8 +61,8 @@ export class Live implements RunningResponse {
     return this.recorded.promise;
   }
 
-  /** Runs to the end. */
-  async run(): Promise<void> {
+  /** Goes on to the end. */
+  async drive(): Promise<void> {
     const { lifecycle } = this.deps;
     lifecycle.enter();
     try {
@@ -83,21 +78,16 @@ export class Live implements RunningResponse {
 
   /** Ends a response after a bug: the hold is released, and the key is spent, since the provider may have been called. */
   async broken(error: unknown): Promise<void> {
-    const { deps, id, begun } = this;
-    const { accountId } = this.caller;
     const failure = stopped();
-    const object = this.streaming ? JSON.stringify(failedObject(begun, failure)) : undefined;
     this.answer.reject(error);
     this.recorded.resolve(true);
     if (this.streaming) this.fail(failure, []);
-    const at = seenSeconds(deps.clock);
-    const end = { id, accountId, owner: deps.owner, at, object, key: "terminal" } as const;
-    await persist(deps, id, () => deps.store.end(end)).last;
+    await this.unanswered(failure, [], "terminal").last;
     this.over(terminal());
   }
 
   private async placed(charge: Charge): Promise<void> {
-    const free = this.deps.places.take(this.caller.accountId);
+    const free = this.deps.places.take(this.command.accountId);
     if (typeof free === "string") return this.failed({ failure: tooMany(free, "responses"), output: [] });
     try {
       await this.called(charge);
@@ -106,43 +96,27 @@ export class Live implements RunningResponse {
     }
   }
 
-  /** The charge, and the record of what is about to run, in one step. */
+  /** The charge, and the record of what is about to be called, in one step. */
   private async submitted(): Promise<Charge | Failure | Known> {
-    const { deps, provider, begun, id, digest } = this;
-    const { accountId, key } = this.caller;
+    const { deps, provider, begun, command } = this;
+    const { store, owner, clock } = deps;
     const request = present(this.request, "a request that is not sent yet");
-    const { config } = provider;
-    const response = {
-      id,
-      accountId,
-      model: request.model,
-      key,
-      digest,
-      // Without a stream no client knows the id before the answer.
-      object: this.flow ? JSON.stringify(begun) : undefined,
-      createdAt: begun.created_at,
-    };
-    const max = { promptTokens: inputTokensMax(request, config), completionTokens: request.max_output_tokens };
-    const holding = deps.charges.hold<Known | { full: "account" | "all" } | UnknownOutcome>(
-      // The record ends the hold, after a restart as well: no clock that jumps can end it before.
-      { chargeId: id, accountId, item: request.model, rates: config.rates, max, deadlineMs: "none" },
-      async (charge) => unconfirmed(await deps.store.submit({ charge, response, owner: deps.owner })),
-    );
+    // Without a stream no client knows the id before the answer.
+    const response = newRecord(command, begun, request, this.flow && JSON.stringify(begun));
+    const holding = hold(deps, provider, request, response, (charge) => store.submit({ charge, response, owner }));
     // Beside the store's work.
     provider.prepare(request);
     const held = await holding;
-    if ("full" in held) return tooMany(held.full, "responses");
     if (!("reason" in held)) return held;
-    const refused = notBegun(held.reason);
+    const refused = billingDown(held);
     this.answer.resolve(refused);
     // What may have been recorded is taken back before the key may be used again.
-    await persist(deps, id, () => deps.store.withdraw({ response, owner: deps.owner, at: seenSeconds(deps.clock) }))
-      .last;
+    await persist(deps, this.id, () => store.withdraw({ response, owner, at: seenSeconds(clock) })).last;
     return refused;
   }
 
   private async called(charge: Charge): Promise<void> {
-    const { deps, caller, provider, flow } = this;
+    const { deps, command: caller, provider, flow, begun } = this;
     const reader = flow && {
       emit: (event: Parameters<EventFlow["push"]>[0]) => flow.push(event),
       moved: () => {
@@ -150,15 +124,12 @@ export class Live implements RunningResponse {
         flow.flush();
       },
     };
-    if (flow) {
-      flow.push({ type: "response.created", response: this.begun });
-      flow.push({ type: "response.in_progress", response: this.begun });
-    }
+    flow?.push({ type: "response.created", response: begun });
+    flow?.push({ type: "response.in_progress", response: begun });
     const request = present(this.request, "a request that is not sent yet");
     this.request = undefined;
-    const options = { request, provider, caller, once: false, signal: deps.lifecycle.over };
     const late = deps.clock.after(LIMITS.llmKeepaliveMs, () => this.begin());
-    const outcome = await run(deps, reader ? { ...options, reader } : options).finally(late);
+    const outcome = await callProvider(deps, { request, provider, caller, once: false, reader }).finally(late);
     if ("failure" in outcome) await this.failed(outcome);
     else await this.completed(outcome, charge);
   }
@@ -170,59 +141,46 @@ export class Live implements RunningResponse {
     this.answer.resolve({ flow: this.flow, id: this.id, replayed: false });
   }
 
-  /** Makes price and answer durable in one step, then sends the end. */
-  private async completed({ output, incomplete, usage, estimated }: Answer, charge: Charge): Promise<void> {
-    const { deps, begun } = this;
-    const object = endedObject(begun, { output, usage, incomplete, at: unixSeconds(deps.clock) });
-    const text = JSON.stringify(object);
-    const { inputTokens: promptTokens, cachedTokens, outputTokens: completionTokens } = usage;
-    const { first, last } = persist(deps, this.id, () =>
-      deps.charges.settle(charge, { promptTokens, cachedTokens, completionTokens }, (settlement) =>
-        deps.store.complete({ ...settlement, owner: deps.owner, object: text, estimated }),
-      ),
-    );
-    const told = await first;
-    if (told === "kept") {
+  /** Sends the end once price and answer are durable. */
+  private async completed(answer: Answer, charge: Charge): Promise<void> {
+    const { object, text, first, last } = complete(this.deps, charge, this.begun, answer);
+    const outcome = await first;
+    if (outcome === "kept") {
       const { flow } = this;
       this.begin();
-      flow?.push({ type: incomplete ? "response.incomplete" : "response.completed", response: object });
+      flow?.push({ type: answer.incomplete ? "response.incomplete" : "response.completed", response: object });
       flow?.end("done");
       return this.over({ object: text, replayed: false });
     }
-    this.fail(unkept(told), output);
+    this.fail(unkept(outcome), answer.output);
     const kept = await last;
     this.over(kept === "kept" ? { object: text, replayed: false } : unkept(kept));
   }
 
   /** The money goes back, and the key is worth what the failure says: a provider that is not there may be asked again. */
-  private async failed({ failure, output }: RunFailure): Promise<void> {
-    const { deps, id } = this;
-    const object = this.streaming ? JSON.stringify(failedObject(this.begun, failure, output)) : undefined;
+  private async failed({ failure, output }: FailedCall): Promise<void> {
     const key = failure.row === LLM.upstream_unavailable ? "free" : "terminal";
-    const { accountId } = this.caller;
-    const at = seenSeconds(deps.clock);
-    const { first, last } = persist(deps, id, () =>
-      deps.store.end({ id, accountId, owner: deps.owner, at, object, key }),
-    );
+    const { first, last } = this.unanswered(failure, output, key);
     await first;
     this.fail(failure, output);
     await last;
     this.over(failure);
   }
 
+  private unanswered(failure: Failure, output: FailedCall["output"], key: "free" | "terminal") {
+    const { deps, id, begun } = this;
+    const { accountId } = this.command;
+    return end(deps, { id, accountId }, this.streaming ? failedObject(begun, failure, output) : undefined, key);
+  }
+
   /** Tells the client. */
-  private fail(failure: Failure, output: RunFailure["output"]): void {
+  private fail(failure: Failure, output: FailedCall["output"]): void {
     if (!this.streaming) {
       this.answer.resolve(failure);
       return;
     }
-    const { requestId } = this.caller;
-    this.deps.log.info("stream failed", {
-      request: requestId,
-      response: this.id,
-      code: failure.code,
-      detail: failure.detail ?? "",
-    });
+    const { code, detail = "" } = failure;
+    this.deps.log.info("stream failed", { request: this.command.requestId, response: this.id, code, detail });
     this.flow?.push({ type: "response.failed", response: failedObject(this.begun, failure, output) });
     this.flow?.end("done");
   }
@@ -237,5 +195,7 @@ export class Live implements RunningResponse {
 
 /** `lost`: another process took this one to be dead, and has spent the key. */
 function unkept(outcome: StoreDown | "lost"): Failure {
-  return outcome instanceof StoreDown ? notRecorded(outcome.reason) : terminal();
+  if (outcome === "lost") return terminal();
+  const message = "the response may be recorded and charged or not; repeat the request with the same key in a moment";
+  return unsaid(message, outcome.reason);
 }

@@ -1,13 +1,13 @@
 /**
- * The processes that run responses. Each shows that it lives by a number that it raises. A process whose number does not change has
+ * The processes that own running responses. Each shows that it lives by a number that it raises. A process whose number does not change has
  * ended, and another one ends its responses. Numbers are used, not times, so that a clock that jumps ends nothing.
  */
 import { LIMITS } from "../limits.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import type { LlmDeps } from "./deps.ts";
+import { stopped } from "./errors.ts";
 import { failedObject, type ResponseObject } from "./output/object.ts";
-import { stopped } from "./run.ts";
 import type { Orphan } from "./store/records.ts";
 
 type Deps = Pick<LlmDeps, "clock" | "log" | "store" | "owner" | "watchers" | "ownerEnded">;

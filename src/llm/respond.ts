@@ -1,11 +1,10 @@
 /** `POST /v1/responses` behind its checks: exactly one response for each key, live or as a background job. */
-
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
-import type { RespondCommand, ResponseOutcome } from "./command.ts";
+import type { Known, RespondCommand, ResponseOutcome } from "./command.ts";
 import type { LlmDeps, RunningResponse } from "./deps.ts";
-import { conflict, drilledMoney, outcomeUnknown, storeDown, terminal, tooMany, unconfigured } from "./failures.ts";
+import { conflict, drilledMoney, stillRuns, storeDown, terminal, tooMany, unconfigured } from "./errors.ts";
 import { submitJob } from "./jobs.ts";
 import { Live } from "./live.ts";
 import { isBackground } from "./models.ts";
@@ -30,18 +29,14 @@ export async function respond(deps: LlmDeps, command: RespondCommand): Promise<R
     if (isBackground(request.model)) return job(deps, command, known);
     if (known.state === "done" && known.object !== undefined) return replay(deps, command, known.object);
     if (known.state === "ended") return terminal();
-    if (clock.monotonicMs() >= deadlineMs || deps.lifecycle.over.aborted) return outcomeUnknown();
+    if (clock.monotonicMs() >= deadlineMs || deps.lifecycle.over.aborted) return stillRuns();
     // It runs in another process, or in one that has ended and whose responses are yet to be ended.
     await deps.watchers.moved(known.id);
   }
 }
 
 /** A new response, or the one that the key has. */
-async function answer(
-  deps: LlmDeps,
-  command: RespondCommand,
-  name: string,
-): Promise<ResponseOutcome | { known: StoredResponse }> {
+async function answer(deps: LlmDeps, command: RespondCommand, name: string): Promise<ResponseOutcome | Known> {
   const { model } = command.request;
   const provider = deps.providers.get(model);
   const refused = provider ? drilledMoney((drill) => deps.drills.strikes(drill)) : unconfigured(model);
@@ -62,7 +57,7 @@ async function answer(
   // Before anything is awaited: from here on requests with this key wait for this one.
   deps.running.set(name, live);
   live
-    .run()
+    .drive()
     .catch(async (error: unknown) => {
       deps.log.error("response fault", { request: command.requestId, response: live.id, stack: stackOf(error) });
       await live.broken(error);
@@ -77,11 +72,11 @@ async function behind(deps: LlmDeps, command: RespondCommand, running: RunningRe
   if (!sameBytes(running.digest, command.digest)) {
     // Before it is recorded it is not known whether the key is its own.
     const hasKey = await inTime(deps, running.hasKey);
-    if (hasKey === undefined) return outcomeUnknown();
+    if (hasKey === undefined) return stillRuns();
     return hasKey ? conflict() : respond(deps, command);
   }
   const ended = await inTime(deps, running.ended);
-  if (!ended) return outcomeUnknown();
+  if (!ended) return stillRuns();
   if (ended instanceof Failure) return ended;
   if ("object" in ended) return replay(deps, command, ended.object);
   return respond(deps, command);

@@ -1,6 +1,7 @@
-/** Tokens of a response: the bound that is held before the run, what the provider reports, and our estimate where it reports nothing. */
+/** Tokens of a response: the bound that is held before the call, what the provider reports, and our estimate where it reports nothing. */
 import type { LlmConfig } from "../config/llm.ts";
 import { LIMITS } from "../limits.ts";
+import { type JsonObject, objectOf } from "./json.ts";
 import type { LlmRequest } from "./request.ts";
 
 export interface LlmUsage {
@@ -58,15 +59,11 @@ export function estimatedUsage(inputMax: number, outputChars: number): LlmUsage 
 }
 
 /** What a provider says it used, by the names of either protocol; undefined where it is no usage. An explicit 0 is a number. */
-export function reportedUsage(said: {
-  readonly input: unknown;
-  readonly cached: unknown;
-  readonly output: unknown;
-  readonly reasoning: unknown;
-}): LlmUsage | undefined {
-  const { input, output } = said;
-  const cached = said.cached ?? 0;
-  const reasoning = said.reasoning ?? 0;
+export function reportedUsage(said: JsonObject): LlmUsage | undefined {
+  const input = said.input_tokens ?? said.prompt_tokens;
+  const output = said.output_tokens ?? said.completion_tokens;
+  const cached = objectOf(said.input_tokens_details ?? said.prompt_tokens_details)?.cached_tokens ?? 0;
+  const reasoning = objectOf(said.output_tokens_details ?? said.completion_tokens_details)?.reasoning_tokens ?? 0;
   if (!isCount(input) || !isCount(output) || !isCount(cached) || !isCount(reasoning)) return undefined;
   // Parts of a whole are never more than the whole.
   const [cachedTokens, reasoningTokens] = [Math.min(cached, input), Math.min(reasoning, output)];

@@ -1,12 +1,10 @@
 /** A background job as clients see it: its object as it is now, and the buffered stream that tells its end. */
-
 import { LIMITS } from "../limits.ts";
 import type { Failure, Row } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
 import type { ResponseStream } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
-import { LLM } from "./errors.ts";
-import { tooMany } from "./failures.ts";
+import { LLM, tooMany } from "./errors.ts";
 import type { ErrorEvent } from "./output/events.ts";
 import { EventFlow } from "./output/flow.ts";
 import type { ResponseObject } from "./output/object.ts";

@@ -1,7 +1,8 @@
-/** Waits for the end of a response. A response of another node is looked for in the store. */
+/** Who waits for the end of a response. */
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 
+/** Waits for the end of a response. A response of another node is looked for in the store. */
 export class Watchers {
   private readonly waiting = new Map<string, Set<() => void>>();
 

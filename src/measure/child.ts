@@ -1,13 +1,13 @@
 /**
- * A service in a fresh process, for measurements: the same executable or sources, a data folder of its own, free ports. Of the
- * user's own folders it uses only the cache of libraries.
+ * A service in a fresh process, for measurements: the same executable or sources, a new data folder, free ports. It uses one
+ * folder of the user: the cache of libraries.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Service } from "../client/http.ts";
 import { parseJson, textAt } from "../client/json.ts";
-import { childEnvironment } from "../config/environment.ts";
+import { childEnvironment, ortEnvironment } from "../config/environment.ts";
 import { LIMITS } from "../limits.ts";
 import { systemClock } from "../std/clock.ts";
 import { Problem } from "../std/problem.ts";
@@ -21,7 +21,7 @@ const STOP_MS_MAX = 10_000;
 export interface ChildOptions {
   /** The command before `serve`: this executable by default. */
   readonly program?: readonly string[];
-  /** Of the model. */
+  /** The model's device. */
   readonly device: string;
   /** The sample's by default. */
   readonly model?: string;
@@ -42,7 +42,7 @@ export interface Child {
   readonly opsUrl: string;
   /** Its data folder, gone after `stop`. */
   readonly dataDir: string;
-  /** From the start of the process to its ready line. */
+  /** Time from the start of the process to its ready line. */
   readonly readyMs: number;
   readonly pid: number;
   /** To the child's `process.on("message")`; only with `onMessage`. */
@@ -83,6 +83,7 @@ export async function startChild(options: ChildOptions): Promise<Child | Problem
     env: childEnvironment({
       XDG_CONFIG_HOME: join(folder, "config"),
       TENDON_OPS_ADDR: "127.0.0.1:0",
+      ...ortEnvironment(),
       ...options.environment,
     }),
     ...(options.onMessage === undefined ? {} : { ipc: options.onMessage }),

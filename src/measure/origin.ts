@@ -1,4 +1,4 @@
-/** Where a measurement comes from: machine, commit, versions, date. Without these its figures cannot be compared. */
+/** The origin of a measurement: machine, commit, versions, date. Without these its figures cannot be compared. */
 import { join } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
 import { PREBUILT } from "../engine/library.ts";

@@ -1,5 +1,5 @@
 /**
- * A measured service and its clients on cores of their own, where the machine has enough of them: else each waits for the other, and the
+ * A measured service and its clients on separate cores, where the machine has enough of them: else each waits for the other, and the
  * clients' own work is in the figures.
  */
 import { readFileSync } from "node:fs";

@@ -1,23 +1,18 @@
-/** What the suites of `tendon bench` measure: services of their own or one that runs already, and what robots send to it. */
+/** What the suites of `tendon bench` measure: fresh services or one that serves already, and what robots send to it. */
 import type { Service } from "../client/http.ts";
 import { signedIn } from "../client/sign-in.ts";
 import { Problem } from "../std/problem.ts";
 import { startChild } from "./child.ts";
 import { SAMPLE_MODEL } from "./sample/observation.ts";
-import { drawnScenes, type Scenes, scenesIn } from "./sample/scenes.ts";
-
-/** Different observations that the robots send in turn. */
-const SCENES = 4;
 
 /** The part of a plan that all suites have. */
 export interface BenchTarget {
-  /** Each number of robots is a measurement of its own, on each device. */
+  /** Each number of robots is one measurement, on each device. */
   readonly robots: readonly number[];
   readonly devices: readonly string[];
   readonly url?: string | undefined;
-  readonly frames?: string | undefined;
   readonly models?: string | undefined;
-  /** Told before each measurement which one it is. */
+  /** Called before each measurement with its name. */
   readonly progress?: (line: string) => Promise<void>;
 }
 
@@ -83,8 +78,4 @@ async function withService<T>(
   } finally {
     await child.stop();
   }
-}
-
-export function scenesFor({ frames }: BenchTarget): Promise<Scenes | Problem> {
-  return frames === undefined ? drawnScenes(SCENES) : scenesIn(frames);
 }

@@ -1,13 +1,12 @@
 /**
- * Which observations hold run and frame slots of the engine, and which wait for them.
+ * Which observations hold permits for the engine, one for the inference and one for each frame, and which wait for them.
  *
- * An account holds at most its share, so that slots stay free for others. A quarter of all run slots, and one of each account's share, is
- * kept in equal parts for the served models: models that hang hold up no other one. An observation that finds no slot is queued behind the
- * others of its account for the same model. Accounts are served round robin, and so are the models of each. An account of whose
- * observations none fits keeps its place in the round; if one lacks frame slots of its model, slots that become free are reserved for
- * it, because a stream of small observations would otherwise starve a large one.
+ * An account holds at most its share, so that permits stay free for others. A quarter of all inference permits, and of each account's
+ * share, is kept in equal parts for the served models: models that hang hold up no other one. An observation without a permit is queued
+ * behind the others of its account for the same model. Accounts are served round robin, and so are the models of each. An account none
+ * of whose observations fits keeps its turn in the round; if one lacks frame permits of its model, those that become free are reserved
+ * for it, because a stream of small observations would otherwise starve a large one.
  */
-
 import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
 import { Failure } from "../std/failure.ts";
@@ -28,69 +27,58 @@ export type AdmissionLimits = Readonly<
   >
 >;
 
-/** An observation's place in the queue, then its run slot and frame slots. */
+/** The permits of one observation, or its turn in the queue for them. */
 export interface Permit {
-  /** Resolves when the slots are granted; never, if it is released before. */
+  /** Resolves when the permits are granted; never, if it is released before. */
   readonly granted: Promise<undefined>;
-  /** Gives back the place or the slots; later calls do nothing. */
-  release(): void;
-}
-
-/** Frame slots of frames that arrived before their observation. */
-export interface EarlySlots {
   /** Later calls do nothing. */
   release(): void;
 }
+
+/** Permits of frames that arrived before their observation. */
+export type EarlyPermits = Pick<Permit, "release">;
 
 export class Admission {
   /** Accounts that hold or wait for something. */
   private readonly accounts = new Map<string, Account>();
   /** Accounts that wait, in round-robin order. */
   private readonly round = new Set<Account>();
-  /** Frame slots held, by model: each model has its own. */
+  /** Frame permits held, by model: each model has its own. */
   private readonly frames = new Tally();
-  /** Of these, slots of frames whose observation has not arrived. */
+  /** Frame permits held of frames whose observation has not arrived. */
   private readonly early = new Tally();
   /** Observations that wait for each model. */
   private readonly waitingFor = new Tally();
-  /** Observations that hold a run slot, by model. */
-  private readonly runsOf = new Tally();
-  private runs = 0;
-  private queued = 0;
+  /** Inference permits held, by model. */
+  private readonly inferences = new Tally();
+  /** Observations that hold permits. */
+  held = 0;
+  waiting = 0;
 
-  /** `served`: how many models are. */
+  /** `served`: the number of served models. */
   constructor(
     private readonly limits: AdmissionLimits = LIMITS,
     private readonly served: () => number = () => 1,
   ) {}
 
-  /** Observations that hold slots. */
-  get held(): number {
-    return this.runs;
-  }
-
-  get waiting(): number {
-    return this.queued;
-  }
-
   /** Permits for one inference with `frames` frames, now or when its turn comes; `engine_unavailable` when too many wait. */
   take(accountId: string, model: string, frames: number): Permit | Failure {
-    assert(frames <= this.limits.observationFramesMax, "an observation fits into the slots");
+    assert(frames <= this.limits.observationFramesMax, "one observation's frames are fewer than the permits");
     const account = this.accounts.get(accountId) ?? new Account(accountId);
     this.accounts.set(accountId, account);
     const entry = new Entry(account, model, frames, () => this.release(entry));
     account.enqueue(entry);
     this.round.add(account);
     this.waitingFor.add(model, 1);
-    this.queued += 1;
+    this.waiting += 1;
     this.admit();
     const refusal = entry.state === "waiting" ? this.crowded(account) : undefined;
     if (refusal) entry.release();
     return refusal ?? entry;
   }
 
-  /** Early frames never take a slot that a waiting observation needs, nor more than their own share. */
-  takeEarly(accountId: string, model: string, frames: number): EarlySlots | undefined {
+  /** Early frames never take a permit that a waiting observation needs, nor more than their own share. */
+  takeEarly(accountId: string, model: string, frames: number): EarlyPermits | undefined {
     const { framesMax, earlyFramesMax, accountEarlyFramesMax } = this.limits;
     if (this.waitingFor.of(model) > 0 || this.early.of(model) + frames > earlyFramesMax) return undefined;
     const account = this.accounts.get(accountId) ?? new Account(accountId);
@@ -119,24 +107,19 @@ export class Admission {
   private crowded({ waiting }: Account): Failure | undefined {
     const { accountWaitingMax, admissionWaitingMax } = this.limits;
     const own = waiting > accountWaitingMax;
-    if (!own && this.queued <= admissionWaitingMax) return undefined;
+    if (!own && this.waiting <= admissionWaitingMax) return undefined;
     const who = own ? `${accountWaitingMax} observations of this account` : `${admissionWaitingMax} observations`;
-    return new Failure(
-      ROBOT.engine_unavailable,
-      `${who} wait already, the most that may wait; retry when some are answered`,
-      {
-        retryAfterSeconds: 1,
-      },
-    );
+    const message = `${who} wait already, the most that may wait; retry when some are answered`;
+    return new Failure(ROBOT.engine_unavailable, message, { retryAfterSeconds: 1 });
   }
 
-  /** Grants slots to all that fit, account by account. One pass is enough: no slot becomes free during it. */
+  /** Grants permits to all that fit, account by account. One pass is enough: none becomes free during it. */
   private admit(): void {
-    /** Models that grant nothing more: no run slot is left for them, or free frame slots are reserved for who was passed over. */
+    /** Models that grant nothing more: they have no inference permit left, or their free frame permits are reserved. */
     const closed = new Set<string>();
-    // An account that was granted a slot moves to the end of the round, so the loop meets it again.
+    // An account that was granted a permit moves to the end of the round, so the loop meets it again.
     for (const account of this.round) {
-      if (this.runs >= this.limits.chunksMax || closed.size === this.waitingFor.size) return;
+      if (this.held >= this.limits.chunksMax || closed.size === this.waitingFor.size) return;
       const next = this.nextOf(account, closed);
       if (next) this.grant(next);
     }
@@ -147,7 +130,7 @@ export class Admission {
     for (const [model, first] of account.firsts()) {
       if (closed.has(model) || !account.mayHold(first, this.limits, this.served())) continue;
       const framesFit = this.frames.of(model) + first.frames <= framesMax;
-      if (framesFit && this.runsOf.leavesTheirs(model, chunksMax, this.served())) return first;
+      if (framesFit && this.inferences.leavesTheirs(model, chunksMax, this.served())) return first;
       closed.add(model);
     }
     return undefined;
@@ -174,20 +157,20 @@ export class Admission {
     this.admit();
   }
 
-  private forget({ id, waiting, runsOf, frames }: Account): void {
-    if (waiting === 0 && runsOf.size === 0 && frames.size === 0) this.accounts.delete(id);
+  private forget({ id, waiting, inferences, frames }: Account): void {
+    if (waiting === 0 && inferences.size === 0 && frames.size === 0) this.accounts.delete(id);
   }
 
   private leaveQueue(entry: Entry): void {
     entry.account.dequeue(entry);
     this.waitingFor.add(entry.model, -1);
-    this.queued -= 1;
+    this.waiting -= 1;
   }
 
   private count({ account, model, frames }: Entry, sign: 1 | -1): void {
-    this.runs += sign;
-    this.runsOf.add(model, sign);
-    account.runsOf.add(model, sign);
+    this.held += sign;
+    this.inferences.add(model, sign);
+    account.inferences.add(model, sign);
     this.countFrames(account, model, sign * frames);
   }
 
@@ -198,14 +181,13 @@ export class Admission {
 }
 
 class Account {
-  /** Run slots held, by model. */
-  readonly runsOf = new Tally();
-  /** Observations that wait, over all models. */
-  waiting = 0;
-  /** Frame slots held, by model; `early`: those whose observation has not arrived. */
+  /** Permits held, by model; `early`: those of frames whose observation has not arrived. */
+  readonly inferences = new Tally();
   readonly frames = new Tally();
   readonly early = new Tally();
-  /** Who waits for each model, in order of arrival; models in the order of their turns, those alone for which somebody waits. */
+  /** Observations that wait, over all models. */
+  waiting = 0;
+  /** The queue of each model with a waiting observation; models in the order of their turns. */
   private readonly lines = new Map<string, Set<Entry>>();
 
   constructor(readonly id: string) {}
@@ -218,15 +200,15 @@ class Account {
 
   dequeue(entry: Entry): void {
     const line = this.lines.get(entry.model);
-    assert(line?.delete(entry) === true, "who leaves the queue stands in it");
+    assert(line?.delete(entry) === true, "an observation leaves the queue that it is in");
     if (line.size === 0) this.lines.delete(entry.model);
     this.waiting -= 1;
   }
 
-  /** Who is the next to go for each model. */
+  /** The first observation of each queue. */
   *firsts(): Iterable<[string, Entry]> {
     for (const [model, [first]] of this.lines) {
-      assert(first !== undefined, "somebody waits in a line");
+      assert(first !== undefined, "a queue is not empty");
       yield [model, first];
     }
   }
@@ -239,10 +221,10 @@ class Account {
     this.lines.set(model, line);
   }
 
-  /** Whether its share has room for one more run. */
+  /** Its share has room for one more inference. */
   mayHold({ model, frames }: Entry, limits: AdmissionLimits, served: number): boolean {
-    const runsFit = this.runsOf.leavesTheirs(model, limits.accountChunksMax, served);
-    return runsFit && this.hasRoom(model, frames, limits);
+    const fits = this.inferences.leavesTheirs(model, limits.accountChunksMax, served);
+    return fits && this.hasRoom(model, frames, limits);
   }
 
   hasRoom(model: string, frames: number, { accountFramesMax }: AdmissionLimits): boolean {
@@ -270,7 +252,7 @@ class Entry implements Permit {
   }
 }
 
-/** Of what can be held, kept for names that hold less than their part of it. */
+/** The share that is kept for names that hold less than their part of it. */
 const KEPT_SHARE = 1 / 4;
 
 /** Counts by name; zero counts are removed. */
@@ -286,7 +268,7 @@ class Tally {
     return this.counts.get(name) ?? 0;
   }
 
-  /** Whether `max` has room for one more of `name` beside what is kept of it for the other ones of `names`: a quarter is, in equal parts. */
+  /** `max` has room for one more of `name` beside what is kept for the other ones of `names`, in equal parts. */
   leavesTheirs(name: string, max: number, names: number): boolean {
     const kept = Math.floor((max * KEPT_SHARE) / names);
     let [others, theirs] = [0, 0];

@@ -12,30 +12,22 @@ import { ROBOT } from "./errors.ts";
 import type { Ticket } from "./session/ticket.ts";
 import type { NeutralAnswer } from "./store/records.ts";
 
-/** As it is stored, in the words of the wire. The keys of an object are printed in this order. */
+/** The head as it is stored, in the words of the wire, which http/openapi.ts explains. */
 export interface AnswerHead {
   /** The generation id. */
   readonly id: string;
   /** Unix seconds. */
   readonly created: number;
   readonly model: string;
-  /** The client's id, or the assigned `anon-` id. */
   readonly session_id: string;
-  /** Zero-based chunk index in the session. */
   readonly step: number;
-  /** Seconds between rows. */
   readonly dt: number;
-  /** Values per row. */
   readonly action_dim: number;
   readonly action_space: string;
   readonly next_frames_per_camera: number;
-  /** Milliseconds at microsecond resolution. */
   readonly timing_ms: Timing;
-  /** The episode's memory window was started anew within the inference. */
   readonly cache_reset?: true;
-  /** Values, over all rows that the model computed, that were outside their column's range and were clamped; absent for none. */
   readonly clamped?: number;
-  /** `completion_tokens`: every row that the model computed, also those that were not asked for. */
   readonly usage: {
     readonly prompt_tokens: number;
     readonly cached_tokens: number;
@@ -49,7 +41,7 @@ export interface Answer {
   readonly rows: Float32Array;
 }
 
-/** The answer that an inference's result becomes. Copies the rows, which the engine takes back; `timing` is asked for after that. */
+/** The answer that a result becomes. Copies the rows, which the engine takes back; `timing` is called after that. */
 export function answerOf(
   { served: { manifest }, rows: rowCount }: ObserveCommand,
   { sessionId, named, step }: Ticket,
@@ -59,7 +51,6 @@ export function answerOf(
 ): Answer {
   const { action, frames } = manifest;
   const rows = result.actions.slice(0, rowCount * result.columns);
-  const { promptTokens, cachedTokens, completionTokens } = usageOf(result);
   const head: AnswerHead = {
     ...generation,
     model: manifest.id,
@@ -73,7 +64,11 @@ export function answerOf(
     timing_ms: timing(),
     ...(result.cacheReset ? { cache_reset: true } : {}),
     ...(result.clamped > 0 ? { clamped: result.clamped } : {}),
-    usage: { prompt_tokens: promptTokens, cached_tokens: cachedTokens, completion_tokens: completionTokens },
+    usage: {
+      prompt_tokens: result.promptTokens,
+      cached_tokens: result.cachedTokens,
+      completion_tokens: result.rows,
+    },
   };
   return { head, rows };
 }
@@ -84,42 +79,36 @@ export function usageOf({ promptTokens, cachedTokens, rows }: ChunkResult): Usag
 }
 
 export function toStored({ head, rows }: Answer): NeutralAnswer {
-  return { head: JSON.stringify(head), rows: bytesOf(rows) };
+  return { head: JSON.stringify(head), rows: rowsBytes(rows) };
 }
 
 export function fromStored({ head, rows }: NeutralAnswer): Answer {
-  // The store's bytes may begin anywhere in their buffer; float32 values must not.
-  const aligned = rows.slice();
-  return { head: JSON.parse(head) as AnswerHead, rows: new Float32Array(aligned.buffer) };
+  // A copy: the store's bytes may begin anywhere in their buffer, float32 values must not.
+  return { head: JSON.parse(head) as AnswerHead, rows: new Float32Array(rows.slice().buffer) };
 }
 
-/** The rows as bytes, the `f32` form of a chunk. */
-function bytesOf({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array {
+/** The `f32` form of a chunk: little-endian float32, row-major. */
+export function rowsBytes({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 export type Timing = Readonly<Record<(typeof STATIONS)[number], number>>;
 
-/** Instants of one attempt, monotonic ms. */
+/** What the times of one answer follow from. Instants are monotonic ms. */
 export interface Instants {
-  /** The observation was there: the last byte of its body, or its text message on a socket. */
+  /** The last byte of the body, or the text message on a socket, had come. */
   readonly arrivedMs: number;
-  /** It had been read and checked. */
+  /** The observation had been read and checked. */
   readonly begunMs: number;
-  /** It had its slots, and the decoders were given the frames that they did not have. */
+  /** It had its permits, and the decoders were given the frames that they did not have. */
   readonly putMs: number;
-  /** Right before the engine took the inference on. */
+  /** The engine was about to take the inference on. */
   readonly observedMs: number;
-  /** The inference's result was here. */
   readonly resultMs: number;
-  /** The answer was made of it. */
   readonly answerMs: number;
-}
-
-export interface Facts {
   /** The frames came in the observation's body: reading them out of it is part of their way to tensors. */
   readonly inBody: boolean;
-  /** The decoders had all frames before the observation had its slots. */
+  /** The decoders had all frames before the observation had its permits. */
   readonly early: boolean;
   /** What a drill added. */
   readonly drillMs: number;
@@ -127,14 +116,14 @@ export interface Facts {
 
 type Micros = ChunkResult["micros"];
 
-/** When the model started, monotonic ms. */
+/** Monotonic ms when the model started. */
 export function startMs(observedMs: number, { queue }: Micros): number {
   return observedMs + queue / 1000;
 }
 
 /** Milliseconds at microsecond resolution. Their sum is the time from `arrivedMs` to `answerMs`. */
-export function timingOf(instants: Instants, micros: Micros, { inBody, early, drillMs }: Facts): Timing {
-  const { arrivedMs, begunMs, putMs, resultMs, answerMs } = instants;
+export function timingOf(instants: Instants, micros: Micros): Timing {
+  const { arrivedMs, begunMs, putMs, resultMs, answerMs, inBody, early, drillMs } = instants;
   const started = startMs(instants.observedMs, micros);
   const tensorsMs = started - micros.decoded / 1000;
   // Frames that were sent ahead may still be at the decoders when the observation comes, and are not waited for by admission.
@@ -163,15 +152,14 @@ export function uncorrelated({ served }: ObserveCommand, { rows, columns }: Chun
   if (rows === action.rows && columns === action.columns.length) return undefined;
   const message =
     "the engine's answer is not one to this observation; nothing was charged, connect again and repeat the observation";
-  return new Failure(ROBOT.engine_protocol_error, message, {
-    detail: `a result of ${rows} x ${columns} instead of ${action.rows} x ${action.columns.length}`,
-  });
+  const detail = `a result of ${rows} x ${columns} instead of ${action.rows} x ${action.columns.length}`;
+  return new Failure(ROBOT.engine_protocol_error, message, { detail });
 }
 
 /** Why a record was not made, for the log. */
 export const REASONS = {
   known: "another service has answered this observation_id",
-  not_held: "the money that the run held had been given back",
+  not_held: "the held money had been given back",
 } as const;
 
 export function notRecorded(): Failure {
@@ -181,13 +169,12 @@ export function notRecorded(): Failure {
 
 /** The deadline has passed, or the service ends, while the record is being made durable. */
 export function outcomeUnknown({ observationId }: ObserveCommand): Failure {
-  const unknown = "nobody knows yet whether the answer's record is durable";
-  if (observationId !== undefined) {
-    const message = `${unknown}; repeat the same observation_id`;
-    return new Failure(ROBOT.observation_unknown, message, { param: "observation_id", retryAfterSeconds: 1 });
-  }
-  const message = `${unknown}; the step may have been taken: start a new session, or ask without expected_step`;
-  return new Failure(ROBOT.observation_unknown, message, { retryAfterSeconds: 1 });
+  const [advice, param] =
+    observationId === undefined
+      ? ["the step may have been taken: start a new session, or ask without expected_step", {}]
+      : ["repeat the same observation_id", { param: "observation_id" }];
+  const message = `it is not known yet whether the answer's record is durable; ${advice}`;
+  return new Failure(ROBOT.observation_unknown, message, { ...param, retryAfterSeconds: 1 });
 }
 
 /** How a chunk carries its rows: as JSON, or as bytes that follow it. */
@@ -203,11 +190,6 @@ export function chunkText({ head, rows }: Answer, format: ActionsFormat = "json"
   const count = rows.length / action_dim;
   const actions = format === "json" ? `"actions":${rowsText(rows, count, action_dim)}` : `"rows":${count}`;
   return `${before.slice(0, -1)},${actions},${after.slice(1)}`;
-}
-
-/** The message that follows a chunk with `f32`: little-endian float32, row-major. */
-export function rowsBytes({ rows }: Answer): Uint8Array {
-  return bytesOf(rows);
 }
 
 /** The `usage` object; cached tokens are part of the prompt's. */

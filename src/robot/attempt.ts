@@ -1,6 +1,6 @@
 /**
- * One observation from its command to its durable answer. `observe` checks up to capacity and starts the inference.
- * `PendingAnswer.answered` waits for it, makes its record durable, then returns the answer. Holdings.ts has what the steps hold.
+ * One observation from its command to its durable answer. `observe` checks up to capacity and starts the inference. `answered` waits for
+ * it, makes its record durable, then returns the answer. What the steps hold is in holdings.ts.
  */
 import type { Charge } from "../charge/charges.ts";
 import { engineFault } from "../drill.ts";
@@ -26,16 +26,16 @@ import {
   uncorrelated,
   usageOf,
 } from "./answer.ts";
-import { stateFault, stateVector } from "./checks.ts";
 import { type Caller, type ObserveCommand, observationDigest, type RobotDeps } from "./command.ts";
 import { ROBOT } from "./errors.ts";
 import { failureOf } from "./faults.ts";
 import type { Demand } from "./forecast.ts";
 import { firstBad, type PutFrame } from "./frames.ts";
 import { Holdings } from "./holdings.ts";
-import { Deadline, Interruptions } from "./interruptions.ts";
+import { Interruptions } from "./interruptions.ts";
 import type { Replay } from "./replay.ts";
 import type { Ticket } from "./session/ticket.ts";
+import { stateFault, stateVector } from "./state.ts";
 
 /** An observation whose answer is on its way, or is there already. */
 export interface PendingAnswer {
@@ -44,7 +44,7 @@ export interface PendingAnswer {
   readonly created: number;
   /** Zero-based chunk index; null when the client named no session. */
   readonly step: number | null;
-  /** It was answered before, and is not run again. */
+  /** It is an earlier answer: nothing is computed. */
   readonly replayed: boolean;
   /** `print` makes what the transport sends, beside the commit. Resolves once the answer is durable. To be called once. */
   answered<T>(print: (answer: Answer) => T): Promise<PrintedAnswer<T> | Failure>;
@@ -52,11 +52,11 @@ export interface PendingAnswer {
 
 export interface PrintedAnswer<T> {
   readonly printed: T;
-  /** From arrival to the model's start, and from the answer to its durable record; undefined on a replay. */
+  /** Time from arrival to the model's start, and from the answer to its durable record; undefined on a replay. */
   readonly times: { readonly startMs: number; readonly commitMs: number } | undefined;
 }
 
-/** Every check from the idempotent replay to capacity. The command's frames are the attempt's from here on. */
+/** Every check from the idempotent replay to capacity. The attempt gives the command's frames back. */
 export async function observe(
   deps: RobotDeps,
   command: ObserveCommand,
@@ -73,11 +73,10 @@ class Attempt implements PendingAnswer {
   private readonly held: Holdings;
   private digest: Uint8Array | undefined;
   private frames: readonly PutFrame[] = [];
-  /** Monotonic ms; see timing.ts. */
+  /** See `Instants` of answer.ts. */
   private readonly begunMs: number;
   private putMs = 0;
   private observedMs = 0;
-  /** The decoders had all frames before it had its slots. */
   private early = false;
 
   constructor(
@@ -109,7 +108,7 @@ class Attempt implements PendingAnswer {
 
   /** Replay, session, state; then slots, decode and money side by side; capacity; inference. */
   async start(): Promise<PendingAnswer | Failure> {
-    const { command, deps, held } = this;
+    const { command, held } = this;
     const replay = await this.claim();
     if (replay instanceof Failure) return replay;
     if (replay) {
@@ -121,12 +120,7 @@ class Attempt implements PendingAnswer {
     const ticket = await this.openSession();
     if (ticket instanceof Failure) return ticket;
     held.ticket = ticket;
-    const deadline = this.deadline();
-    const { signal: client, goesOn } = this.caller;
-    const { clock, chunkMs, lifecycle } = deps;
-    const retryAfterSeconds = () => deps.forecast.retryAfterSeconds(this.demand);
-    const times = { clock, chunkMs, deadline, retryAfterSeconds };
-    held.interruptions = new Interruptions({ ...times, client, service: lifecycle.over, goesOn });
+    held.interruptions = this.interruptible();
     const failure = stateFault(manifest.state.kind, command.state) ?? (await this.admitted());
     if (failure) return failure;
     // Before the decode, so that the statement is sent before the decoders occupy the cores.
@@ -134,7 +128,7 @@ class Attempt implements PendingAnswer {
     // `paid` awaits it, after the decode. Without this, an earlier error would be an unhandled rejection.
     held.charge.catch(() => {});
     const refused = this.put(model) ?? (await this.before()) ?? ticket.admit();
-    // A bad image is told before a lack of money or of a slot. An inference tells it by itself.
+    // The failure of a bad image comes before a lack of money or of a slot. After that the inference reports it.
     if (refused) return (await this.badImage()) ?? refused;
     return this.infer(model) ?? this;
   }
@@ -157,7 +151,7 @@ class Attempt implements PendingAnswer {
     return { printed: await printed, times: { startMs: waitedMs, commitMs: clock.monotonicMs() - answerMs } };
   }
 
-  /** The replay of an observation that was answered before; undefined: this attempt may run it. */
+  /** The replay of an observation that was answered before; undefined: this attempt may infer it. */
   private async claim(): Promise<Replay | undefined | Failure> {
     const { deps, command } = this;
     const { observationId } = command;
@@ -185,13 +179,16 @@ class Attempt implements PendingAnswer {
     );
   }
 
-  private deadline(): Deadline | undefined {
-    const { command, caller, deps } = this;
-    if (command.deadlineMs === undefined) return undefined;
-    return new Deadline(deps.clock, caller.arrivedMs, command.deadlineMs);
+  private interruptible(): Interruptions {
+    const { clock, chunkMs, lifecycle, forecast } = this.deps;
+    const { arrivedMs, signal: client, goesOn } = this.caller;
+    const { deadlineMs } = this.command;
+    const retryAfterSeconds = () => forecast.retryAfterSeconds(this.demand);
+    const service = lifecycle.over;
+    return new Interruptions({ clock, chunkMs, arrivedMs, deadlineMs, retryAfterSeconds, client, service, goesOn });
   }
 
-  /** Waits until there are slots for the inference and its frames. Refused at once where it could not be answered in time. */
+  /** Waits for the permits of the inference and its frames. Refuses at once what could not be answered in time. */
   private async admitted(): Promise<Failure | undefined> {
     const { interruptions } = this;
     if (interruptions.leftMs <= 0) return interruptions.stopped();
@@ -199,7 +196,7 @@ class Attempt implements PendingAnswer {
     if (inFlight instanceof Failure) return inFlight;
     this.held.inFlight = inFlight;
     const { accountId, model } = this.key();
-    const permit = this.deps.admission.take(accountId, model, this.command.frames.slotsMissing);
+    const permit = this.deps.admission.take(accountId, model, this.command.frames.permitsMissing);
     if (permit instanceof Failure) return permit;
     this.held.permit = permit;
     return await interruptions.race(permit.granted);
@@ -231,14 +228,13 @@ class Attempt implements PendingAnswer {
   }
 
   private put(model: Model): Failure | undefined {
-    const { command, ticket, turn, deps, caller } = this;
-    // Demand again: other requests of the account may have been refused while this one waited.
+    const { command, turn, deps, caller } = this;
+    // The second look: other requests of the account may have been refused while this one waited.
     const refused = deps.unpaid.refusal(caller.accountId);
     if (refused) return refused;
-    const { first, later } = command.served.manifest.frames;
-    this.early = command.frames.slotsMissing === 0;
-    this.putMs = this.deps.clock.monotonicMs();
-    const frames = command.frames.put(model, ticket.step === 0 ? first : later, turn);
+    this.early = command.frames.permitsMissing === 0;
+    this.putMs = deps.clock.monotonicMs();
+    const frames = command.frames.put(model, turn);
     if (frames instanceof Failure) return frames;
     this.frames = frames;
     return undefined;
@@ -306,18 +302,15 @@ class Attempt implements PendingAnswer {
     const { begunMs, putMs, observedMs, early } = this;
     const { inBody } = this.command.frames;
     const { arrivedMs } = this.caller;
-    const timing = () => {
-      const instants = { arrivedMs, begunMs, putMs, observedMs, resultMs, answerMs: clock.monotonicMs() };
-      return timingOf(instants, result.micros, { inBody, early, drillMs });
-    };
-    return { result, timing };
+    const facts = { arrivedMs, begunMs, putMs, observedMs, resultMs, inBody, early, drillMs };
+    return { result, timing: () => timingOf({ ...facts, answerMs: clock.monotonicMs() }, result.micros) };
   }
 
   /** Price and record become durable in one step; then, and only then, memory and step move on. */
   private async keep(result: ChunkResult, answer: Answer): Promise<Failure | undefined> {
     const { command, caller, ticket, deps } = this;
     const charge = await this.held.charge;
-    assert(charge !== undefined && !(charge instanceof Failure), "what runs is paid for");
+    assert(charge !== undefined && !(charge instanceof Failure), "an inference is paid for");
     const session = ticket.named ? { ...this.key(), sessionId: ticket.sessionId } : undefined;
     const observation = this.record(answer);
     const kept = await deps.charges.settle(charge, usageOf(result), (settlement) =>
@@ -328,8 +321,8 @@ class Attempt implements PendingAnswer {
       return undefined;
     }
     const lost = kept instanceof StoreDown && kept.outcomeUnknown;
-    // Nobody knows whether the record is durable. The session ends, because its memory may lack a step that was charged; a
-    // repeat of the same observation_id finds out.
+    // The record may be durable or not. The session ends, because its memory may lack a step that was charged; a repeat of the same
+    // observation_id finds out.
     if (lost && ticket.named) deps.sessions.end({ ...this.key(), sessionId: ticket.sessionId });
     this.held.undo();
     const reason = kept instanceof StoreDown ? kept.reason : REASONS[kept];

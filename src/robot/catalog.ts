@@ -5,7 +5,7 @@ import type { Rates } from "../charge/store/records.ts";
 import type { Model } from "../engine/engine.ts";
 import { SlotPool } from "./session/slots.ts";
 
-/** A model id that this service serves. `model` is set once it is loaded and warm. */
+/** A model id of the catalog. `model` is set once it is loaded and warm. */
 export interface Served {
   readonly manifest: Manifest;
   readonly model: Model | undefined;
@@ -13,12 +13,12 @@ export interface Served {
   readonly slots: SlotPool | undefined;
   /** What its chunks cost, from the configuration. */
   readonly rates: Rates;
-  /** Why its rows must never move a real arm: random weights, or no model at all. Clients are told `reference`. */
+  /** Why its rows must never move a real arm: random weights, or no model at all. Clients read `reference`. */
   readonly warning: string | undefined;
 }
 
 export class Catalog {
-  /** By served id. */
+  /** Models by id. */
   readonly models = new Map<string, Served>();
   /** False until the bundles have been read: until then no id can be called unknown. */
   known = false;
@@ -37,11 +37,11 @@ export class Catalog {
   out(left: "some" | "none"): string[] {
     return [...this.models].flatMap(([id, { model }]) => {
       if (!model || (model.lost.length === model.replicas) !== (left === "none")) return [];
-      // Without what only the log may have: the runtime goes on with the machine's name and paths.
-      const short = (reason: string) => reason.split(" ; ")[0];
-      return model.lost.map(
-        ({ replica, device, reason }) => `replica ${replica} of model ${id} on ${device} is out: ${short(reason)}`,
-      );
+      return model.lost.map(({ replica, device, reason }) => {
+        // The runtime's text goes on with the machine's name and paths, which only the log may have.
+        const [short] = reason.split(" ; ");
+        return `replica ${replica} of model ${id} on ${device} is out: ${short}`;
+      });
     });
   }
 

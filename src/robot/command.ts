@@ -1,5 +1,4 @@
 /** An observation after all checks of its transport, its caller, and the parts of the service that an attempt needs. */
-
 import type { Charges } from "../charge/charges.ts";
 import type { Unpaid } from "../charge/unpaid.ts";
 import type { Drills } from "../drill.ts";
@@ -9,31 +8,31 @@ import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import type { Admission } from "./admission.ts";
 import type { Catalog, Served } from "./catalog.ts";
-import type { RobotState } from "./checks.ts";
 import type { Forecast } from "./forecast.ts";
 import type { ObservedFrames } from "./frames.ts";
 import type { Replays } from "./replay.ts";
 import type { Holder, SessionTable } from "./session/table.ts";
+import type { RobotState } from "./state.ts";
 import type { RobotStore } from "./store/robot.ts";
 
 /** One observation, typed and complete. */
 export interface ObserveCommand {
   readonly served: Served;
   readonly instruction: string;
-  /** The attempt gives them back, whatever becomes of the observation. */
+  /** The attempt gives them back, however the observation ends. */
   readonly frames: ObservedFrames;
   readonly state: RobotState;
-  readonly sessionId: string | undefined;
+  readonly sessionId?: string | undefined;
   /** An observation with an id runs once, however often it is sent. */
-  readonly observationId: string | undefined;
-  readonly expectedStep: number | undefined;
+  readonly observationId?: string | undefined;
+  readonly expectedStep?: number | undefined;
   /** Rows to answer, 1 to the model's rows per chunk. */
   readonly rows: number;
   /** Accepted and compared, read by no model. */
-  readonly inferenceSteps: number | undefined;
+  readonly inferenceSteps?: number | undefined;
   readonly seed: number;
-  /** From `arrivedMs` on, milliseconds: later its chunk is worthless. Undefined: only the service's own time counts. */
-  readonly deadlineMs: number | undefined;
+  /** Milliseconds from `arrivedMs` on: a later chunk is worthless. Undefined: only the service's own time counts. */
+  readonly deadlineMs?: number | undefined;
 }
 
 /**
@@ -62,15 +61,15 @@ export interface Caller {
   readonly accountId: string;
   /** Public id of its key. */
   readonly keyId: string;
-  /** Aborts when the client has left: that takes the run back as long as the model has not started on it. */
+  /** Aborts when the client has left: that takes the inference back as long as the model has not started on it. */
   readonly signal: AbortSignal;
-  /** Told, while `signal` aborts, that the model has started: the chunk is finished, charged and kept for a repeat. */
+  /** Called while `signal` aborts, if the model has started: the chunk is finished, charged and kept for a repeat. */
   readonly goesOn?: () => void;
   /** The connection that holds the session, where one does. */
   readonly holder?: Holder;
-  /** The transport begins its answer before the chunk is there: a bad image is told before, not in the answer. */
+  /** The transport begins its answer before the chunk is there: a bad image is refused before that. */
   readonly streams?: boolean;
-  /** When the observation was there, monotonic ms: the last byte of its body, or its text message. */
+  /** Monotonic ms when the last byte of the observation's body, or its text message, was there. */
   readonly arrivedMs: number;
 }
 
@@ -82,13 +81,12 @@ export interface RobotDeps {
   readonly catalog: Catalog;
   readonly sessions: SessionTable;
   readonly replays: Replays;
-  /** How long an observation would wait. */
   readonly forecast: Forecast;
   readonly admission: Admission;
   readonly charges: Charges;
   /** The budget of work that nobody pays for, by account. */
   readonly unpaid: Unpaid;
   readonly records: Pick<RobotStore, "settleChunk">;
-  /** From admission to answer of one chunk, milliseconds. */
+  /** The time for one chunk, admission to answer, milliseconds. */
   readonly chunkMs: number;
 }

@@ -7,13 +7,14 @@ const MESSAGE = "Any message";
 const OPEN = "session.open";
 const FRAME = "Frames";
 const OBSERVATION = "Observations";
+const EITHER = "Observations and session.open";
 const CONNECTION = "The connection";
 
 const MiB = 2 ** 20;
 
 export const ROBOT = table({
   request_too_large: row(413, {
-    http: `The body is over ${LIMITS.robotBodyBytesMax / MiB} MiB. Told from \`Content-Length\` before anything is read, or as soon as a chunked body passes it.`,
+    http: `The body is over ${LIMITS.robotBodyBytesMax / MiB} MiB. Known from \`Content-Length\` before anything is read, or as soon as a chunked body passes it.`,
   }),
   invalid_json: row(400, { socket: [MESSAGE, "The text is not JSON."] }),
   invalid_body: row(400, {
@@ -50,7 +51,7 @@ export const ROBOT = table({
     socket: [FRAME, "What follows the first byte is not a JPEG."],
   }),
   image_too_large: row(413, {
-    http: `An image is over ${LIMITS.jpegBytesMax} bytes before base64. Told from its length.`,
+    http: `An image is over ${LIMITS.jpegBytesMax} bytes before base64, by its length.`,
     socket: [FRAME, "The JPEG has too many bytes."],
   }),
   instruction_missing: row(400, {
@@ -73,36 +74,27 @@ export const ROBOT = table({
     http: "The model keeps memory over an episode, and a request with images has no `session_id`.",
     socket: [
       MESSAGE,
-      "A frame, an observation or a `session.close` without a session: before `session.open`, or sent behind one that is refused. Each has an error of its own.",
+      "A frame, an observation or a `session.close` without a session: before `session.open`, or sent behind one that is refused. Each has its own error.",
     ],
   }),
   invalid_session_id: row(400, {
     http: `\`session_id\` is not 1 to ${LIMITS.sessionIdCharsMax} printable characters without white space at the ends.`,
     socket: [OPEN],
   }),
-  state_missing: row(400, {
-    http: "Image parts without `robot_state`.",
-    socket: [OBSERVATION, "There is no `robot_state`."],
-  }),
+  state_missing: row(400, { http: "An observation without `robot_state`.", socket: [OBSERVATION] }),
   state_shape_mismatch: row(400, {
     http: "`robot_state` does not have the model's shape, or has a value that is not a finite number.",
     socket: [OBSERVATION],
   }),
-  action_horizon_invalid: row(400, {
-    http: "`action_horizon` is not a whole number.",
-    socket: [OBSERVATION, "`action_horizon` is not a whole number. Also in answer to `session.open`."],
-  }),
+  action_horizon_invalid: row(400, { http: "`action_horizon` is not a whole number.", socket: [EITHER] }),
   action_horizon_out_of_range: row(400, {
     http: "`action_horizon` is below 1 or above the model's rows per chunk.",
-    socket: [OBSERVATION, "Below 1, or above the model's rows. Also in answer to `session.open`."],
+    socket: [EITHER],
   }),
-  num_inference_steps_invalid: row(400, {
-    http: "`num_inference_steps` is not a whole number.",
-    socket: [OBSERVATION, "`num_inference_steps` is not a whole number. Also in answer to `session.open`."],
-  }),
+  num_inference_steps_invalid: row(400, { http: "`num_inference_steps` is not a whole number.", socket: [EITHER] }),
   num_inference_steps_out_of_range: row(400, {
     http: `\`num_inference_steps\` is outside 1 to ${LIMITS.inferenceStepsMax}.`,
-    socket: [OBSERVATION, `Outside 1 to ${LIMITS.inferenceStepsMax}. Also in answer to \`session.open\`.`],
+    socket: [EITHER],
   }),
   invalid_expected_step: row(400, {
     http: "`expected_step` is not a whole number of at least 0.",
@@ -115,39 +107,27 @@ export const ROBOT = table({
   }),
 
   idempotency_conflict: row(409, {
-    http: "`observation_id` was used with another observation, here or on a socket. Send a new id with new content.",
-    socket: [
-      OBSERVATION,
-      "The id was used with another observation, here or over HTTP. Send new content under a new id.",
-    ],
+    http: "`observation_id` was used with another observation, over HTTP or on a socket. Send new content under a new id.",
+    socket: [OBSERVATION],
     close: 1008,
     final: true,
   }),
   observation_pending: row(409, {
-    http: "The observation of this id still runs, here or on a socket. Repeat the same request in a moment; it is never run twice.",
-    socket: [
-      OBSERVATION,
-      "The observation of this id still runs, here or over HTTP. Connect again and repeat it under its id.",
-    ],
+    http: "The observation of this id still runs, over HTTP or on a socket. Repeat it in a moment under its id; it is never run twice.",
+    socket: [OBSERVATION],
     wire: "observation_outcome_unknown",
     close: 1008,
   }),
   observation_lost: row(503, {
     http: "The observation of this id was answered, but its result is no longer kept. It is not run again; a repeat gets the same.",
-    socket: [
-      OBSERVATION,
-      "The observation of this id was answered, but its result is no longer kept. It is not run again; a repeat gets the same, so there is no `retry_after`.",
-    ],
+    socket: [OBSERVATION],
     wire: "observation_outcome_unknown",
     close: 1008,
     final: true,
   }),
   observation_unknown: row(503, {
-    http: "Nobody knows yet whether an answer is durably recorded. Repeat the same request with the same id after `Retry-After`; it is never run twice. Without an id the step may have been taken.",
-    socket: [
-      OBSERVATION,
-      "The answer may be durably recorded or not. Connect again and repeat the observation under its id; it is never run twice. One without an id may have taken its step.",
-    ],
+    http: "The answer may be durably recorded or not. Repeat the observation under its id after the named time; it is never run twice. One without an id may have taken its step.",
+    socket: [OBSERVATION],
     wire: "observation_outcome_unknown",
     close: 1008,
   }),
@@ -224,7 +204,7 @@ export const ROBOT = table({
       CONNECTION,
       "The model is loading, full, not reachable or too slow, also for the observation's `deadline_ms`, too much waits in the service, or it is shutting down. Nothing was charged: connect again with backoff.",
     ],
-    // A robot that is told to come back must know when.
+    // A robot that is to come back must know when.
     close: 1011,
     retryAfterSeconds: 1,
   }),

@@ -1,4 +1,4 @@
-/** How clients are told of the engine's faults: the row of each, and what a client may do next. */
+/** The failure of each of the engine's faults: its row, and what a client may do next. */
 import type { Fault, FaultKind } from "../engine/fault.ts";
 import { EVERY } from "../std/every-route.ts";
 import { Failure, type Row } from "../std/failure.ts";

@@ -3,17 +3,15 @@
  *
  * The estimate is the number of observations that are answered before this one, times the recent time of an answer. Accounts
  * take turns: another account counts with at most one observation more than this one has. While a replica is free every
- * observation is admitted, and its answer corrects a wrong estimate. Old answers count less; after ten seconds none counts.
- * Goal: past capacity the work goes into useful chunks. Not a goal: the last per cent of capacity.
+ * observation is admitted, and its answer corrects a wrong estimate. Goal: past capacity the work goes into useful chunks. Not a goal:
+ * the last per cent of capacity.
  */
-
 import type { Clock } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";
 
-/** Answers after whose time an answer counts half, */
+/** An answer counts half after the time of eight answers, but not before a quarter of a second. */
 const HALF_LIFE_ANSWERS = 8;
-/** but not before this time, milliseconds. */
 const HALF_LIFE_MS_MIN = 250;
 /** Weighted number of answers below which there is no estimate. */
 const ANSWERS_MIN = 3;
@@ -22,7 +20,6 @@ const FORGOTTEN_MS = 10_000;
 /** Share of the time left that an estimate may fill: it is a mean, so at the edge every other chunk is late. */
 const SHARE_MAX = 0.8;
 
-/** An account's request for a model. */
 export interface Demand {
   readonly accountId: string;
   readonly model: string;
@@ -30,11 +27,10 @@ export interface Demand {
   readonly replicas: number;
 }
 
-/** An observation that is being answered. */
 export interface InFlight {
   /** Its chunk is there; the model has started on it at `startedMs`, monotonic. */
   computed(startedMs: number): void;
-  /** Something else than the model kept it from its answer: how long that took says nothing of the model. */
+  /** Something else than the model kept it from its answer: that time says nothing about the model. */
   stalled(): void;
   /** It is answered or refused; later calls do nothing. */
   leave(): void;
@@ -42,7 +38,8 @@ export interface InFlight {
 
 export class Forecast {
   private readonly paces = new Map<string, Pace>();
-  private refused = 0;
+  /** Observations that were refused so far. */
+  shed = 0;
 
   constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
 
@@ -51,18 +48,13 @@ export class Forecast {
     return [...this.paces.values()].reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** Observations that were refused so far. */
-  get shed(): number {
-    return this.refused;
-  }
-
   /** The entry, or the refusal of an observation that could not be answered within `leftMs`: `engine_unavailable`. */
   enter(demand: Demand, leftMs: number): InFlight | Failure {
     const pace = this.paceOf(demand.model);
     const { waitMs, runMs } = pace.estimate(demand);
     if (waitMs === 0 || waitMs + runMs <= SHARE_MAX * leftMs) return pace.enter(demand);
-    this.refused += 1;
-    const [wait, left] = [waitMs + runMs, leftMs].map((ms) => Math.round(ms));
+    this.shed += 1;
+    const [wait, left] = [Math.round(waitMs + runMs), Math.round(leftMs)];
     const message =
       `too much is asked of this model: the chunk would be ready in about ${wait} ms and is of use for ${left} ms; ` +
       "nothing ran, retry with a fresh observation";
@@ -85,7 +77,6 @@ function secondsOf(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1_000));
 }
 
-/** The pace of one model. */
 class Pace {
   /** Observations inside, by account. */
   private readonly accounts = new Map<string, number>();
@@ -96,11 +87,11 @@ class Pace {
   private betweenMs = 0;
   /** Weighted sum of the time from the model's start to the chunk. */
   private runMs = 0;
-  /** When the last one was added. */
+  /** Monotonic ms of the last chunk. */
   private addedMs = 0;
   /** The last answer, or the begin of work after a rest. */
   private sinceMs = 0;
-  /** As the last observation that was let in knew it. */
+  /** Working replicas when the last observation entered. */
   private replicas = 1;
 
   constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
@@ -138,7 +129,7 @@ class Pace {
     return before;
   }
 
-  /** A chunk is there. The wait for its durable record is the store's. */
+  /** A chunk is there. The wait for its durable record is no part of the model's pace. */
   private computed(startedMs: number, enteredMs: number): void {
     const nowMs = this.clock.monotonicMs();
     const meanMs = this.answers === 0 ? 0 : this.betweenMs / this.answers;

@@ -1,10 +1,11 @@
 /** The camera frames of one observation, from their transport into the engine. */
 import type { Frame, Model } from "../engine/engine.ts";
 import { Fault } from "../engine/fault.ts";
-import type { Failure } from "../std/failure.ts";
+import { LIMITS } from "../limits.ts";
+import { Failure } from "../std/failure.ts";
+import { ROBOT } from "./errors.ts";
 import { failureOf } from "./faults.ts";
 
-/** One camera frame as bytes of a JPEG file. */
 export interface FrameImage {
   readonly jpeg: Uint8Array;
   /** The request field, for `param`. */
@@ -14,26 +15,26 @@ export interface FrameImage {
 /** A frame that the decoders have, or had. */
 export interface PutFrame {
   readonly frame: Frame;
-  /** Where the client sent it, for its error. */
+  /** The field, or the camera and its frame, that an error names. */
   readonly param: string;
 }
 
 export interface ObservedFrames {
-  /** How many there are: in all, or of each camera where each says whose it is. */
+  /** Their number: in all, or of each camera where each frame names its camera. */
   readonly counts: number | readonly number[];
-  /** Frame slots that it still needs. */
-  readonly slotsMissing: number;
+  /** Frame permits that it still needs. */
+  readonly permitsMissing: number;
   /** Processor time that decodes of frames took that no inference has taken, milliseconds; final once `close` has resolved. */
   readonly decodeMs: number;
-  /** Whether they came in one body with their observation. */
+  /** They came in one body with their observation. */
   readonly inBody: boolean;
   /** SHA-256 of each frame, by camera, oldest first. To be asked before `put`. */
   digests(cameras: number): readonly (readonly string[])[];
   /** All frames, camera-major, oldest first; those that the decoders do not have yet are handed over. */
-  put(model: Model, perCamera: number, turn: number): readonly PutFrame[] | Failure;
+  put(model: Model, turn: number): readonly PutFrame[] | Failure;
   /** Takes back what no inference has taken. */
   drop(): void;
-  /** `drop`, and resolves when no decoder is at a frame any more: their slots are free then. */
+  /** `drop`, and resolves when no decoder is at a frame any more: their permits are free then. */
   close(): Promise<void>;
 }
 
@@ -49,7 +50,7 @@ export class BodyFrames implements ObservedFrames {
     return this.images.length;
   }
 
-  get slotsMissing(): number {
+  get permitsMissing(): number {
     return this.images.length;
   }
 
@@ -65,9 +66,9 @@ export class BodyFrames implements ObservedFrames {
     return Array.from({ length: cameras }, (_, camera) => digests.slice(camera * perCamera, (camera + 1) * perCamera));
   }
 
-  put(model: Model, perCamera: number, turn: number): readonly PutFrame[] | Failure {
-    for (const [index, { jpeg, param }] of this.images.splice(0).entries()) {
-      const frame = model.framePut(Math.floor(index / perCamera), jpeg, turn);
+  put(model: Model, turn: number): readonly PutFrame[] | Failure {
+    for (const { jpeg, param } of this.images.splice(0)) {
+      const frame = model.framePut(jpeg, turn);
       if (frame instanceof Fault) return failureOf(frame, param);
       this.taken.push({ frame, param });
     }
@@ -80,7 +81,7 @@ export class BodyFrames implements ObservedFrames {
 
   async close(): Promise<void> {
     this.drop();
-    // A frame that is dropped while it is queued keeps its slot until a decode thread takes it from the queue.
+    // A frame that is dropped while it is queued keeps its permit until a decode thread takes it from the queue.
     await Promise.all(this.taken.map(({ frame }) => frame.freed()));
   }
 }
@@ -93,7 +94,18 @@ export async function firstBad(frames: readonly PutFrame[]): Promise<Failure | u
   return fault && failureOf(fault, frames[index]?.param);
 }
 
-/** SHA-256 of one frame's JPEG file. */
 export function frameDigest(jpeg: Uint8Array): string {
   return new Bun.CryptoHasher("sha256").update(jpeg).digest("base64");
+}
+
+/** The start-of-image marker and the first byte of the next one. */
+export function startsAsJpeg(bytes: Uint8Array): boolean {
+  return bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff;
+}
+
+/** `where`: the request field, where it has one. */
+export function jpegSizeFault(bytes: number, where: { readonly param?: string } = {}): Failure | undefined {
+  if (bytes <= LIMITS.jpegBytesMax) return undefined;
+  const message = `the JPEG has ${bytes} bytes, at most ${LIMITS.jpegBytesMax} are allowed; compress it more strongly`;
+  return new Failure(ROBOT.image_too_large, message, where);
 }

@@ -31,7 +31,7 @@ export class Holdings {
   inference: Inference | undefined;
   /** What both outcomes release. */
   private readonly stack = new DisposableStack();
-  /** Nobody pays for the decode. */
+  /** No charge pays for the decode. */
   private unpaid = false;
 
   constructor(
@@ -48,7 +48,7 @@ export class Holdings {
     this.stack.defer(() => claim.release());
   }
 
-  /** The answer is durable: memory and step move on. From here on nothing is taken back, whatever goes wrong. */
+  /** The answer is durable: memory and step move on. From here on nothing is taken back, even after a fault. */
   keep(): void {
     const held = this.end();
     held?.defer(() => {
@@ -62,19 +62,13 @@ export class Holdings {
   undo(why?: Failure | "replayed"): void {
     const held = this.end();
     if (!held) return;
-    // A client that has left or has set a deadline too short: it would else have its frames decoded for nothing.
+    // Otherwise a client that leaves, or sets too short a deadline, would have its frames decoded for nothing.
     const gone = this.caller.signal.aborted || this.interruptions?.missed === true;
     this.unpaid = why === "replayed" || gone || (why !== undefined && isCallersFault(why));
     if (why instanceof Failure && STORE_DOWN.includes(why.row)) this.inFlight?.stalled();
     this.frames.drop();
     const { charge, inference } = this;
-    if (charge !== undefined) {
-      this.inBackground(
-        charge.then((held) => {
-          if (!(held instanceof Failure)) this.deps.charges.release(held);
-        }),
-      );
-    }
+    this.inBackground(Promise.resolve(charge).then((money) => this.release(money)));
     held.defer(() => this.ticket?.fail());
     if (!inference) {
       held.dispose();
@@ -83,6 +77,10 @@ export class Holdings {
     inference.cancel();
     this.inBackground(inference.result.then(() => inference.abort()));
     this.inBackground(inference.released.then(() => held.dispose()));
+  }
+
+  private release(charge: Charge | Failure | undefined): void {
+    if (charge && !(charge instanceof Failure)) this.deps.charges.release(charge);
   }
 
   /** The stack for the first way out; undefined for later ones. */
@@ -95,12 +93,12 @@ export class Holdings {
     this.permit?.release();
     if (!this.unpaid) return;
     const { decodeMs = 0, modelMs = 0 } = this.inference ?? {};
-    // A deadline that ends what runs would else buy the model's time for nothing.
+    // Otherwise a short deadline would get the model's time for nothing.
     const missedMs = this.interruptions?.missed ? modelMs : 0;
     this.deps.unpaid.spend(this.caller.accountId, this.frames.decodeMs + decodeMs + missedMs);
   }
 
-  /** Nobody waits for this work: a fault in it goes to the log. */
+  /** Does work that no request waits for: a fault in it goes to the log. */
   private inBackground(work: Promise<unknown>): void {
     work.catch((error: unknown) =>
       this.deps.log.error("request fault", { request: this.caller.requestId, stack: String(error) }),

@@ -1,25 +1,27 @@
-/**
- * What may end a request before its work is done: the time for its chunk, its robot's own deadline, its client leaving, the shutdown of
- * the service.
- */
+/** What may end a request early: the time for its chunk, its robot's own deadline, its client leaving, the shutdown of the service. */
 import type { Clock } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";
 
 interface World {
   readonly clock: Clock;
-  /** From now to the answer, milliseconds, as the service allows it. */
+  /** Milliseconds that the service allows from now to the answer. */
   readonly chunkMs: number;
-  /** The robot's own, where it has one. */
-  readonly deadline?: Deadline | undefined;
+  /** The observation's arrival, monotonic ms. */
+  readonly arrivedMs: number;
+  /**
+   * The robot's own deadline, milliseconds from the arrival. After it the chunk is worthless: it is taken back and not charged, unless
+   * its record is being made durable.
+   */
+  readonly deadlineMs: number | undefined;
   /** Whole seconds after which another try of a request that came too late can succeed. */
   readonly retryAfterSeconds: () => number;
   /** Aborts when the client has left. */
   readonly client: AbortSignal;
   /** Aborts when the service shuts down and must answer every waiting request. */
   readonly service: AbortSignal;
-  /** Told at once when the client has left and the request goes on. */
-  readonly goesOn?: (() => void) | undefined;
+  /** Called when the client has left and the request goes on. */
+  readonly goesOn: (() => void) | undefined;
 }
 
 export class Interruptions {
@@ -29,8 +31,8 @@ export class Interruptions {
   private readonly over = Promise.withResolvers<"over">();
   private readonly left = Promise.withResolvers<"left">();
   private readonly endMs: number;
-  /** The robot's, while it may end the request: it comes before the service's. */
-  private deadline: Deadline | undefined;
+  /** The end of the robot's deadline, while it may end the request; undefined where the service's time is shorter. */
+  private robotEndMs: number | undefined;
   private isLate = false;
   private disarmClock: () => void;
   private readonly end = () => this.over.resolve("over");
@@ -40,24 +42,23 @@ export class Interruptions {
   };
 
   constructor(private readonly world: World) {
-    const { clock, chunkMs, deadline, client, service } = world;
+    const { clock, chunkMs, arrivedMs, deadlineMs = Number.POSITIVE_INFINITY, client, service } = world;
     this.endMs = clock.monotonicMs() + chunkMs;
-    const leftMs = deadline?.leftMs ?? chunkMs;
-    if (leftMs < chunkMs) this.deadline = deadline;
-    this.disarmClock = this.arm(Math.min(chunkMs, leftMs));
+    if (arrivedMs + deadlineMs < this.endMs) this.robotEndMs = arrivedMs + deadlineMs;
+    this.disarmClock = this.arm();
     client.addEventListener("abort", this.leave);
     service.addEventListener("abort", this.end);
     if (service.aborted) this.end();
   }
 
-  /** Until the earliest of its ends, milliseconds; 0 or less once it has passed. */
+  /** Milliseconds to the earliest of its ends; 0 or less once it has passed. */
   get leftMs(): number {
-    return this.deadline?.leftMs ?? this.endMs - this.world.clock.monotonicMs();
+    return (this.robotEndMs ?? this.endMs) - this.world.clock.monotonicMs();
   }
 
   /** The robot's own deadline has ended the request. */
   get missed(): boolean {
-    return this.isLate && this.deadline !== undefined;
+    return this.isLate && this.robotEndMs !== undefined;
   }
 
   /**
@@ -79,11 +80,11 @@ export class Interruptions {
    * The failure of a deadline that has passed by now.
    */
   settle(): Failure | undefined {
-    if (this.deadline === undefined) return undefined;
+    if (this.robotEndMs === undefined) return undefined;
     if (this.isLate) return this.stopped();
     this.disarmClock();
-    this.deadline = undefined;
-    this.disarmClock = this.arm(this.endMs - this.world.clock.monotonicMs());
+    this.robotEndMs = undefined;
+    this.disarmClock = this.arm();
     return undefined;
   }
 
@@ -95,14 +96,17 @@ export class Interruptions {
 
   /** The failure of a request whose time is over. */
   stopped(): Failure {
-    const retryAfterSeconds = this.world.retryAfterSeconds();
-    if (this.deadline) return this.deadline.missed(retryAfterSeconds);
-    const message = `the chunk was not ready within ${this.world.chunkMs / 1000} s and was stopped; retry with backoff`;
-    return new Failure(ROBOT.engine_unavailable, message, { retryAfterSeconds });
+    const { chunkMs, deadlineMs, retryAfterSeconds } = this.world;
+    const message =
+      this.robotEndMs === undefined
+        ? `the chunk was not ready within ${chunkMs / 1000} s and was stopped; retry with backoff`
+        : `the chunk was not ready within its deadline_ms of ${deadlineMs} and was taken back; nothing was charged: ` +
+          "ask with a fresh observation, or with a longer deadline_ms";
+    return new Failure(ROBOT.engine_unavailable, message, { retryAfterSeconds: retryAfterSeconds() });
   }
 
-  private arm(ms: number): () => void {
-    return this.world.clock.after(Math.max(0, ms), () => {
+  private arm(): () => void {
+    return this.world.clock.after(Math.max(0, this.leftMs), () => {
       this.isLate = true;
       this.late.resolve("late");
     });
@@ -111,29 +115,4 @@ export class Interruptions {
 
 export function shuttingDown(): Failure {
   return new Failure(ROBOT.engine_unavailable, "the service is shutting down; try again in some seconds");
-}
-
-/**
- * A robot's own deadline (`deadline_ms`), from the observation's arrival. After it the chunk is worthless: it is taken back,
- * unless its record is being made durable, and not charged.
- */
-export class Deadline {
-  constructor(
-    private readonly clock: Pick<Clock, "monotonicMs">,
-    private readonly arrivedMs: number,
-    /** From the arrival on. */
-    private readonly ms: number,
-  ) {}
-
-  /** Milliseconds from now; 0 or less once it has passed. */
-  get leftMs(): number {
-    return this.arrivedMs + this.ms - this.clock.monotonicMs();
-  }
-
-  missed(retryAfterSeconds: number): Failure {
-    const message =
-      `the chunk was not ready within its deadline_ms of ${this.ms} and was taken back; nothing was charged: ` +
-      "ask with a fresh observation, or with a longer deadline_ms";
-    return new Failure(ROBOT.engine_unavailable, message, { retryAfterSeconds });
-  }
 }

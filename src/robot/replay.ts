@@ -1,20 +1,19 @@
 /**
  * Exactly once: an `observation_id` is inferred once, and its answer can be had again.
  *
- * Which ids run now is in memory; what was answered is in the store, written in the same step as the session's activity and
- * before the answer leaves. A process that ends in between has answered nobody, so the id is free again.
+ * The ids that run now are in memory. The store has what was answered, written in the same step as the session's activity and
+ * before the answer leaves. A process that ends in between has sent no answer, so the id is free again.
  */
-
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import type { Log } from "../std/log.ts";
 import type { SeenClock } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import { ROBOT } from "./errors.ts";
-import type { AnsweredObservation, NeutralAnswer, ObservationKey } from "./store/records.ts";
+import type { NeutralAnswer, ObservationKey } from "./store/records.ts";
 import type { RobotStore } from "./store/robot.ts";
 
-/** The answer that an earlier request with the same id and content got. */
+/** The answer of an earlier request with the same id and content. */
 export interface Replay {
   readonly kind: "replay";
   readonly generationId: string;
@@ -42,13 +41,14 @@ export class Replays {
   }
 
   /**
-   * `isFirst`: nobody asked for it before, so the store need not be asked. Failures: `idempotency_conflict`,
+   * `isFirst`: it was not asked for before, so the store need not be read. Failures: `idempotency_conflict`,
    * `observation_outcome_unknown` (409 while it runs, 503 when its result is gone or the store cannot say).
    */
   async claim(id: ObservationKey, digest: Uint8Array, isFirst = false): Promise<Claim | Replay | Failure> {
     const key = `${id.accountId}\n${id.model}\n${id.sessionId}\n${id.observationId}`;
     const other = this.pending.get(key);
-    if (other) return sameBytes(other, digest) ? pending() : conflict();
+    if (other)
+      return sameBytes(other, digest) ? failure("observation_pending", RETRY) : failure("idempotency_conflict");
     this.pending.set(key, digest);
     const release = () => {
       // After the first call the key may be another request's.
@@ -57,52 +57,32 @@ export class Replays {
     const answered = isFirst ? undefined : await this.store.observation(id);
     if (answered === undefined) return { kind: "claim", release };
     release();
-    return answered instanceof StoreDown ? unknown(answered) : replay(answered, digest);
+    if (answered instanceof StoreDown)
+      return failure("observation_unknown", { ...RETRY, detail: `store: ${answered.reason}` });
+    if (!sameBytes(answered.digest, digest)) return failure("idempotency_conflict");
+    const { generationId, step, answer } = answered;
+    return answer ? { kind: "replay", generationId, step, answer } : failure("observation_lost");
   }
-}
-
-function replay({ digest: first, generationId, step, answer }: AnsweredObservation, digest: Uint8Array) {
-  if (!sameBytes(first, digest)) return conflict();
-  return answer === undefined ? lost() : ({ kind: "replay", generationId, step, answer } as const);
 }
 
 function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
   return Buffer.compare(one, other) === 0;
 }
 
-const PARAM = { param: "observation_id" } as const;
+const RETRY = { retryAfterSeconds: 1 };
 
-function conflict(): Failure {
-  return new Failure(
-    ROBOT.idempotency_conflict,
+const MESSAGES = {
+  idempotency_conflict:
     "this observation_id was used with other content; send a new id with new content, and a repeat unchanged",
-    PARAM,
-  );
-}
-
-function pending(): Failure {
-  return new Failure(
-    ROBOT.observation_pending,
-    "the observation of this observation_id is still running; repeat the same request in a moment",
-    { ...PARAM, retryAfterSeconds: 1 },
-  );
-}
-
-function lost(): Failure {
-  return new Failure(
-    ROBOT.observation_lost,
+  observation_pending: "the observation of this observation_id is still running; repeat the same request in a moment",
+  observation_lost:
     "this observation was answered, but its result is no longer kept. It is not run again: go on with the next step or a new session",
-    PARAM,
-  );
-}
+  observation_unknown:
+    "the record of observations does not answer: this observation_id may have been answered before; repeat the same request with backoff",
+} as const;
 
-/** This request ran nothing, but an earlier one with its id may have: only the record could tell. */
-function unknown({ reason }: StoreDown): Failure {
-  return new Failure(
-    ROBOT.observation_unknown,
-    "the record of observations does not answer, so nobody knows whether this observation_id was answered before; repeat the same request with backoff",
-    { ...PARAM, retryAfterSeconds: 1, detail: `store: ${reason}` },
-  );
+function failure(code: keyof typeof MESSAGES, detail: ConstructorParameters<typeof Failure>[2] = {}): Failure {
+  return new Failure(ROBOT[code], MESSAGES[code], { param: "observation_id", ...detail });
 }
 
 const WORDS = 512;

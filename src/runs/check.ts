@@ -1,30 +1,28 @@
 /**
- * Compares the record of all runs with the bytes that are stored, both ways, beside services that go on: what looks wrong is looked
- * at again before it is told. Changes nothing. What names all files is in memory meanwhile, some 500 bytes each.
+ * Compares the records of all runs with the stored bytes, in both directions, and changes nothing. Services may run meanwhile, so each
+ * fault is checked again before it is reported. The records of all files are in memory, some 500 bytes each.
  */
-import { createHash } from "node:crypto";
 import { LIMITS } from "../limits.ts";
 import { printable } from "../std/printable.ts";
 import { Problem } from "../std/problem.ts";
 import { StoreDown } from "../store/store.ts";
-import type { Backend, BlobFacts } from "./blob/backend.ts";
+import { type Backend, type BlobFacts, digestOf } from "./blob/backend.ts";
 import type { WrongTotal } from "./store/reads.ts";
 import type { RecordedFile } from "./store/records.ts";
 import type { RunStore } from "./store/runs.ts";
 
 interface Deps {
   readonly store: Pick<RunStore, "storeIdKnown" | "runTotalsWrong" | "filesAfter" | "blobsKnown">;
-  /** Its functions reject when the world fails, and so does the comparison. */
+  /** The comparison rejects when its functions do. */
   readonly blobs: Pick<Backend, "identity" | "list" | "read">;
   /** Unix seconds. */
   readonly now: number;
-  /** Whether every file is read, and its SHA-256 compared. */
   readonly deep: boolean;
 }
 
 export interface WrongFile {
   readonly file: RecordedFile;
-  /** `record`: the file belongs to no run. */
+  /** `record` means that the file belongs to no run. */
   readonly why: "missing" | "size" | "digest" | "record";
 }
 
@@ -32,26 +30,24 @@ export interface Checked {
   readonly files: number;
   readonly bytes: number;
   readonly blobs: number;
-  /** Blobs without a record that may yet get one: they are left out. */
+  /** Blobs without a record that may yet get one. They are left out. */
   readonly young: number;
-  /** Files that were read. */
   readonly read: number;
   readonly totals: readonly WrongTotal[];
   readonly wrong: readonly WrongFile[];
-  /** Blobs that no record names, older than the grace span. The service removes them by itself. */
+  /** Blobs without a record that are older than the grace span. The service removes them by itself. */
   readonly unnamed: readonly BlobFacts[];
 }
 
-/** Files that are read side by side. */
 const READERS = 4;
 
-/** A problem: the bytes are not those of this record, and nothing was compared. */
+/** The result is a problem if the bytes belong to other records; nothing is compared then. */
 export async function checkRuns(deps: Deps): Promise<Checked | StoreDown | Problem> {
-  const strange = await strangers(deps);
-  if (strange) return strange;
+  const foreign = await foreignBytes(deps);
+  if (foreign) return foreign;
   const totals = await deps.store.runTotalsWrong();
   if (totals instanceof StoreDown) return totals;
-  // Files first: a blob is there before its record, so that each must be found by the list that is made later.
+  // Files come first: a blob precedes its record, so a later list must have the blob of each.
   const recorded = await recordedFiles(deps);
   if (recorded instanceof StoreDown) return recorded;
   const files = [...recorded.values()];
@@ -76,11 +72,11 @@ export async function checkRuns(deps: Deps): Promise<Checked | StoreDown | Probl
   };
 }
 
-async function strangers({ store, blobs }: Deps): Promise<StoreDown | Problem | undefined> {
+async function foreignBytes({ store, blobs }: Deps): Promise<StoreDown | Problem | undefined> {
   const records = await store.storeIdKnown();
   if (records instanceof StoreDown) return records;
   const bytes = await blobs.identity(undefined);
-  // Bytes that nobody has claimed yet are those of the service that claims them with its first sweep.
+  // A service claims bytes with its first sweep.
   if (bytes === undefined || bytes === records) return undefined;
   return new Problem(
     `the stored bytes belong to the database ${printable(bytes)}, and this one is ${records ?? "none that stored any"}: name the database and the folder or bucket that belong together`,
@@ -108,10 +104,10 @@ async function* pages({ list }: Pick<Backend, "list">): AsyncGenerator<readonly 
   } while (after !== undefined);
 }
 
-/** Whole blobs against the files, and blobs and begun assemblies against all rows that name them. */
+/** Compares whole blobs with the files, and blobs and assemblies with all rows that name them. */
 async function compareLists({ store, blobs, now }: Deps, recorded: ReadonlyMap<string, RecordedFile>) {
   const before = now - LIMITS.runLeftSeconds;
-  /** A page may come twice, when another node makes a folder. */
+  // A page may come twice if another node makes a folder.
   const whole = new Map<string, number>();
   const unnamed = new Map<string, BlobFacts>();
   for await (const page of pages(blobs)) {
@@ -136,24 +132,16 @@ async function readAll(deps: Deps, files: readonly RecordedFile[]): Promise<Wron
   const rest = files.values();
   const reader = async () => {
     for (const file of rest) {
-      const sha256 = await digestOf(deps, file);
-      if (sha256 === undefined) wrong.push({ file, why: "missing" });
-      else if (Buffer.compare(sha256, file.sha256) !== 0) wrong.push({ file, why: "digest" });
+      const bytes = await deps.blobs.read(file.blobId, 0, file.size);
+      if (!bytes) wrong.push({ file, why: "missing" });
+      else if (Buffer.compare(await digestOf(bytes), file.sha256) !== 0) wrong.push({ file, why: "digest" });
     }
   };
   await Promise.all(Array.from({ length: READERS }, reader));
   return wrong;
 }
 
-async function digestOf({ blobs }: Deps, { blobId, size }: RecordedFile): Promise<Uint8Array | undefined> {
-  const bytes = await blobs.read(blobId, 0, size);
-  if (!bytes) return undefined;
-  const hash = createHash("sha256");
-  for await (const piece of bytes) hash.update(piece);
-  return new Uint8Array(hash.digest());
-}
-
-/** Without the files that were deleted or replaced meanwhile: their bytes go after a while. */
+/** The suspects without the files that were deleted or replaced meanwhile. */
 async function stillRecorded(
   { store }: Deps,
   suspects: readonly WrongFile[],
@@ -161,7 +149,7 @@ async function stillRecorded(
   const wrong: WrongFile[] = [];
   for (const suspect of suspects) {
     const { blobId } = suspect.file;
-    // Whatever the order of the database, the beginning of an id comes before it, and few ids come between.
+    // In any order of a database the beginning of an id comes before it, with few ids between.
     const page = await store.filesAfter({ after: blobId.slice(0, -1) });
     if (page instanceof StoreDown) return page;
     if (page.some((file) => file.blobId === blobId)) wrong.push(suspect);
@@ -169,7 +157,7 @@ async function stillRecorded(
   return wrong;
 }
 
-/** Without those that were removed between their list and the question for their rows. */
+/** The suspects without the blobs that were removed between the list and the query for their rows. */
 async function stillUnnamed(
   { blobs, store }: Deps,
   suspects: readonly BlobFacts[],

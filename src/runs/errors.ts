@@ -1,5 +1,8 @@
-/** Failures of the storage of robot runs (specification, "Robot runs"; contract section 7), in the specification's order. */
-import { type Answers, row, table } from "../std/failure.ts";
+/** The failures of run storage: their table, in the order of the specification ("Robot runs"; contract section 7), and their messages. */
+import { type Answers, Failure, row, table } from "../std/failure.ts";
+import type { StoreDown } from "../store/store.ts";
+import type { BlobsDown } from "./blob/blobs.ts";
+import type { Refusal, RunBounds } from "./store/records.ts";
 
 export const RUNS = table({
   run_not_found: row(404, { http: "The account has no completed run of this name; an unfinished one cannot be read." }),
@@ -39,3 +42,91 @@ export const RUNS_ANSWERS: Answers = {
   malformed: RUNS.invalid_request,
   unavailable: RUNS.storage_unavailable,
 };
+
+/** Records or bytes cannot be reached. The reason is for the log. */
+export function unavailable({ reason, ...down }: BlobsDown | StoreDown): Failure {
+  const full = "full" in down && down.full;
+  const message = full
+    ? "the storage of runs has no room left; what was complete is kept; retry later"
+    : "the storage of runs cannot be reached right now; what was complete is kept; retry with backoff";
+  return new Failure(RUNS.storage_unavailable, message, { retryAfterSeconds: full ? 60 : 2, detail: reason });
+}
+
+/** Nothing new may be stored. */
+export function refused(refusal: Refusal, bounds: RunBounds): Failure {
+  switch (refusal) {
+    case "run_completed":
+      return completed();
+    case "path_taken":
+      return new Failure(
+        RUNS.upload_in_progress,
+        "an unfinished multipart upload owns this path; finish it or abort it (GET …/uploads/{path} names it)",
+      );
+    case "too_many_uploads":
+      return new Failure(
+        RUNS.too_many_uploads,
+        `the run already has ${bounds.runUploadsMax} unfinished uploads; finish or abort one`,
+      );
+    case "run_bytes":
+      return new Failure(
+        RUNS.run_too_large,
+        `the run would have more than ${bounds.runBytesMax} bytes; divide it into several runs`,
+      );
+    case "run_files":
+      return new Failure(
+        RUNS.run_too_large,
+        `the run would have more than ${bounds.runFilesMax} files; divide it, or pack small files into one`,
+      );
+    case "quota":
+      return overQuota(bounds);
+  }
+}
+
+export function overQuota({ accountBytesMax }: RunBounds): Failure {
+  return new Failure(
+    RUNS.storage_quota_exceeded,
+    `stored files and reservations would exceed the account's ${accountBytesMax} bytes; delete runs, or abort uploads`,
+  );
+}
+
+export function completed(): Failure {
+  return new Failure(
+    RUNS.run_completed,
+    "the run is complete, and its files do not change any more; store under another run name, or delete this run first",
+  );
+}
+
+export function runNotFound(): Failure {
+  return new Failure(
+    RUNS.run_not_found,
+    "the account has no completed run of this name; an unfinished one is not readable before POST …/complete",
+  );
+}
+
+/** The answer to a write. */
+export function runGone(): Failure {
+  return new Failure(RUNS.run_not_found, "the account has no run of this name; was it deleted meanwhile?");
+}
+
+export function fileNotFound(): Failure {
+  return new Failure(RUNS.file_not_found, "the run has no file at this path; its manifest lists those that it has");
+}
+
+export function uploadNotFound(): Failure {
+  return new Failure(
+    RUNS.upload_not_found,
+    "this file has no multipart upload with this upload_id; it is finished, was aborted, has expired, or was never started",
+  );
+}
+
+export function mismatch(what: string, sent: Uint8Array, found: Uint8Array): Failure {
+  return new Failure(
+    RUNS.checksum_mismatch,
+    `the SHA-256 of ${what} is ${found.toHex()}, but ${sent.toHex()} was sent; nothing of it is kept; send it again`,
+  );
+}
+
+/** `param` is the field at fault, if there is one. */
+export function invalid(message: string, param?: string): Failure {
+  return new Failure(RUNS.invalid_request, message, param === undefined ? {} : { param });
+}

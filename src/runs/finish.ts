@@ -1,5 +1,4 @@
-/** A multipart upload becomes its file: the parts are put together, the whole is read back, and its record takes the path. */
-
+/** A multipart upload becomes its file: the parts are joined, the whole is read back, and the record of the file is written. */
 import { LIMITS } from "../limits.ts";
 import { unixSeconds } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
@@ -7,14 +6,13 @@ import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import { BlobsDown } from "./blob/blobs.ts";
-import type { RunDeps } from "./deps.ts";
-import { RUNS } from "./errors.ts";
-import { mismatch, overQuota, unavailable, uploadNotFound } from "./failures.ts";
+import { invalid, mismatch, overQuota, RUNS, unavailable, uploadNotFound } from "./errors.ts";
+import type { RunDeps } from "./gate.ts";
 import type { PutFile } from "./put.ts";
-import type { StoredPart, StoredUpload } from "./store/records.ts";
-import { assemblyOf, findUpload, joining, type Upload, type UploadKey } from "./uploads.ts";
+import type { StoredPart, StoredUpload, UploadKey, UploadWithParts } from "./store/records.ts";
+import { assemblyLost, assemblyOf, findUpload, joining, partCount } from "./uploads.ts";
 
-/** What the client says that its parts are. */
+/** A part with the digest that the client expects. */
 export interface ListedPart {
   readonly part: number;
   readonly sha256: Uint8Array;
@@ -22,7 +20,7 @@ export interface ListedPart {
 
 type Finished = Omit<PutFile, "replaced">;
 
-/** Repeated after it has ended, it says the same; a client that leaves does not stop it. */
+/** A repeat after the end has the same result. It goes on when the client leaves. */
 export async function finishUpload(
   deps: RunDeps,
   key: UploadKey,
@@ -40,14 +38,8 @@ export async function finishUpload(
   const { accountBytesMax } = bounds;
   live.add(attempt);
   try {
-    const begun = await store.joinBegin({
-      accountId,
-      uploadId,
-      owner,
-      attempt,
-      accountBytesMax,
-      at: seenSeconds(clock),
-    });
+    const at = seenSeconds(clock);
+    const begun = await store.joinBegin({ accountId, uploadId, owner, attempt, accountBytesMax, at });
     if (begun instanceof StoreDown) return unavailable(begun);
     if (begun === "gone") return uploadNotFound();
     if (begun === "joining") return joining();
@@ -64,46 +56,41 @@ function finished({ path, size, sha256 }: StoredUpload): Finished {
   return { path, size, sha256: sha256 ?? new Uint8Array() };
 }
 
-/** Parts that are not what the client means must come again; none of their bytes are kept. */
+/** Drops the parts that differ from the client's list; they must be sent again. */
 async function wrongParts(
   { store, blobs }: RunDeps,
-  { upload, parts }: Upload,
+  { upload, parts }: UploadWithParts,
   listed: readonly ListedPart[],
 ): Promise<Failure | undefined> {
-  const known = new Map(parts.map(({ part, sha256 }) => [part, sha256]));
-  const unknown = listed.find(({ part }) => part > Math.ceil(upload.size / upload.partSize));
-  if (unknown) {
-    return new Failure(RUNS.invalid_request, `parts names part ${unknown.part}, which the upload does not have`, {
-      param: "parts",
-    });
-  }
-  const wrong = listed.filter(({ part, sha256 }) => {
+  const known = new Map(parts.map((stored) => [stored.part, stored]));
+  const unknown = listed.find(({ part }) => part > partCount(upload));
+  if (unknown) return invalid(`parts names part ${unknown.part}, which the upload does not have`, "parts");
+  const wrong = listed.flatMap(({ part, sha256 }) => {
     const stored = known.get(part);
-    return stored && Buffer.compare(stored, sha256) !== 0;
+    return stored && Buffer.compare(stored.sha256, sha256) !== 0 ? [{ stored, sha256 }] : [];
   });
   const [first] = wrong;
   if (!first) return undefined;
-  const dropped = await store.partsDrop({
-    accountId: upload.accountId,
-    uploadId: upload.id,
-    lost: wrong.map(({ part }) => part),
-  });
+  const { accountId, id: uploadId } = upload;
+  const lost = wrong.map(({ stored }) => stored.part);
+  const dropped = await store.partsDrop({ accountId, uploadId, lost });
   if (dropped instanceof StoreDown) return unavailable(dropped);
-  for (const { part, tag } of parts) {
-    if (dropped === "dropped" && wrong.some((one) => one.part === part))
-      await blobs.removePart(assemblyOf(upload), tag);
+  if (dropped === "dropped") {
+    for (const { stored } of wrong) await blobs.removePart(assemblyOf(upload), stored.tag);
   }
-  return mismatch(`part ${first.part}`, first.sha256, known.get(first.part) ?? new Uint8Array());
+  return mismatch(`part ${first.stored.part}`, first.sha256, first.stored.sha256);
 }
 
-function missing({ upload, parts }: Upload): Failure {
+function missing({ upload, parts }: UploadWithParts): Failure {
   const there = new Set(parts.map(({ part }) => part));
-  const count = Math.ceil(upload.size / upload.partSize);
-  const absent = Array.from({ length: count }, (_, index) => index + 1).filter((part) => !there.has(part));
-  return again(absent, "have not come");
+  const all = Array.from({ length: partCount(upload) }, (_, index) => index + 1);
+  return again(
+    all.filter((part) => !there.has(part)),
+    "have not come",
+  );
 }
 
-/** Of many parts the first ones. */
+/** A message names at most this many parts. */
 const NAMED_MAX = 20;
 
 function again(parts: readonly number[], why: string): Failure {
@@ -119,7 +106,7 @@ async function joinParts(
   attempt: string,
 ): Promise<Finished | Failure> {
   const { store, blobs, clock } = deps;
-  const { accountId, id: uploadId, size, path } = upload;
+  const { accountId, id: uploadId, size, path, token = "" } = upload;
   const of = { accountId, uploadId, attempt };
   const tags = parts.map(({ part, tag, size: bytes }) => ({ part, tag, size: bytes }));
   const joined = await blobs.join(assemblyOf(upload), tags);
@@ -127,7 +114,7 @@ async function joinParts(
     await store.joinEnd({ ...of, lost: [] });
     return unavailable(joined);
   }
-  if ("lost" in joined) return await partsLost(deps, upload, attempt);
+  if ("lost" in joined) return (await assemblyLost(deps, upload, token, attempt)) ?? partsLost();
   if ("changed" in joined) {
     await store.joinEnd({ ...of, lost: joined.changed });
     return again(joined.changed, "have changed or are lost");
@@ -139,25 +126,13 @@ async function joinParts(
     if (dropped instanceof StoreDown) return unavailable(dropped);
     return mismatch("the assembled file", upload.sha256 ?? new Uint8Array(), sha256);
   }
-  const stored = await store.joinCommit({
-    ...of,
-    sha256,
-    at,
-    storedAt: unixSeconds(clock),
-    expiresAt: at + LIMITS.runUploadSeconds,
-  });
+  const times = { at, storedAt: unixSeconds(clock), expiresAt: at + LIMITS.runUploadSeconds };
+  const stored = await store.joinCommit({ ...of, sha256, ...times });
   if (stored instanceof StoreDown) return unavailable(stored);
   return stored === "gone" ? uploadNotFound() : { path, size, sha256 };
 }
 
-async function partsLost({ store }: RunDeps, upload: StoredUpload, attempt: string): Promise<Failure> {
-  const { accountId, id: uploadId, token = "" } = upload;
-  const left = await store.uploadLost({ accountId, uploadId, token, attempt });
-  if (left instanceof StoreDown) return unavailable(left);
-  if (left === "gone") return uploadNotFound();
-  if (left === "joining") return joining();
-  return new Failure(
-    RUNS.run_incomplete,
-    "the storage has lost the parts; send them all again, then finish the upload again",
-  );
+function partsLost(): Failure {
+  const message = "the storage has lost the parts; send them all again, then finish the upload again";
+  return new Failure(RUNS.run_incomplete, message);
 }

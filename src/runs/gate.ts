@@ -1,12 +1,35 @@
-/** The bound of requests that run at once: each holds memory and uses the disk. */
+/** What run storage works with, and the bounds of its concurrent requests: each of them holds memory and uses the disk. */
 import type { Drills } from "../drill.ts";
 import { Failure } from "../std/failure.ts";
+import type { Log } from "../std/log.ts";
 import { Permits } from "../std/quota.ts";
+import type { SeenClock } from "../std/seen-clock.ts";
+import type { Blobs } from "./blob/blobs.ts";
 import { RUNS } from "./errors.ts";
-import type { RunKey } from "./store/records.ts";
+import type { Meter } from "./meter.ts";
+import type { RunBounds, RunKey } from "./store/records.ts";
+import type { RunStore } from "./store/runs.ts";
 
-/** Bounds in all, of one account, of one run. */
-export interface PermitBounds {
+export interface RunDeps {
+  readonly clock: SeenClock;
+  readonly log: Log;
+  readonly drills: Drills;
+  readonly store: RunStore;
+  readonly blobs: Blobs;
+  /** The id of this process. */
+  readonly owner: string;
+  readonly bounds: RunBounds;
+  /** The permits of requests without the bytes of a file. */
+  readonly requests: RunPermits;
+  /** The permits of requests with the bytes of a file or a part. */
+  readonly bodies: RunPermits;
+  readonly meter: Meter;
+  /** The ids of files that arrive here and of joins that run here. Only their own requests may end them. */
+  readonly live: Set<string>;
+}
+
+/** The numbers of requests at once: of the service, of one account, of one run. */
+interface PermitBounds {
   readonly max: number;
   readonly accountMax: number;
   readonly runMax: number;
@@ -41,10 +64,9 @@ export class RunPermits {
   }
 }
 
-interface Gate {
-  readonly requests: RunPermits;
-  readonly bodies: RunPermits;
-  readonly drills: Drills;
+/** The key of a request that names no run. */
+export function ofAccount(accountId: string): RunKey {
+  return { accountId, robot: "", run: "" };
 }
 
 /** Keeps the permit of a request beyond the end of its work; the result returns it. */
@@ -55,7 +77,7 @@ export type Keep = () => () => void;
  * and deletions.
  */
 export async function gated<T>(
-  { requests, bodies, drills }: Gate,
+  { requests, bodies, drills }: RunDeps,
   key: RunKey,
   work: (keep: Keep) => Promise<T>,
   kind: "request" | "body" = "request",
@@ -65,7 +87,10 @@ export async function gated<T>(
     return new Failure(RUNS.storage_unavailable, message, { retryAfterSeconds: 2 });
   }
   const leave = drills.strikes("storage_busy") ? "this run" : (kind === "body" ? bodies : requests).take(key);
-  if (typeof leave === "string") return busy(leave);
+  if (typeof leave === "string") {
+    const message = `too many requests read or write ${leave} at once; send fewer in parallel, and retry with backoff`;
+    return new Failure(RUNS.storage_busy, message, { retryAfterSeconds: 1 });
+  }
   let kept = false;
   try {
     return await work(() => {
@@ -75,9 +100,4 @@ export async function gated<T>(
   } finally {
     if (!kept) leave();
   }
-}
-
-function busy(what: string): Failure {
-  const message = `too many requests read or write ${what} at once; send fewer in parallel, and retry with backoff`;
-  return new Failure(RUNS.storage_busy, message, { retryAfterSeconds: 1 });
 }

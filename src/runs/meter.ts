@@ -8,7 +8,7 @@ import { StoreDown } from "../store/store.ts";
 import type { Metered } from "./store/records.ts";
 import type { RunStore } from "./store/runs.ts";
 
-/** What goes to the store in one step. Its number makes a repeat harmless. */
+/** The counts that the store adds in one step. The number makes a repeat harmless. */
 interface Flush {
   readonly flush: number;
   readonly metered: readonly Metered[];
@@ -18,8 +18,8 @@ export class Meter {
   private counted = new Map<string, Metered>();
   private readonly owner: string;
   private flushes = 0;
-  /** The store has not said that it has it. */
-  private unsaid: Flush | undefined;
+  /** A flush that the store has not confirmed. */
+  private unconfirmed: Flush | undefined;
   private running: Promise<void> | undefined;
   private following: Promise<void> | undefined;
 
@@ -31,17 +31,16 @@ export class Meter {
     this.owner = makeId("node_", clock);
   }
 
-  /** An accepted request. */
   request(accountId: string): void {
     this.add(accountId, 0, 1);
   }
 
-  /** A download that begins: so many bytes were asked for. */
+  /** Counts the requested bytes of a download that begins. */
   download(accountId: string, bytes: number): void {
     this.add(accountId, bytes, 0);
   }
 
-  /** Everything that is counted until now. One goes after the other; all that ask meanwhile wait for the same next one. */
+  /** Sends all counts to the store. One flush follows the other; all calls during a flush share the next one. */
   flush(): Promise<void> {
     if (!this.running) {
       this.running = this.send().finally(() => {
@@ -57,24 +56,24 @@ export class Meter {
     return this.following;
   }
 
-  /** What the store may not have taken goes again first, under its number. */
+  /** An unconfirmed flush goes first, under its number. */
   private async send(): Promise<void> {
-    if (this.unsaid && !(await this.say(this.unsaid))) return;
+    if (this.unconfirmed && !(await this.confirm(this.unconfirmed))) return;
     if (this.counted.size === 0) return;
     this.flushes += 1;
-    this.unsaid = { flush: this.flushes, metered: [...this.counted.values()] };
+    this.unconfirmed = { flush: this.flushes, metered: [...this.counted.values()] };
     this.counted = new Map();
-    await this.say(this.unsaid);
+    await this.confirm(this.unconfirmed);
   }
 
-  private async say(flush: Flush): Promise<boolean> {
+  private async confirm(flush: Flush): Promise<boolean> {
     const { owner, clock, store, log } = this;
     const outcome = await store.runsMeter({ owner, ...flush, at: seenSeconds(clock) });
     if (outcome instanceof StoreDown) {
       log.error("requests of run storage not counted yet", { reason: outcome.reason });
       return false;
     }
-    this.unsaid = undefined;
+    this.unconfirmed = undefined;
     return true;
   }
 

@@ -1,18 +1,18 @@
-/** The names of runs and the paths of their files (contract section 7). */
+/** The names of runs, the paths of their files (contract section 7), and the media types that paths imply. */
 import { LIMITS } from "../limits.ts";
 
 export const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters.
 const REFUSED = /[\u0000-\u001f\u007f-\u009f\\/]/;
 
-/** What is wrong with a robot's or a run's name, as the end of a sentence. */
+/** The fault of a robot's or a run's name, as the end of a sentence. */
 export function nameProblem(name: string): string | undefined {
   if (NAME.test(name)) return undefined;
   return "must be 1 to 128 letters, digits, dots, underscores or hyphens, and begin with a letter or a digit";
 }
 
-/** What is wrong with the segments of a path, as the end of a sentence. */
+/** The fault of the segments of a path, as the end of a sentence. */
 export function pathProblem(segments: readonly string[]): string | undefined {
   const bytes = Buffer.byteLength(segments.join("/"));
   if (bytes === 0) return "is empty; name a file";
@@ -27,4 +27,20 @@ export function pathProblem(segments: readonly string[]): string | undefined {
     return "has a segment with a slash, a backslash or a control character";
   }
   return undefined;
+}
+
+/** Extensions that Bun does not know. */
+const TYPES: Readonly<Record<string, string>> = {
+  jsonl: "application/jsonl",
+  parquet: "application/vnd.apache.parquet",
+  mcap: "application/octet-stream",
+  h5: "application/x-hdf5",
+  hdf5: "application/x-hdf5",
+};
+
+/** The media type that the extension of a path implies. A type that a client sends is never sent to a browser. */
+export function contentType(path: string): string {
+  const extension = /\.([A-Za-z0-9]+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
+  // Bun reads only the name; it opens no file.
+  return TYPES[extension] ?? Bun.file(`file.${extension}`).type;
 }

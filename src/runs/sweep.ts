@@ -1,29 +1,24 @@
 /**
- * Removes bytes that no file names any more, and ends what processes left that have ended. Every step can be repeated and done by
- * several nodes at once; a store that is down is asked again at the next turn.
+ * Removes bytes that no file names any more, and ends the unfinished work of ended processes. Every step can be repeated, and several
+ * nodes can do it at once. After a failure of a store the next turn tries again.
  */
 import { LIMITS } from "../limits.ts";
-import { randomBase62 } from "../std/base62.ts";
 import { unixSeconds } from "../std/clock.ts";
+import { randomBase62 } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import { BlobsDown } from "./blob/blobs.ts";
-import type { RunDeps } from "./deps.ts";
-import type { Coming, GoneBlob } from "./store/records.ts";
+import type { RunDeps } from "./gate.ts";
+import type { GoneBlob, Unfinished } from "./store/records.ts";
 
-type Deps = Pick<RunDeps, "store" | "blobs" | "clock" | "log" | "owner" | "live">;
-
-/** Later than anything began. */
-const NOW_AND_EVER = Number.MAX_SAFE_INTEGER;
-
-/** At the start: what was running in the process before this one; `all`: no other process uses the store. */
-export async function takeOver(deps: Deps, before: string | "all" | undefined): Promise<void> {
+/** Ends the work of an ended process; `all` means that no other process uses the store. */
+export async function takeOver(deps: RunDeps, before: string | "all" | undefined): Promise<void> {
   if (before === undefined) return;
-  const left = before === "all" ? { owner: undefined, before: NOW_AND_EVER } : { owner: before, before: 0 };
+  const left = before === "all" ? { owner: undefined, before: Number.MAX_SAFE_INTEGER } : { owner: before, before: 0 };
   while (await endLeft(deps, left));
 }
 
-export async function sweep(deps: Deps): Promise<void> {
+export async function sweep(deps: RunDeps): Promise<void> {
   const { store, clock, owner } = deps;
   const now = seenSeconds(clock);
   await endLeft(deps, { owner, before: now - LIMITS.runLeftSeconds });
@@ -33,8 +28,8 @@ export async function sweep(deps: Deps): Promise<void> {
   if (await ours(deps)) await removeGone(deps, now);
 }
 
-/** Answers of finished uploads that nobody asks for any more. */
-export async function forgetUploads({ store, clock, log }: Deps): Promise<void> {
+/** Forgets the expired answers of finished uploads. */
+export async function forgetUploads({ store, clock, log }: RunDeps): Promise<void> {
   const before = seenSeconds(clock);
   for (;;) {
     const forgotten = await store.uploadsForget({ before });
@@ -43,9 +38,9 @@ export async function forgetUploads({ store, clock, log }: Deps): Promise<void> 
   }
 }
 
-/** Ends what processes left; nothing that this one does. Whether there was something. */
+/** Ends the selected work, except the live work of this process. The result is whether it found something. */
 async function endLeft(
-  deps: Deps,
+  deps: RunDeps,
   of: { readonly owner: string | undefined; readonly before: number },
 ): Promise<boolean> {
   const { store, clock, live } = deps;
@@ -60,10 +55,10 @@ async function endLeft(
   return files + joins > 0;
 }
 
-/** How many were ended. */
-async function each<One extends Coming>(
-  { live, log }: Deps,
-  found: readonly (One & { readonly attempt?: string })[] | StoreDown,
+/** Ends each of them that is not live. The result is how many were ended. */
+async function each<One extends Unfinished>(
+  { live, log }: RunDeps,
+  found: readonly One[] | StoreDown,
   end: (one: One) => Promise<unknown>,
 ): Promise<number> {
   let count = 0;
@@ -77,12 +72,12 @@ async function each<One extends Coming>(
   return count;
 }
 
-function failed(log: Deps["log"], { reason }: StoreDown): undefined {
+function failed(log: RunDeps["log"], { reason }: StoreDown): undefined {
   log.error("run storage not swept", { reason });
 }
 
-/** Whether the bytes are those of this store of records: otherwise no row names them, and all of them would be removed. */
-async function ours({ store, blobs, log }: Deps): Promise<boolean> {
+/** Whether the bytes belong to this store of records. Bytes of another one have no rows here, and would all be removed. */
+async function ours({ store, blobs, log }: RunDeps): Promise<boolean> {
   const known = await store.storeIdKnown();
   const records = known ?? (await store.storeId({ id: `store_${randomBase62(STORE_ID_CHARS)}` }));
   if (records instanceof StoreDown) return failed(log, records) ?? false;
@@ -105,14 +100,14 @@ const STORE_ID_CHARS = 16;
 const REMEDY =
   "name the database and the folder or bucket that belong together, then restart; tendon admin runs check compares them";
 
-/** Bytes that were given up long enough ago, then their rows. What cannot be removed waits, and nothing waits for it. */
-async function removeGone(deps: Deps, now: number): Promise<void> {
+/** Removes bytes that have been gone for long enough, then their rows. Bytes that cannot be removed do not delay others. */
+async function removeGone(deps: RunDeps, now: number): Promise<void> {
   const { store, log } = deps;
   const stuck = new Stuck();
   for (;;) {
     const gone = await store.blobsGone({ before: now - LIMITS.runGoneSeconds });
     if (gone instanceof StoreDown) return failed(log, gone);
-    if (gone.length === 0 || stuck.enough) return stuck.tell(log);
+    if (gone.length === 0 || stuck.enough) return stuck.report(log);
     const removed = await removeBytes(deps, gone, stuck);
     const forgotten = await store.blobsForget({ ids: removed });
     if (forgotten instanceof StoreDown) return failed(log, forgotten);
@@ -121,7 +116,7 @@ async function removeGone(deps: Deps, now: number): Promise<void> {
   }
 }
 
-/** What of a turn could not be removed. */
+/** The ids that a turn could not remove. */
 class Stuck {
   readonly ids = new Set<string>();
   private reason = "";
@@ -131,23 +126,23 @@ class Stuck {
     this.reason ||= reason;
   }
 
-  /** Then the whole storage may be down, and each try may take minutes: the next turn goes on with others. */
+  /** Whether the turn ends: the whole storage may be down, and each attempt may take minutes. */
   get enough(): boolean {
     return this.ids.size >= LIMITS.runStuckMax;
   }
 
-  tell(log: Deps["log"]): void {
+  report(log: RunDeps["log"]): void {
     const [first = ""] = this.ids;
     if (first === "") return;
     log.error("bytes of deleted files not removed", { count: this.ids.size, first, reason: this.reason });
   }
 }
 
-/** The row of an assembly's parts is named after the blob that it was to become (store/runs/uploads.ts). */
+/** The prefix of the row of an assembly's parts; the rest is the id of its blob (store/uploads.ts). */
 const PARTS = "parts-";
 
-/** The ids of those that are removed. */
-async function removeBytes({ blobs }: Pick<Deps, "blobs">, gone: readonly GoneBlob[], stuck: Stuck): Promise<string[]> {
+/** Removes bytes. The result is the ids of those that are removed. */
+async function removeBytes({ blobs }: RunDeps, gone: readonly GoneBlob[], stuck: Stuck): Promise<string[]> {
   const removed: string[] = [];
   const removeEach = async (ids: readonly string[], remove: (id: string) => Promise<BlobsDown | undefined>) => {
     for (const id of ids) {
@@ -164,15 +159,15 @@ async function removeBytes({ blobs }: Pick<Deps, "blobs">, gone: readonly GoneBl
   );
   const whole = ids.get(false) ?? [];
   if (whole.length === 0 || stuck.enough) return removed;
-  // One that is in the way stops the others.
+  // One that cannot be removed stops the others of its call.
   const down = await blobs.remove(whole);
   if (down instanceof BlobsDown) await removeEach(whole, (id) => blobs.remove([id]));
   else removed.push(...whole);
   return removed;
 }
 
-/** Removes blobs that no row names, which a lost row leaves behind; young ones stay, in case that their row is on its way. */
-export async function compare(deps: Deps): Promise<void> {
+/** Removes blobs that have no row because it was lost. Young blobs stay. */
+export async function compare(deps: RunDeps): Promise<void> {
   const { log, clock } = deps;
   if (!(await ours(deps))) return;
   const found = await unnamed(deps);
@@ -186,20 +181,20 @@ export async function compare(deps: Deps): Promise<void> {
     return log.error("blobs without a record not removed: too many", { count: ids.length, of: listed, todo });
   }
   const stuck = new Stuck();
-  // From another one each time: those that cannot be removed end a turn, and must not be the first of every one.
+  // Each turn begins with another one, because those that cannot be removed end a turn.
   const from = seenSeconds(clock) % ids.length;
   const gone = [...ids.slice(from), ...ids.slice(0, from)].flatMap((id) => [
     { id: PARTS + id, token: undefined },
     { id, token: undefined },
   ]);
   const removed = await removeBytes(deps, gone, stuck);
-  stuck.tell(log);
+  stuck.report(log);
   log.info("blobs without a record removed", { count: removed.filter((id) => !id.startsWith(PARTS)).length });
 }
 
-/** Of all blobs that are listed. */
-async function unnamed({ store, blobs, clock }: Deps) {
-  // By the wall clock, as the ages of the bytes are. Where that jumps it only misjudges this age: a row always comes before its bytes.
+/** The old blobs without a row, and the number of all blobs. */
+async function unnamed({ store, blobs, clock }: RunDeps) {
+  // The ages of bytes are wall time. A jump of that clock does no harm, because a row always precedes its bytes.
   const before = unixSeconds(clock) - LIMITS.runLeftSeconds;
   const ids = new Set<string>();
   let listed = 0;

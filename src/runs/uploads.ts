@@ -1,5 +1,4 @@
 /** Multipart uploads: started, resumed, part by part, aborted. */
-
 import { LIMITS } from "../limits.ts";
 import { monthOf } from "../std/calendar.ts";
 import { unixSeconds } from "../std/clock.ts";
@@ -9,25 +8,10 @@ import { seenSeconds, shownSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import type { Assembly, Staged } from "./blob/backend.ts";
 import { BlobsDown } from "./blob/blobs.ts";
-import type { RunDeps } from "./deps.ts";
-import { RUNS } from "./errors.ts";
-import { refused, unavailable, uploadNotFound } from "./failures.ts";
-import { type Pour, receive } from "./receive.ts";
-import type { FileKey, StoredPart, StoredUpload } from "./store/records.ts";
-
-export interface Upload {
-  readonly upload: StoredUpload;
-  readonly parts: readonly StoredPart[];
-}
-
-export interface UploadKey extends FileKey {
-  readonly uploadId: string;
-}
-
-interface Start extends FileKey {
-  readonly size: number;
-  readonly sha256: Uint8Array | undefined;
-}
+import { invalid, RUNS, refused, unavailable, uploadNotFound } from "./errors.ts";
+import type { RunDeps } from "./gate.ts";
+import { receive, type Sent } from "./put.ts";
+import type { FileKey, StoredUpload, UploadKey, UploadWithParts } from "./store/records.ts";
 
 export interface Started {
   readonly uploadId: string;
@@ -36,22 +20,28 @@ export interface Started {
   readonly expiresAt: number;
 }
 
-export async function startUpload({ store, clock, bounds }: RunDeps, start: Start): Promise<Started | Failure> {
+/** `sha256` is that of the whole file, if the client states it. */
+export async function startUpload(
+  { store, clock, bounds }: RunDeps,
+  key: FileKey,
+  size: number,
+  sha256: Uint8Array | undefined,
+): Promise<Started | Failure> {
   const at = seenSeconds(clock);
-  const partSize = Math.min(start.size, LIMITS.runPartBytes);
+  const partSize = Math.min(size, LIMITS.runPartBytes);
   const uploadId = makeId("up_", clock);
   const expiresAt = at + LIMITS.runUploadSeconds;
   const ids = { runId: makeId("run_", clock), blobId: makeId("blob_", clock), uploadId };
-  const begun = await store.uploadBegin({ ...start, ...bounds, ...ids, partSize, at, expiresAt });
+  const begun = await store.uploadBegin({ ...key, size, sha256, ...bounds, ...ids, partSize, at, expiresAt });
   if (begun instanceof StoreDown) return unavailable(begun);
   if (begun !== "begun") return refused(begun, bounds);
-  return { uploadId, partSize, parts: Math.ceil(start.size / partSize), expiresAt: shownSeconds(clock, expiresAt) };
+  return { uploadId, partSize, parts: Math.ceil(size / partSize), expiresAt: shownSeconds(clock, expiresAt) };
 }
 
 const UPLOAD_ID = /^up_[0-9A-Za-z]{1,64}$/;
 
-/** An upload of this file, finished ones too. What cannot be an id is not looked for: no database takes every text. */
-export async function findUpload({ store }: Pick<RunDeps, "store">, key: UploadKey): Promise<Upload | Failure> {
+/** An upload of this file; a finished one is found, too. A text that is no id is not queried: no database takes every text. */
+export async function findUpload({ store }: RunDeps, key: UploadKey): Promise<UploadWithParts | Failure> {
   const found = UPLOAD_ID.test(key.uploadId) ? await store.runUpload(key) : undefined;
   if (found instanceof StoreDown) return unavailable(found);
   return found ?? uploadNotFound();
@@ -62,50 +52,40 @@ export async function uploadsOf({ store }: RunDeps, key: FileKey): Promise<reado
   return found instanceof StoreDown ? unavailable(found) : found;
 }
 
-interface Part extends UploadKey {
-  readonly part: number;
-  readonly size: number;
-  readonly sha256: Uint8Array | undefined;
-  readonly pour: Pour;
-}
-
-/** The SHA-256 of the part. */
-export async function putPart(
-  deps: RunDeps,
-  { part, size, sha256, pour, ...key }: Part,
-): Promise<Uint8Array | Failure> {
+/** Stores a part. The result is its SHA-256. */
+export async function putPart(deps: RunDeps, key: UploadKey, part: number, sent: Sent): Promise<Uint8Array | Failure> {
   const { store, blobs, clock } = deps;
   const found = await findUpload(deps, key);
   if (found instanceof Failure) return found;
   const { upload } = found;
-  const wrong = partProblem(upload, part, size);
+  const wrong = partProblem(upload, part, sent.size);
   if (wrong) return wrong;
-  const staged = await receive(deps, { pour, size, sha256, what: `part ${part}` });
+  const staged = await receive(deps, sent, `part ${part}`);
   if (staged instanceof Failure) return staged;
-  const placed = await placePart(deps, upload, staged, part);
-  if (placed instanceof Failure) return placed;
-  const { assembly, tag } = placed;
-  const month = monthOf(unixSeconds(clock));
-  const of = { accountId: key.accountId, uploadId: upload.id, month };
-  const stored = await store.partCommit({ ...of, part, tag, size, sha256: staged.sha256 });
+  const assembled = await addToAssembly(deps, upload, staged, part);
+  if (assembled instanceof Failure) return assembled;
+  const { assembly, tag } = assembled;
+  const { size, sha256 } = staged;
+  const of = { accountId: key.accountId, uploadId: upload.id, month: monthOf(unixSeconds(clock)) };
+  const stored = await store.partCommit({ ...of, part, tag, size, sha256 });
   if (stored instanceof StoreDown) return unavailable(stored);
-  // Nobody will ask for these bytes; they would lie beside the quota until the upload ends.
+  // These bytes would use the disk beside the quota until the upload ends.
   const useless = typeof stored === "string" ? tag : stored.replaced;
   if (useless !== undefined) await blobs.removePart(assembly, useless);
   if (stored === "joining") return joining();
-  return stored === "gone" ? uploadNotFound() : staged.sha256;
+  return stored === "gone" ? uploadNotFound() : sha256;
 }
 
-interface Placed {
-  readonly assembly: Assembly;
-  readonly tag: string;
-}
-
-/** A store may drop an assembly that is some days old. Then the bytes that have come go into a new one, which the others follow. */
+/** A store may drop an assembly after some days. The part then begins a second one, which the other parts follow. */
 const ASSEMBLIES_MAX = 2;
 
-/** Whatever happens, the bytes are not staged any more. */
-async function placePart(deps: RunDeps, upload: StoredUpload, staged: Staged, part: number): Promise<Placed | Failure> {
+/** Adds a part to the assembly of its upload. The bytes are not staged afterwards, whatever the result is. */
+async function addToAssembly(
+  deps: RunDeps,
+  upload: StoredUpload,
+  staged: Staged,
+  part: number,
+): Promise<{ readonly assembly: Assembly; readonly tag: string } | Failure> {
   const { blobs } = deps;
   let known = upload.token;
   for (let tries = 1; ; tries += 1) {
@@ -118,7 +98,7 @@ async function placePart(deps: RunDeps, upload: StoredUpload, staged: Staged, pa
     const tag = await blobs.putPart(staged, assembly, part);
     if (tag instanceof BlobsDown) return unavailable(tag);
     if (typeof tag === "string") return { assembly, tag };
-    const failed = await forgetAssembly(deps, upload, token);
+    const failed = await assemblyLost(deps, upload, token);
     if (failed || tries === ASSEMBLIES_MAX) {
       await blobs.discard(staged);
       return failed ?? unavailable(new BlobsDown("the store drops every assembly of this upload"));
@@ -127,13 +107,14 @@ async function placePart(deps: RunDeps, upload: StoredUpload, staged: Staged, pa
   }
 }
 
-/** Undefined: another one can be begun. */
-async function forgetAssembly(
+/** Records that the store has lost the assembly; undefined if another one can be begun. `attempt` is the request that joins it. */
+export async function assemblyLost(
   { store }: RunDeps,
   { accountId, id: uploadId }: StoredUpload,
   token: string,
+  attempt?: string,
 ): Promise<Failure | undefined> {
-  const left = await store.uploadLost({ accountId, uploadId, token });
+  const left = await store.uploadLost({ accountId, uploadId, token, ...(attempt !== undefined && { attempt }) });
   if (left instanceof StoreDown) return unavailable(left);
   if (left === "gone") return uploadNotFound();
   return left === "joining" ? joining() : undefined;
@@ -143,16 +124,17 @@ export function assemblyOf({ blobId, token = "" }: StoredUpload): Assembly {
   return { id: blobId, token };
 }
 
-function partProblem({ size, partSize, state }: StoredUpload, part: number, given: number): Failure | undefined {
-  const parts = Math.ceil(size / partSize);
-  if (part > parts) {
-    const message = `part is ${part}, but the upload has ${parts}, of ${partSize} bytes each but the last`;
-    return new Failure(RUNS.invalid_request, message, { param: "part" });
-  }
+export function partCount({ size, partSize }: StoredUpload): number {
+  return Math.ceil(size / partSize);
+}
+
+function partProblem(upload: StoredUpload, part: number, sent: number): Failure | undefined {
+  const { size, partSize, state } = upload;
+  const parts = partCount(upload);
+  if (part > parts)
+    return invalid(`part is ${part}, but the upload has ${parts}, of ${partSize} bytes each but the last`, "part");
   const due = part < parts ? partSize : size - (parts - 1) * partSize;
-  if (given !== due) {
-    return new Failure(RUNS.invalid_request, `part ${part} has ${given} bytes, but must have ${due}`);
-  }
+  if (sent !== due) return invalid(`part ${part} has ${sent} bytes, but must have ${due}`);
   if (state === "done") return uploadNotFound();
   return state === "open" ? undefined : joining();
 }
@@ -165,7 +147,7 @@ export function joining(): Failure {
   );
 }
 
-/** Begins the assembly with the first part; of two at once the first one counts. */
+/** Begins the assembly. If two parts begin one at once, the first one counts. */
 async function openAssembly({ store, blobs }: RunDeps, upload: StoredUpload): Promise<string | Failure> {
   const { id: uploadId, accountId, blobId } = upload;
   const token = await blobs.begin(blobId);
@@ -176,7 +158,7 @@ async function openAssembly({ store, blobs }: RunDeps, upload: StoredUpload): Pr
   return counts === "gone" ? uploadNotFound() : counts;
 }
 
-/** Gives the room and the path back. */
+/** Ends an unfinished upload; its reservation and its path are free. */
 export async function abortUpload(deps: RunDeps, key: UploadKey): Promise<undefined | Failure> {
   const found = await findUpload(deps, key);
   if (found instanceof Failure) return found;

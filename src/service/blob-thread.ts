@@ -1,24 +1,23 @@
 /** The entry point of the thread of the blobs, a Worker. */
 import { setPriority } from "node:os";
-import { BlobLoop } from "../runs/blob/loop.ts";
-import type { FromBlobs, ToBlobs } from "../runs/blob/messages.ts";
-import { randomBase62 } from "../std/base62.ts";
+import { type BlobCall, BlobLoop } from "../runs/blob/loop.ts";
+import { randomBase62 } from "../std/ids.ts";
 
 declare const self: Worker;
 
 const NONCE_CHARS = 16;
 
-/** Of this thread alone (Linux): a robot never waits for the digest of an upload. */
+/** The priority of this thread alone (Linux): a robot never waits for the digest of an upload. */
 const NICE = 10;
 try {
   setPriority(0, NICE);
 } catch {
-  // Where it is not allowed the thread is one like the others.
+  // A system that does not allow it leaves the thread as it is.
 }
 
 const loop = new BlobLoop(
-  (message: FromBlobs, transfer = []) => self.postMessage(message, transfer),
+  (answer, transfer) => self.postMessage(answer, transfer),
   () => randomBase62(NONCE_CHARS),
 );
 
-self.onmessage = ({ data }: MessageEvent<ToBlobs>) => loop.receive(data);
+self.onmessage = ({ data }: MessageEvent<BlobCall>) => loop.handle(data);

@@ -5,7 +5,7 @@ import type { ServeConfig } from "../config/serve.ts";
 import type { Backend } from "../runs/blob/backend.ts";
 import { Blobs, BlobsDown } from "../runs/blob/blobs.ts";
 import { backendOf } from "../runs/blob/loop.ts";
-import { randomBase62 } from "../std/base62.ts";
+import { randomBase62 } from "../std/ids.ts";
 import type { Log } from "../std/log.ts";
 import { Problem } from "../std/problem.ts";
 
@@ -23,21 +23,17 @@ export function makeBlobs({ blobs, dataDir }: Where): Blobs {
 
 const NONCE_CHARS = 16;
 
-/** For commands beside a service: the stored bytes without the thread, and without the folder for what arrives. */
+/** The stored bytes for commands beside a service, without the thread. */
 export function blobBackend({ blobs, dataDir }: Where): Promise<Backend> {
   return backendOf(blobs ?? { kind: "folder", path: dataDir }, () => randomBase62(NONCE_CHARS));
 }
 
-/**
- * For `serve`. A folder that cannot be used ends the start; an object store may be away for a while, and only the routes of run
- * storage need it: robots do not wait for its answer.
- */
+/** A folder that cannot be used ends the start. An object store may be away for a while: only the routes of run storage need it. */
 export async function openBlobs(blobs: Blobs, where: Where, log: Log): Promise<Problem | undefined> {
   const staging = join(where.dataDir, "staging");
+  const advice = "put its disk in order or give it room, then start again";
   const problem = (reason: string) =>
-    new Problem(
-      `the files of runs cannot be kept in ${where.dataDir}: ${reason}; put its disk in order or give it room, then start again`,
-    );
+    new Problem(`the files of runs cannot be kept in ${where.dataDir}: ${reason}; ${advice}`);
   try {
     await mkdir(where.dataDir, { recursive: true, mode: 0o700 });
   } catch (error) {

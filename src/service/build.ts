@@ -1,7 +1,6 @@
 /**
  * The composition root: from ports (time, log, store) and settings to the parts of a service and its surfaces. `serve`, the
- * tests, the simulation and the bench all start here, so that what they drive is put together in one way. Every surface gets
- * its own narrow dependencies over one shared core; a new surface is one more entry of `surfaces`.
+ * tests, the simulation and the bench all start here, so that what they drive is put together in one way.
  */
 import { authenticator } from "../account/authenticate.ts";
 import { DeviceLogins } from "../account/device-login.ts";
@@ -17,11 +16,10 @@ import type { OidcConfig } from "../config/oidc.ts";
 import type { Drills } from "../drill.ts";
 import { Bodies } from "../http/bodies.ts";
 import type { HttpDeps } from "../http/deps.ts";
-import { Ingress } from "../http/ingress.ts";
+import { Ingress } from "../http/deps.ts";
 import type { Surface } from "../http/surface.ts";
 import { LIMITS } from "../limits.ts";
 import type { LlmDeps } from "../llm/deps.ts";
-import { llm } from "../llm/http/routes.ts";
 import { Jobs } from "../llm/jobs.ts";
 import { isLlmId, type LlmId } from "../llm/models.ts";
 import { Owners } from "../llm/owners.ts";
@@ -31,19 +29,14 @@ import { Admission, type AdmissionLimits } from "../robot/admission.ts";
 import { Catalog } from "../robot/catalog.ts";
 import type { RobotDeps } from "../robot/command.ts";
 import { Forecast } from "../robot/forecast.ts";
-import { robotHttp } from "../robot/http/routes.ts";
 import { Replays } from "../robot/replay.ts";
 import { SessionTable } from "../robot/session/table.ts";
 import { HalfMessages } from "../robot/socket/half-messages.ts";
 import { type RobotSocketDeps, Sockets } from "../robot/socket/sockets.ts";
-import { robotSocket } from "../robot/socket/upgrade.ts";
 import { Blobs } from "../runs/blob/blobs.ts";
-import type { RunDeps } from "../runs/deps.ts";
-import { RunPermits } from "../runs/gate.ts";
-import { runsForPages } from "../runs/http/for-pages.ts";
-import { runs } from "../runs/http/routes.ts";
+import { type RunDeps, RunPermits } from "../runs/gate.ts";
 import { Meter } from "../runs/meter.ts";
-import { runPages } from "../runs/pages/routes.ts";
+import { runPages } from "../runs/pages/runs.ts";
 import type { RunBounds } from "../runs/store/records.ts";
 import { takeOver } from "../runs/sweep.ts";
 import type { Clock } from "../std/clock.ts";
@@ -55,10 +48,10 @@ import { Allowance, Permits } from "../std/quota.ts";
 import { ServiceClock } from "../std/seen-clock.ts";
 import type { Store } from "./domains.ts";
 import { health } from "./ops/health.ts";
-import type { OpsDeps } from "./ops/metrics.ts";
-import { type ServiceMetrics, serviceMetrics } from "./ops/service-metrics.ts";
+import { type OpsDeps, type ServiceMetrics, serviceMetrics } from "./ops/metrics.ts";
+import * as products from "./products.ts";
 
-/** What a service takes from the world. */
+/** The parts of the world that a service uses. */
 export interface Ports {
   readonly clock: Clock;
   readonly log: Log;
@@ -68,19 +61,19 @@ export interface Ports {
 }
 
 export interface Settings {
-  /** From admission to answer of one chunk, milliseconds. */
+  /** The time for one chunk, admission to answer, milliseconds. */
   readonly chunkMs: number;
   readonly signUpOpen: boolean;
   /** Processor time that an account's unpaid work may take within a minute; undefined: that of limits.ts. */
   readonly unpaidSeconds?: number;
-  /** Those whose `X-Forwarded-*` is believed; undefined: this machine's. */
+  /** Networks of proxies whose `X-Forwarded-*` is believed; undefined: this machine's. */
   readonly proxies?: Networks;
   /** The account that the operator's link leads to; undefined: the operator chooses one. */
   readonly operatorEmail?: string;
   readonly drills: Drills;
   /** The provider with which people sign in. */
   readonly oidc?: OidcConfig | undefined;
-  /** Of the language models that are configured. */
+  /** The providers of the language models that are configured. */
   readonly providers?: ReadonlyMap<LlmId, Provider>;
   /** Instead of those of limits.ts. */
   readonly bounds?: {
@@ -93,7 +86,7 @@ export interface Settings {
   };
 }
 
-/** What all surfaces share. */
+/** The parts that all surfaces share. */
 interface Core extends ServiceMetrics {
   readonly clock: ServiceClock;
   readonly log: Log;
@@ -138,33 +131,31 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   };
   const { lifecycle, keys, charges, requests, starts } = core;
   const ingress = new Ingress(bounds.ingressBytesMax);
-  const authFails = () => drills.strikes("auth_unavailable");
   const unpaid = new Unpaid(settings.unpaidSeconds ?? LIMITS.unpaidSecondsDefault, clock);
-  const unknownKeys = new Allowance(LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds * 1_000, clock);
-  const oauthTries = new Allowance(LIMITS.oauthTriesMax, LIMITS.oauthSeconds * 1_000, clock);
   const { proxies = new Networks(LOOPBACK) } = settings;
-  const transport = { clock, log, lifecycle, ingress, bodies: new Bodies(), requests };
-  const authenticate = authenticator({ keys, unknownKeys, authFails });
-  const http: HttpDeps = { ...transport, unpaid, proxies, authenticate };
-  const sessionsMax = bounds.sessionsMax === undefined ? {} : { sessionsMax: bounds.sessionsMax };
-  const served = new Catalog();
+  const authenticate = authenticator({
+    keys,
+    unknownKeys: new Allowance(LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds * 1_000, clock),
+    authFails: () => drills.strikes("auth_unavailable"),
+  });
+  const shared = { clock, log, lifecycle, unpaid };
+  const http: HttpDeps = { ...shared, ingress, bodies: new Bodies(), requests, proxies, authenticate };
+  const catalog = new Catalog();
   const robot: RobotDeps = {
-    clock,
-    log,
-    lifecycle,
+    ...shared,
     drills,
     charges,
-    unpaid,
     chunkMs,
-    catalog: served,
-    sessions: new SessionTable({ clock, store: store.robot, ...sessionsMax }),
+    catalog,
+    sessions: new SessionTable({ clock, store: store.robot, sessionsMax: bounds.sessionsMax }),
     replays: new Replays(store.robot),
     forecast: new Forecast(clock),
-    admission: new Admission(bounds.admission, () => served.models.size),
+    admission: new Admission(bounds.admission, () => catalog.models.size),
     records: store.robot,
   };
   const halves = new HalfMessages(clock, bounds.halfMessages);
-  const socket: RobotSocketDeps = { ...http, ...robot, starts, sockets: new Sockets(), halves };
+  const { socketSilentSeconds: silentSeconds = LIMITS.socketSilentSeconds } = bounds;
+  const socket: RobotSocketDeps = { ...http, ...robot, starts, sockets: new Sockets(), halves, silentSeconds };
   const llmDeps: LlmDeps = {
     clock,
     log,
@@ -201,8 +192,10 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   const people = new People({ store, clock, signUpOpen, ...(operatorEmail === undefined ? {} : { operatorEmail }) });
   const oidc = settings.oidc && new OidcProvider(settings.oidc, clock, log);
   const deviceLogins = new DeviceLogins(store, people, clock);
-  const { sessions, admission, forecast, catalog } = robot;
+  const tries = new Allowance(LIMITS.oauthTriesMax, LIMITS.oauthSeconds * 1_000, clock);
+  const { sessions, admission, forecast } = robot;
   const ledger = new LedgerWatch(log, store);
+  const parts = { ...core, store, robot, socket, llm: llmDeps, runs: runDeps };
   return {
     core,
     people,
@@ -213,13 +206,10 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     socket,
     ops: { metrics: core.metrics, sessions, admission, forecast, ingress, ledger, sockets: socket.sockets },
     surfaces: [
-      robotHttp({ robot, starts: starts.chat }),
-      robotSocket(socket, bounds.socketSilentSeconds),
-      llm(llmDeps),
-      runs(runDeps),
-      oauth({ clock, store, keys, deviceLogins, tries: oauthTries }),
+      ...Object.values(products).map((surface) => surface(parts)),
+      oauth({ clock, store, keys, deviceLogins, tries }),
       pages({ clock, store, keys, people, deviceLogins, isLanguage: isLlmId, ...(oidc && { oidc }) }),
-      runPages({ people, runs: runsForPages(runDeps) }),
+      runPages({ people, runs: runDeps }),
       health({ clock, log, lifecycle, catalog, store, blobs, ledger }),
     ],
   };

@@ -1,4 +1,4 @@
-/** The bundles at hand: those of a folder, or those that ship with tendon. */
+/** Bundles of a folder, or those that ship with tendon. */
 import type { Manifest } from "../bundle/manifest.ts";
 import { type Bundle, type BundlePlace, placesIn, readBundles, readManifests, readPlaces } from "../bundle/read.ts";
 import { locateLibraries } from "../engine/library.ts";
@@ -17,7 +17,7 @@ export async function installedManifests(dir: string | undefined): Promise<Manif
   return places instanceof Problem ? places : await readManifests(places);
 }
 
-/** The manifest of one model, if its bundle is at hand. */
+/** The manifest of one model, if its bundle ships with tendon. */
 export async function installedManifest(id: string): Promise<Manifest | undefined> {
   const manifests = await installedManifests(undefined);
   return manifests instanceof Problem ? undefined : manifests.find((manifest) => manifest.id === id);

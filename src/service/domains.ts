@@ -1,14 +1,8 @@
-/** The domains of the store. A new surface with tables of its own adds its domain here, and nowhere else outside of its folders. */
-import { accounts } from "../account/store/accounts-accounts.ts";
-import { people } from "../account/store/people-people.ts";
-import { charges } from "../charge/store/charges.ts";
-import { llm } from "../llm/store/llm.ts";
-import { robot } from "../robot/store/robot.ts";
-import { runs } from "../runs/store/runs.ts";
+/** The store of this program: the domains of records.ts, and the base, whose tables come first because others refer to them. */
 import { base } from "../store/base.ts";
 import type { StoreOf } from "../store/domain.ts";
+import * as records from "./records.ts";
 
-/** In the order of their migrations: a table that another one refers to comes first. */
-export const DOMAINS = { base, accounts, people, charges, robot, llm, runs };
+export const DOMAINS = { base, ...records };
 
 export type Store = StoreOf<typeof DOMAINS>;

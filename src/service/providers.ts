@@ -1,4 +1,4 @@
-/** From the configuration to the providers of the language models. */
+/** The providers of the language models, from the configuration. */
 import { llmFault } from "../config/llm.ts";
 import type { ServeConfig } from "../config/serve.ts";
 import { isLlmId, LLM_IDS, type LlmId } from "../llm/models.ts";
@@ -7,35 +7,30 @@ import type { Clock } from "../std/clock.ts";
 import { nearest } from "../std/nearest.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 
-/** What can stand in the head of a request: printable ASCII without spaces. */
+/** The characters that a header of a request may have: printable ASCII without spaces. */
 const PRINTABLE = /^[!-~]+$/;
 
-/** By the ids that they serve, or the first thing that is wrong. */
+/** The providers by the ids that they serve, or the first thing that is wrong. */
 export function planProviders(
   { llm, providerKeys }: Pick<ServeConfig, "llm" | "providerKeys">,
   clock: Clock,
 ): ReadonlyMap<LlmId, Provider> | Problem {
   const providers = new Map<LlmId, Provider>();
   for (const [id, config] of llm) {
+    const problem = (what: string) => new Problem(what, EXIT.usage);
     if (!isLlmId(id)) {
-      const message = `the configuration has [llm."${id}"], but there is no such language model; did you mean "${nearest(id, LLM_IDS)}"?`;
-      return new Problem(message, EXIT.usage);
+      const advice = `did you mean "${nearest(id, LLM_IDS)}"?`;
+      return problem(`the configuration has [llm."${id}"], but there is no such language model; ${advice}`);
     }
     const fault = llmFault(config);
-    if (fault !== undefined) return new Problem(`[llm."${id}"]: ${fault}`, EXIT.usage);
+    if (fault !== undefined) return problem(`[llm."${id}"]: ${fault}`);
     const { apiKeyEnv } = config;
     const key = apiKeyEnv === undefined ? undefined : providerKeys.get(apiKeyEnv);
-    if (apiKeyEnv !== undefined && !key) {
-      return new Problem(
-        `[llm."${id}"]: the variable ${apiKeyEnv} (api_key_env) is not set; put the provider's key there`,
-        EXIT.usage,
-      );
-    }
+    const variable = `[llm."${id}"]: the variable ${apiKeyEnv} (api_key_env)`;
+    if (apiKeyEnv !== undefined && !key) return problem(`${variable} is not set; put the provider's key there`);
     if (key !== undefined && !PRINTABLE.test(key)) {
-      return new Problem(
-        `[llm."${id}"]: the variable ${apiKeyEnv} (api_key_env) holds a space, a line break or another character that is not printable ASCII; put the provider's key there, and nothing else`,
-        EXIT.usage,
-      );
+      const found = "a space, a line break or another character that is not printable ASCII";
+      return problem(`${variable} holds ${found}; put the provider's key there, and nothing else`);
     }
     providers.set(id, new Provider(config, key, clock));
   }

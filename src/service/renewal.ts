@@ -1,5 +1,4 @@
-/** Reads the certificate anew when its files change. A pair that is not right leaves the one in use, and is told once. */
-
+/** Reads the certificate anew when its files change. A wrong pair leaves the one in use, and is logged once. */
 import { type CertificateFiles, certificateVersion, readCertificate } from "../http/certificate.ts";
 import { listenersOf } from "../http/connection-watch.ts";
 import type { Listener } from "../http/listen.ts";
@@ -9,8 +8,8 @@ import { Problem } from "../std/problem.ts";
 export class Renewal {
   private busy = false;
   private changed: string | undefined;
-  /** What was wrong when it was last tried; it is tried again with every look, since rights and other files change as well. */
-  private told: string | undefined;
+  /** The last problem. Every look tries again, since rights and other files change as well. */
+  private reported: string | undefined;
 
   /** `used`: the version of the files that the listener has begun with. */
   constructor(
@@ -32,9 +31,9 @@ export class Renewal {
       if (version === this.used || !settled) return;
       const failed = await this.renew();
       if (!failed) this.used = version;
-      else if (failed.message !== this.told)
+      else if (failed.message !== this.reported)
         this.log.error("certificate not changed", { reason: failed.message, now: "the one before stays in use" });
-      this.told = failed?.message;
+      this.reported = failed?.message;
     } finally {
       this.busy = false;
     }

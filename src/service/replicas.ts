@@ -1,6 +1,6 @@
 /**
- * What follows when replicas of the loaded models are out: they are logged, their sessions end, and the service when none is left. And how
- * a device is emptied before that: its sessions are awaited.
+ * The end of replicas: those that are out are logged, and their sessions end; the service ends when none is left. A device that is
+ * drained waits for its sessions before that.
  */
 import { hardwareOf } from "../config/devices.ts";
 import type { DeviceFigures, Engine, LostReplica, Model } from "../engine/engine.ts";
@@ -27,7 +27,7 @@ class Drain {
   async emptied(): Promise<Problem | undefined> {
     const left = Promise.all(this.seats.map(({ slots, replica }) => slots.drain(replica)));
     await Promise.race([left, this.givenUp.promise]);
-    // The last session may end in the turn in which it is given up: the seats are to be had again then.
+    // The last session may end in the turn in which the drain is given up, and the seats are free again then.
     return this.because;
   }
 
@@ -46,9 +46,9 @@ export class Replicas {
   private readonly over = Promise.withResolvers<void>();
   /** Resolves when no replica of any model is left, and none is still loading. */
   readonly noneLeft = this.over.promise;
-  /** Devices that an operator wants empty. */
+  /** Devices whose sessions are awaited. */
   private readonly draining = new Map<string, Drain>();
-  /** Those that the engine has let go: their replicas end what they have. */
+  /** Devices whose replicas end what they have and take nothing more. */
   private readonly drained = new Set<string>();
 
   constructor(
@@ -59,14 +59,14 @@ export class Replicas {
     },
   ) {}
 
-  /** From a model's loading on, once the catalog has it. */
+  /** Called once the catalog has the model. */
   watch(model: Model): void {
     model.whenLost((lost) => this.lost(model, lost));
-    // A replica may have been lost between its first run and this.
+    // A replica may have been lost before this.
     for (const lost of model.lost) this.lost(model, lost);
   }
 
-  /** What the devices of the engine hold; one whose sessions are still awaited is `draining`. */
+  /** The figures of the engine; a device whose sessions are still awaited is `draining`. */
   devices(engine: Pick<Engine, "devices">): DeviceFigures[] {
     return engine
       .devices()
@@ -76,24 +76,20 @@ export class Replicas {
   }
 
   /**
-   * Takes a device out of service without a failure: new sessions go to other ones, sessions with memory there go on as long as they
-   * live, and then its replicas take no more runs and are out. The promise is of that time. Its problem says why the device is kept: it
-   * is needed again, since a replica elsewhere was lost meanwhile, or `resume` was called. From then on everything is as before. So it is
-   * with a problem at once, where a model has no replica that works elsewhere, or is still loading.
+   * Takes a device out of service without a failure. New sessions go to other devices, and sessions with memory there go on as long as
+   * they live; then its replicas take no more inferences and are out, and the promise resolves. A problem, at once or later, says why the
+   * device is kept: a model needs it or is loading, or `resume` was called. Everything is then as before.
    */
   drain(device: string, engine: Pick<Engine, "drain">): Problem | Promise<Problem | undefined> {
     const { catalog, log } = this.parts;
     const hardware = hardwareOf(device);
+    const refused = (why: string) => new Problem(`${hardware} cannot be drained${why}`);
     if ([...catalog.models.values()].some(({ model }) => model === undefined)) {
-      return new Problem(
-        `${hardware} cannot be drained while models are loading; try again when /readyz says that all are`,
-      );
+      return refused(" while models are loading; try again when /readyz says that all are");
     }
     const stranded = this.stranded(hardware);
     if (stranded !== undefined) {
-      return new Problem(
-        `${hardware} cannot be drained: model ${stranded} has no replica that works elsewhere; to end that too, stop the service`,
-      );
+      return refused(`: model ${stranded} has no replica that works elsewhere; to end that too, stop the service`);
     }
     log.info("device draining", { device: hardware, models: this.modelsOn(hardware).join(", ") });
     const drain = this.draining.get(hardware) ?? new Drain(this.seatsOn(hardware));
@@ -101,7 +97,7 @@ export class Replicas {
     return this.end(hardware, drain, engine);
   }
 
-  /** Keeps a device whose sessions are still awaited: it takes new ones again. A problem where its replicas are out already. */
+  /** Keeps a device whose sessions are still awaited. A problem says that its replicas are out already. */
   resume(device: string): Problem | undefined {
     const hardware = hardwareOf(device);
     if (this.drained.has(hardware)) {
@@ -149,7 +145,7 @@ export class Replicas {
     );
   }
 
-  /** The id of a model there that has no replica which works elsewhere and goes on to. */
+  /** The id of a model there without a replica that works elsewhere and goes on to. */
   private stranded(hardware: string): string | undefined {
     const { models } = this.parts.catalog;
     return this.modelsOn(hardware).find((id) => {
@@ -158,7 +154,7 @@ export class Replicas {
     });
   }
 
-  /** Whether a replica works and goes on to when the device is drained too. */
+  /** A replica works, and goes on when the device is drained too. */
   private isKept(model: Model, replica: number, hardware: string): boolean {
     const own = hardwareOf(model.devices[replica] ?? hardware);
     const stays = own !== hardware && !this.draining.has(own) && !this.drained.has(own);
@@ -180,7 +176,7 @@ export class Replicas {
       const because = new Problem(`model ${stranded} has lost its last replica elsewhere and needs ${hardware}`);
       this.takeBack(hardware, drain, because);
     }
-    // A model that still loads may be healthy. The catalog is looked at again with whatever is lost after its load.
+    // A model that still loads may be healthy; every later loss comes here again.
     if ([...catalog.models.values()].every(isOut)) this.over.resolve();
   }
 }

@@ -1,7 +1,7 @@
 /** A service that listens: started in order (store, listeners, engine, models), and taken down in order within a bound of time. */
 import { join } from "node:path";
 import { DEV_EMAIL, type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
-import { expireHolds } from "../charge/upkeep.ts";
+import { expireHolds } from "../charge/charges.ts";
 import type { Address } from "../config/fields.ts";
 import type { ServeConfig } from "../config/serve.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -23,18 +23,16 @@ import { StoreDown } from "../store/store.ts";
 import { makeBlobs, openBlobs } from "./blobs.ts";
 import { build, type Service } from "./build.ts";
 import type { Store } from "./domains.ts";
-import { loadModels, type PlannedModel } from "./models.ts";
+import { discard, loadModels, type PlannedModel, type Preparation } from "./models.ts";
 import { controlApp } from "./ops/control.ts";
 import { opsApp } from "./ops/metrics.ts";
-import { discard, type Preparation } from "./preparation.ts";
 import { LLM_ADVICE } from "./providers.ts";
 import { Renewal } from "./renewal.ts";
 import { Replicas } from "./replicas.ts";
-import { beginSeenTime, keepSeenTime } from "./seen-time.ts";
-import { Upkeep } from "./upkeep.ts";
+import { beginSeenTime, keepSeenTime, Upkeep } from "./upkeep.ts";
 import { warmUp } from "./warm-up.ts";
 
-/** In the data folder: the name under which its process runs responses and receives files. */
+/** The file in the data folder with the name under which a process runs responses and receives files. */
 const OWNER_FILE = "owner";
 
 const LOOPBACK_HOST = /^(127\.|::1$|localhost$)/;
@@ -42,13 +40,13 @@ const WITHOUT_TLS = "warning: no TLS, keys can be read on the way";
 const TLS_ADVICE =
   "TENDON_TLS_CERT and TENDON_TLS_KEY, or a proxy with TLS in front of an address of this machine alone";
 
-/** What there is to say of a service that is ready. */
+/** A service that is ready. */
 export interface Ready {
   readonly url: string;
   readonly opsUrl: string;
   readonly catalog: Catalog;
   readonly dev: DevAccount | undefined;
-  /** The token of the operator's link, as long as nobody can sign in. */
+  /** The token of the operator's link, until a person can sign in. */
   readonly linkToken: string | undefined;
 }
 
@@ -58,7 +56,7 @@ export class Server {
   private readonly listeners: Pick<Listener, "stop">[] = [];
   private engine: Engine | undefined;
   private readonly replicas: Replicas;
-  /** Of the process, if the shutdown must be cut short. */
+  /** The exit code, if the shutdown must be cut short. */
   private exit: number = EXIT.done;
   private unwatch = () => {};
   private stopRenewing = () => {};
@@ -88,11 +86,11 @@ export class Server {
     this.replicas = new Replicas({ catalog, sessions, log });
   }
 
-  /** Listens early, so that `/healthz` answers while models load. Undefined if the service was told to stop meanwhile. */
+  /** Listens early, so that `/healthz` answers while models load. Undefined if the service was stopped meanwhile. */
   async start(): Promise<Ready | Problem | undefined> {
     const { config, service, store } = this;
     const { core, http, robot } = service;
-    // Before anything that has a time.
+    // Records that follow have a time.
     const untimed = await beginSeenTime(core.clock, store.base);
     if (untimed instanceof StoreDown) {
       const advice = "see that the store can be read and written, then start again";
@@ -110,17 +108,15 @@ export class Server {
     if (config.tls && version !== undefined) this.keepCertificate(new Renewal(config.tls, main, core.log, version));
     else if (!LOOPBACK_HOST.test(config.listen.host))
       core.log.info(WITHOUT_TLS, { host: config.listen.host, expected: TLS_ADVICE });
-    const ops = this.listen(
-      opsApp(http, service.ops, () => this.reported()),
-      config.ops,
-    );
+    const metrics = opsApp(http, service.ops, () => this.reported());
+    const ops = this.listen(metrics, config.ops);
     if (ops instanceof Problem) return ops;
     this.listenToOperator();
-    // In parallel: each waits for files.
+    // They run in parallel, because each waits for files.
     const [models, engine, , dev, unkept] = await Promise.all([
       this.begun,
       this.preparation.engine,
-      // Here, so that the first request does not wait for it; what is wrong with the library the engine tells.
+      // The first request must not wait for it; what is wrong with the library is the engine's problem.
       http.bodies.open(),
       config.dev ? this.devAccount(main.url) : undefined,
       openBlobs(service.runs.blobs, config, core.log),
@@ -131,14 +127,14 @@ export class Server {
     if (models instanceof Problem) return models;
     if (dev instanceof Problem) return dev;
     if (engine instanceof Problem) return engine;
-    // A model that warms up cannot take the last place of one that is served: these have begun before.
+    // The warm-up's own model begins last, so that it cannot take the memory of one that is served.
     const loaded = loadModels(models, robot.catalog, core.log, core.lifecycle, this.replicas);
     const [failed] = await Promise.all([loaded, this.warmUp(engine, models)]);
     if (failed || core.lifecycle.draining) return failed;
     // Before readiness: records whose retention is over must not answer the ids of new requests.
     await Promise.all([this.upkeep.forget(), core.keys.refresh(), core.keys.recall()]);
     if (this.providers.size === 0) {
-      // People read these lines in what `serve` prints, where they can be copied.
+      // `serve` without --json prints these lines, so that people can copy them.
       const lines = config.json ? { lines: LLM_ADVICE.join("\n") } : {};
       core.log.info("no language model is configured", { answer: "unconfigured", file: config.configPath, ...lines });
     }
@@ -155,22 +151,22 @@ export class Server {
   async broken(): Promise<Problem> {
     await this.replicas.noneLeft;
     this.exit = EXIT.failed;
-    const { ids } = this.service.robot.catalog;
-    this.service.core.log.error("no replica is left", { models: ids.join(", "), todo: "start tendon again" });
-    return new Problem(
-      "no replica of any model is left (each is named above with its reason); start tendon again, and check the device if that repeats",
-    );
+    const { core, robot } = this.service;
+    core.log.error("no replica is left", { models: robot.catalog.ids.join(", "), todo: "start tendon again" });
+    const advice = "start tendon again, and check the device if that repeats";
+    return new Problem(`no replica of any model is left (each is named above with its reason); ${advice}`);
   }
 
   /** Readiness off, running requests answered, then everything closed; within `LIMITS.shutdownMs`. */
   async stop(): Promise<void> {
-    const { clock, lifecycle, keys, log } = this.service.core;
+    const { core, socket, http, llm, runs } = this.service;
+    const { clock, lifecycle, keys, log } = core;
     const overdue = clock.after(LIMITS.shutdownMs - 200, () => {
       log.error("shutdown cut short");
       process.exit(this.exit);
     });
     const drained = lifecycle.drain();
-    this.service.socket.sockets.drain();
+    socket.sockets.drain();
     await Promise.race([drained, sleep(clock, LIMITS.drainMs)]);
     this.upkeep.stop();
     // Requests that still wait are answered now, while connections and engine are there.
@@ -180,18 +176,17 @@ export class Server {
     this.unwatch();
     this.stopRenewing();
     await Promise.all(this.listeners.map((listener) => listener.stop()));
-    await Promise.all([discard(this.preparation), this.service.http.bodies.close()]);
-    const seen = keepSeenTime(this.service.core.clock, this.store.base);
-    await Promise.all([keys.flush(), this.service.llm.owners.stop(), this.service.runs.meter.flush(), seen]);
-    this.service.runs.blobs.close();
+    await Promise.all([discard(this.preparation), http.bodies.close()]);
+    await Promise.all([keys.flush(), llm.owners.stop(), runs.meter.flush(), keepSeenTime(clock, this.store.base)]);
+    runs.blobs.close();
     await this.store.close();
     overdue();
   }
 
-  /** What the process before this one ran is ended at once: the lock of the data folder says that it has gone. */
+  /** Ends at once what the process before this one ran: the lock of the data folder says that it has gone. */
   private async takeOver(): Promise<void> {
     const { deps, owners } = this.service.llm;
-    // On a store of its own every other process has gone.
+    // If no other process uses the store, every owner but this one has gone.
     if (this.store.exclusive) {
       await takeOverRuns(this.service.runs, "all");
       return await owners.start(true);
@@ -236,7 +231,7 @@ export class Server {
     else this.listeners.push(control);
   }
 
-  /** What the engine says of itself, with the devices that an operator wants empty. */
+  /** The engine's own figures, with the devices that are being drained. */
   private reported(): Pick<Engine, "stats" | "devices"> | undefined {
     const { engine, replicas } = this;
     return engine && { stats: () => engine.stats(), devices: () => replicas.devices(engine) };
@@ -249,7 +244,7 @@ export class Server {
     });
   }
 
-  /** Bounds the connections from here on. Without the watch the server's own time-outs are all there is. */
+  /** Bounds the connections from here on. Where they cannot be watched, the server's own time-outs must do. */
   private async watch(port: number): Promise<void> {
     const { config, service } = this;
     const { clock, log, lifecycle } = service.core;
@@ -259,12 +254,8 @@ export class Server {
     if (watch instanceof Problem) return log.error("connections are not watched", { reason: watch.message });
     if (lifecycle.draining) return watch.close();
     const { halves } = service.socket;
-    const connections = new Connections(
-      { clock, log, proxies: config.proxies },
-      watch,
-      config.connections,
-      halves.meters,
-    );
+    const deps = { clock, log, proxies: config.proxies };
+    const connections = new Connections(deps, watch, config.connections, halves.meters);
     const stopLooking = clock.every(LIMITS.connectionsLookMs, () => {
       connections.look();
       halves.check();

@@ -1,7 +1,7 @@
 /** The store of this program, where the configuration says, with its domains and its threads. */
 import { join } from "node:path";
 import { Problem } from "../std/problem.ts";
-import { markFile } from "../store/postgres/mark-file.ts";
+import { markFile } from "../store/postgres/high-water.ts";
 import { lockFolder, prepareFolder } from "../store/sqlite/folder.ts";
 import { openSqliteStore } from "../store/sqlite/store.ts";
 import { DOMAINS, type Store } from "./domains.ts";
@@ -15,7 +15,7 @@ function writerThread(): Worker {
   return new Worker(new URL(path, import.meta.url));
 }
 
-/** In the data folder, beside a database elsewhere. */
+/** A file in the data folder, beside a database elsewhere. */
 const MARK_FILE = "ledger-mark.json";
 
 /** `serve` locks its data folder, wherever the store is; a command works `beside` it. */

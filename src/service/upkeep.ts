@@ -1,13 +1,15 @@
 /** The recurring work of a service: sessions and holds that expire, keys that are revoked, records whose retention is over. */
-import { expireHolds, forgetUsage } from "../charge/upkeep.ts";
+import { expireHolds, forgetUsage } from "../charge/charges.ts";
 import { LIMITS } from "../limits.ts";
-import { forgetResponses } from "../llm/retention.ts";
+import { forgetResponses } from "../llm/record.ts";
 import { forgetChunks } from "../robot/replay.ts";
 import { compare, forgetUploads, sweep } from "../runs/sweep.ts";
-import { seenSeconds } from "../std/seen-clock.ts";
+import { unixSeconds } from "../std/clock.ts";
+import { type ServiceClock, seenSeconds } from "../std/seen-clock.ts";
+import type { BaseStore } from "../store/base.ts";
+import { StoreDown } from "../store/store.ts";
 import type { Service } from "./build.ts";
 import type { Store } from "./domains.ts";
-import { keepSeenTime } from "./seen-time.ts";
 
 export class Upkeep {
   private readonly timers: readonly (() => void)[];
@@ -19,45 +21,36 @@ export class Upkeep {
   ) {
     const { core, robot, llm, runs } = service;
     const { clock, keys, log } = core;
-    const turn = (name: string, work: () => Promise<unknown>) => () =>
+    const { exclusive } = store;
+    type Work = () => Promise<unknown>;
+    const logged = (name: string, work: Work) => () =>
       work().catch((error: unknown) => log.error("upkeep fault", { work: name, stack: String(error) }));
-    /** A turn that lasts longer than `ms` takes the place of the next ones. */
-    const alone = (name: string, work: () => Promise<unknown>) => {
-      const run = turn(name, work);
-      let running = false;
+    /** A turn that lasts longer than its period takes the time of the next ones. */
+    const alone = (name: string, work: Work) => {
+      const turn = logged(name, work);
+      let isRunning = false;
       return async () => {
-        if (running) return;
-        running = true;
-        await run().finally(() => {
-          running = false;
+        if (isRunning) return;
+        isRunning = true;
+        await turn().finally(() => {
+          isRunning = false;
         });
       };
     };
-    const every = (ms: number, name: string, work: () => Promise<unknown>) => clock.every(ms, alone(name, work));
+    const every = (ms: number, name: string, work: Work) => clock.every(ms, alone(name, work));
+    /** A turn that does not wait for the last one, which may never end. */
+    const always = (ms: number, name: string, work: Work) => clock.every(ms, logged(name, work));
     const comparison = alone("comparison of blobs", () => compare(runs));
+    const seenMs = exclusive ? LIMITS.seenKeepOwnMs : LIMITS.seenKeepMs;
     this.timers = [
       clock.every(LIMITS.sweepMs, () => robot.sessions.sweep()),
-      every(store.exclusive ? LIMITS.seenKeepOwnMs : LIMITS.seenKeepMs, "seen time", () =>
-        keepSeenTime(clock, store.base),
-      ),
-      // Beside the last turn: one question without an answer must not hold up the next.
-      clock.every(
-        LIMITS.keysAskMs,
-        turn("keys", () => keys.refresh()),
-      ),
+      every(seenMs, "seen time", () => keepSeenTime(clock, store.base)),
+      always(LIMITS.keysAskMs, "keys", () => keys.refresh()),
       every(LIMITS.keysFlushMs, "key uses", () => keys.flush()),
       every(LIMITS.holdsExpireMs, "holds", () => expireHolds(store.charges, clock, log)),
-      // A store that no other process has: nobody asks whether this one lives, and nobody else queues jobs.
-      // Beside the last turn: while it ends what a dead process left, this one still lives.
-      ...(store.exclusive
-        ? []
-        : [
-            clock.every(
-              LIMITS.llmBeatMs,
-              turn("owners", () => llm.owners.beat()),
-            ),
-          ]),
-      clock.every(store.exclusive ? LIMITS.llmJobsLookOwnMs : LIMITS.llmJobsLookMs, () => llm.jobs.kick()),
+      // If no other process uses the store, none asks whether this one lives, and none queues jobs.
+      ...(exclusive ? [] : [always(LIMITS.llmBeatMs, "owners", () => llm.owners.beat())]),
+      clock.every(exclusive ? LIMITS.llmJobsLookOwnMs : LIMITS.llmJobsLookMs, () => llm.jobs.kick()),
       every(LIMITS.runMeterMs, "metering of runs", () => runs.meter.flush()),
       every(LIMITS.runSweepMs, "sweep of runs", () => sweep(runs)),
       clock.after(LIMITS.runCompareFirstMs, comparison),
@@ -71,7 +64,7 @@ export class Upkeep {
     const { clock, log } = this.service.core;
     await forgetChunks(this.store.robot, clock, log);
     await forgetUsage(this.store.charges, clock, log, this.days.usageDays);
-    await forgetResponses(this.store.llm, clock, log, this.days.responseDays);
+    await forgetResponses(this.service.llm.deps, this.days.responseDays);
     await forgetUploads(this.service.runs);
     await this.store.people.peopleForget({ now: seenSeconds(clock) });
   }
@@ -79,4 +72,21 @@ export class Upkeep {
   stop(): void {
     for (const stopTimer of this.timers) stopTimer();
   }
+}
+
+/** The process goes on where the store's seen time stands; a new store's begins with the wall clock. */
+export async function beginSeenTime(
+  clock: ServiceClock,
+  store: Pick<BaseStore, "timeBegin">,
+): Promise<StoreDown | undefined> {
+  const seconds = await store.timeBegin({ seconds: unixSeconds(clock) });
+  if (seconds instanceof StoreDown) return seconds;
+  clock.begin(seconds);
+  return undefined;
+}
+
+/** Takes the later of the store's and the process's seen time for both. A store that is down gets it the next time. */
+export async function keepSeenTime(clock: ServiceClock, store: Pick<BaseStore, "timeKeep">): Promise<void> {
+  const seconds = await store.timeKeep({ seconds: seenSeconds(clock) });
+  if (!(seconds instanceof StoreDown)) clock.reach(seconds);
 }

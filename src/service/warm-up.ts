@@ -1,12 +1,10 @@
 /**
  * Observations that go the robots' whole way before the service is ready, so that the first robot does not wait for code that has never
- * run: route, key, body, checks, session, money, decode, queue, result, print.
- *
- * They are handled by an app beside the real one, whose store keeps nothing and whose counters nobody reads. The engine computes them
- * on a model on `echo` that it does not count.
+ * run. They are handled by an app beside the real one, whose store keeps nothing. The engine computes them with a model on `echo`, which
+ * it does not count.
  */
 import { keyDigest, keyPublicId, makeKey } from "../account/key.ts";
-import type { NewAccount } from "../account/store/accounts-records.ts";
+import type { NewAccount } from "../account/store/accounts.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { Drills } from "../drill.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -22,11 +20,11 @@ import { build, type Ports } from "./build.ts";
 import { DOMAINS, type Store } from "./domains.ts";
 import type { PlannedModel } from "./models.ts";
 
-/** The first one meets all code for the first time; with the others the compiler gets to the hottest of it. */
+/** The first one runs all code once; with the others the compiler gets to the hottest of it. */
 const OBSERVATIONS = 8;
 /** A service that has not warmed up by then is ready without. */
 const MS_MAX = 5_000;
-/** A camera's frames are larger than those of the example, and other code reads large bodies. */
+/** The example is padded to this size, because other code reads the large bodies of real cameras. */
 const BODY_BYTES_MIN = 200_000;
 const SILENT = { info: () => {}, error: () => {} };
 
@@ -48,19 +46,16 @@ const OUTCOMES: Readonly<Record<string, unknown>> = { "charges.hold": "held", "r
 const POSE = [0, 0, 0, 1, 0, 0, 0, 1, 0];
 const CARTESIAN = { joint_position: [], gripper_position: [0, 0], cartesian_position: [...POSE, ...POSE] };
 
-/** What the real service lends. */
-interface Lent {
+/** The parts of the real service that are used. */
+interface Loan {
   readonly engine: Engine;
   readonly bodies: Bodies;
   readonly store: Pick<Store, "accounts" | "robot" | "warmUp">;
 }
 
-/**
- * Resolves with a sentence when it came to nothing; the service works without it. Ends early when `isOver`, and in any case within a
- * bound.
- */
+/** Resolves with a sentence when it failed. Ends early when `isOver`, and in any case within a bound. */
 export async function warmUp(
-  lent: Lent,
+  lent: Loan,
   plan: readonly PlannedModel[],
   isOver: () => boolean,
 ): Promise<string | undefined> {
@@ -72,7 +67,7 @@ export async function warmUp(
 }
 
 async function observed(
-  { engine, bodies, store: real }: Lent,
+  { engine, bodies, store: real }: Loan,
   planned: PlannedModel,
   isOver: () => boolean,
 ): Promise<string | undefined> {
@@ -85,7 +80,7 @@ async function observed(
     const ports: Ports = { clock: systemClock, log: SILENT, store: storeOf(key, real, written) };
     const { robot, http, core } = build({ chunkMs: 10_000, signUpOpen: false, drills: new Drills() }, ports);
     robot.catalog.add(planned.bundle.manifest, planned.rates, model);
-    const app = appOf({ ...http, bodies }, [robotHttp({ robot, starts: core.starts.chat })]);
+    const app = appOf({ ...http, bodies }, [robotHttp({ robot, starts: core.starts })]);
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     for (let step = 0; step < OBSERVATIONS && !isOver(); step += 1) {
       const body = observation(planned.bundle.manifest, step);
@@ -102,11 +97,8 @@ async function observed(
   }
 }
 
-/**
- * A store that knows one key and keeps nothing. It asks the real one what an observation asks; what would have been written is added to
- * `written`.
- */
-function storeOf(key: string, real: Lent["store"], written: WriteCall[]): Ports["store"] {
+/** A store that knows one key, reads from the real one, and adds what would have been written to `written`. */
+function storeOf(key: string, real: Loan["store"], written: WriteCall[]): Ports["store"] {
   const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: ACCOUNT.id, name: "" };
   const down: Run = () => async () => new StoreDown("nothing is kept while the service warms up");
   const note: Run = (operation) => async (argument) => {

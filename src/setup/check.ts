@@ -11,7 +11,7 @@ import { childEnvironment, testRequirement } from "../config/environment.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const NATIVE = join(ROOT, "native");
-/** Of what the checks write and leave, gone at their end: bundles alone are gigabytes. */
+/** The folder of what the checks write and leave, removed at their end: bundles alone are gigabytes. */
 const TMPDIR = mkdtempSync(join(tmpdir(), "tendon-check-"));
 // PostgreSQL does not run as root: its tests give their folders in here to another user.
 chmodSync(TMPDIR, 0o755);
@@ -37,7 +37,7 @@ function bunTest(...paths: string[]): Check {
   return {
     name: "bun test",
     command: [process.execPath, "test", "--timeout", "60000", ...paths],
-    // Of a machine with libraries for GPUs in its cache folder the same is tested as of one without.
+    // A machine with libraries for GPUs in its cache folder is tested like one without.
     env: { TENDON_ORT_DIR: "none" },
     count: (output) => {
       const number = (word: string) => Number(new RegExp(`^\\s*(\\d+) ${word}$`, "m").exec(output)?.[1] ?? 0);
@@ -63,6 +63,11 @@ const CHECKS: readonly Check[] = [
     command: ["cargo", "test", "--release", "--locked", "--workspace"],
     cwd: NATIVE,
     count: (output) => sum(output, /^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored/gm),
+  },
+  {
+    name: "native library of the tests",
+    command: ["cargo", "build", "--release", "--locked", "-p", "tendon-rehearsal"],
+    cwd: NATIVE,
   },
   { name: "fuzz targets in Rust", command: [process.execPath, "test/fuzz/build.ts"] },
   bunTest(),

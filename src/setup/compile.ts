@@ -25,7 +25,7 @@ async function main(): Promise<void> {
   for (const [path, source] of await contents()) files.push(await pack(path, source));
   const making = `${OUT}.making`;
   const built = await Bun.build({
-    // The threads are entry points of their own (src/service/store.ts, src/service/blobs.ts, src/store/sqlite/store.ts).
+    // The threads are further entry points (src/service/store.ts, src/service/blobs.ts, src/store/sqlite/store.ts).
     entrypoints: ["main.ts", "service/writer.ts", "store/sqlite/checkpointer.ts", "service/blob-thread.ts"].map(
       (path) => join(ROOT, "src", path),
     ),

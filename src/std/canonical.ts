@@ -41,7 +41,7 @@ type Field = readonly [key: string, value: unknown];
 /** Fields that are sorted at once. */
 const RUN = 256;
 
-/** By key, as JavaScript compares texts. Short runs are sorted, then merged two by two: sorting thousands at once takes many milliseconds. */
+/** Sorts by key, as JavaScript compares texts. Short parts are sorted, then merged two by two: sorting thousands at once takes many milliseconds. */
 function* sorted(fields: readonly Field[]): Steps<readonly Field[]> {
   let runs: (readonly Field[])[] = [];
   for (let at = 0; at < fields.length; at += RUN) {

@@ -1,9 +1,9 @@
 /**
- * The one type of failure, and what a row of a table of failures says. Each surface of the interface has a table of its own
+ * The one type of failure, and the row of a table of failures. Each surface of the interface has its table
  * (`robot.ts`, `llm.ts`, `runs.ts`, `oauth.ts`); the codes of every route are in `every-route.ts`. The OpenAPI document and
  * the lists of errors on the pages are generated from these tables.
  *
- * Failures of the caller or the world are values, never exceptions; nobody outside of this folder knows an error's status.
+ * Failures of the caller or the world are values, never exceptions; no code outside of this folder knows an error's status.
  * Our own bugs are assertions (`std/assert.ts`).
  */
 
@@ -16,7 +16,7 @@ type ErrorType = "authentication_error" | "billing_error" | "rate_limit_error" |
 interface Facts {
   /** Its meaning as an HTTP answer. */
   readonly http?: string;
-  /** On a WebSocket: the group of the page's list, and the meaning where it is not the one of HTTP. */
+  /** For a WebSocket: the group of the page's list, and the meaning where it is not the one of HTTP. */
   readonly socket?: readonly [group: string, meaning?: string];
   /** Its meaning as the last event of a stream, after the HTTP status has been sent. */
   readonly event?: string;
@@ -24,13 +24,13 @@ interface Facts {
   readonly wire?: string;
   /** Repeating the request unchanged cannot help: the answer has `x-should-retry: false`. */
   readonly final?: true;
-  /** On a WebSocket the failure ends the connection, with this close code. */
+  /** The close code with which the failure ends a WebSocket. */
   readonly close?: CloseCode;
   /** `Retry-After` of an answer that names no other time. */
   readonly retryAfterSeconds?: number;
   /** The failure names its own status, out of these: that of another server is passed on. */
   readonly statuses?: "4XX";
-  /** Where it does not follow from the status. */
+  /** The type, where it does not follow from the status. */
   readonly type?: ErrorType;
 }
 
@@ -82,9 +82,9 @@ interface Detail {
   readonly param?: string;
   /** Whole seconds, at least 1. */
   readonly retryAfterSeconds?: number;
-  /** For the log only, never for a client. */
+  /** A text for the log only, never for a client. */
   readonly detail?: string;
-  /** Of a row that has several. */
+  /** The code, for a row that has several. */
   readonly status?: number;
 }
 

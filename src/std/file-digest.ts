@@ -1,5 +1,5 @@
 /**
- * SHA-256 of files, computed beside the event loop, and once for a file that nobody has changed since: within a process always, from one
+ * SHA-256 of files, computed beside the event loop, and once for a file that has not changed since: within a process always, from one
  * start of `serve` to the next where a file of digests is kept.
  */
 import { createHash } from "node:crypto";
@@ -14,13 +14,13 @@ const WHOLE_BYTES_MAX = 64 << 20;
 const WHOLE_FILES_MAX = 4;
 /** The kernel's clock, by which files are dated, ticks every few milliseconds: of two changes within a tick only one is seen. */
 const SETTLED_MS = 1_000;
-/** The most entries of a file of digests. */
+/** Entries of a file of digests, and its format. */
 const KEPT_MAX = 4_096;
 const FORMAT = 1;
 
 interface DigestEntry {
   /**
-   * A change of a file changes its time of change (ctime), which no program can set. So a file of the same device, inode, size and
+   * A change of a file changes its ctime, which no program can set. So a file of the same device, inode, size and
    * times has the same content.
    */
   readonly identity: string;
@@ -53,7 +53,7 @@ export async function fileDigest(path: string): Promise<string> {
   return await digest;
 }
 
-/** Notes the digest of a file that this process has just written at `writtenAt`, where nobody else writes, and that will stand at `path`. */
+/** Notes the digest of a file that this process has just written at `writtenAt`, where no other writes, and that will be at `path`. */
 export async function noteDigest(path: string, writtenAt: string, digest: string): Promise<void> {
   const { identity } = await identityOf(writtenAt);
   known.set(path, { identity, digest: Promise.resolve(digest), isSettled: true });
@@ -103,7 +103,7 @@ async function whole(path: string): Promise<string> {
     return await bytesDigest(await readFile(path));
   } finally {
     const next = waiting.shift();
-    // The next that waits takes the place of this one.
+    // The next file in the queue takes the memory of this one.
     if (next) next();
     else inMemory -= 1;
   }

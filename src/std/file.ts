@@ -1,7 +1,7 @@
 /** Small private files, written whole or not at all. */
 import { chmod, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { randomBase62 } from "./base62.ts";
+import { randomBase62 } from "./ids.ts";
 
 /** The text of a file, or undefined when there is none. Other failures are thrown. */
 export async function readText(path: string): Promise<string | undefined> {

@@ -1,4 +1,4 @@
-/** Whether the service is shutting down, and how many requests still run. */
+/** The shutdown of the service, and the number of requests that still run. */
 
 export class Lifecycle {
   draining = false;

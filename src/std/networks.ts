@@ -14,6 +14,19 @@ export function plainAddress(address: string): string {
   return [front >> 8, front & 255, back >> 8, back & 255].join(".");
 }
 
+/** The network that tries are counted by: of IPv6 the /64, since one client usually has all of its 2^64 addresses. */
+export function networkOf(address: string): string {
+  if (isIP(address) !== 6) return address;
+  const [head = "", tail = ""] = address.toLowerCase().split("::");
+  const [front, back] = [head, tail].map((part) => part.split(":").filter((group) => group !== "")) as [
+    string[],
+    string[],
+  ];
+  const missing = address.includes("::") ? 8 - front.length - back.length : 0;
+  const groups = [...front, ...Array(Math.max(0, missing)).fill("0"), ...back];
+  return `${groups.slice(0, 4).join(":")}::/64`;
+}
+
 /** This machine. */
 export const LOOPBACK = "127.0.0.0/8, ::1";
 

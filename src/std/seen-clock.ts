@@ -3,7 +3,7 @@
  * monotonic clock while a process serves; the store keeps it (store/base.ts), and it never goes back. What the wall clock does in
  * between, and for how long nothing served, moves it not at all.
  *
- * Whatever lasts for a span, such as a record that is kept, a hold, a sign-in or a throttle, begins and ends in seen time. It is
+ * Every span, such as that of a record that is kept, a hold, a sign-in or a throttle, begins and ends in seen time. It is
  * written as the Unix seconds that a clock would show that was right at the first start and that stood still between processes.
  * What is said to people and programs, and what follows the calendar (days, months), is wall time.
  */
@@ -29,13 +29,13 @@ export class ServiceClock implements SeenClock {
   private beganMs: number;
   private beganAtMs: number;
 
-  /** Until `begin`, the service is taken to be one that starts for the first time. */
+  /** The service counts as one that starts for the first time until `begin`. */
   constructor(private readonly clock: Clock) {
     this.beganMs = clock.unixMs();
     this.beganAtMs = clock.monotonicMs();
   }
 
-  /** To be called once, before the first request: what the store has is where this process goes on. */
+  /** Called once, before the first request: this process goes on from the time that the store has. */
   begin(seconds: number): void {
     this.beganMs = seconds * 1000;
     this.beganAtMs = this.clock.monotonicMs();

@@ -1,4 +1,4 @@
-/** Long work on the event loop in slices, so that whoever else waits for it has a turn in between. */
+/** Long work on the event loop in slices, so that other work has a turn in between. */
 import { systemClock } from "./clock.ts";
 
 /** A robot's message waits this long for a slice, in milliseconds. */

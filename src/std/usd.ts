@@ -2,7 +2,7 @@
 
 const NANOS = 1_000_000_000n;
 
-/** For example `99.999958000`. */
+/** Decimal USD, such as `99.999958000`. */
 export function usdText(nanos: bigint): string {
   const size = nanos < 0n ? -nanos : nanos;
   return `${nanos < 0n ? "-" : ""}${size / NANOS}.${String(size % NANOS).padStart(9, "0")}`;

@@ -1,7 +1,6 @@
-/** The store's own domain: the schema, seen time (std/seen-clock.ts), and the write that shows whether writes become durable. */
+/** The store's own domain: seen time (std/seen-clock.ts), and the write that proves that writes become durable. */
 import { present } from "../std/assert.ts";
 import type { DomainOf, Slice } from "./domain.ts";
-import { MIGRATIONS } from "./schema.ts";
 import { changes, first, type Steps } from "./steps.ts";
 
 interface Time {
@@ -30,7 +29,7 @@ function* storedTime(): Steps<number> {
   return Number(present(row, "the row of seen time").seconds);
 }
 
-/** Changes one row each time, so that there is something to make durable. */
+/** Changes a row with every call, so that there is a write to make durable. */
 function* probe(): Steps<"kept"> {
   yield* changes(
     `INSERT INTO probes (id, writes) VALUES (1, 1)
@@ -44,9 +43,8 @@ const writes = { timeBegin, timeKeep, probe };
 export const base = {
   reads: {},
   writes,
-  // A loss of power loses the time of the last seconds: what is kept is kept a little longer.
+  // A power loss takes the last seconds of seen time back, so that records are kept a little longer.
   notDurable: ["timeKeep"],
-  migrations: MIGRATIONS,
 } as const satisfies DomainOf<Record<never, never>, typeof writes>;
 
 export type BaseStore = Slice<typeof base>;

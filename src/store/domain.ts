@@ -1,10 +1,8 @@
 /**
- * A domain of the store: its operations as steps for both engines (steps.ts), and what the engines must know about
- * them. PostgreSQL runs the hot ones as functions instead, which are written a second time (hot.ts).
- * The types below turn a domain into the asynchronous interface that callers have, so that "go to definition" on
- * `store.robot.observation` leads to the generator with the SQL.
+ * A domain of the store: its operations as steps for both engines (steps.ts), and the facts that the engines need about them.
+ * PostgreSQL runs the hot ones as functions, whose texts stand beside the steps. The types below turn a domain into the asynchronous
+ * interface of the callers, so that "go to definition" on `store.robot.observation` leads to the generator with the SQL.
  */
-import type { Migration } from "./migrate.ts";
 import type { Steps } from "./steps.ts";
 import type { StoreBase, StoreDown, Transfer } from "./store.ts";
 
@@ -22,38 +20,35 @@ export interface DomainOf<Reads, Writes> {
   /** Reads of many rows that must see one state of the database, and may take long. */
   readonly snapshots?: readonly (keyof Reads)[];
   /**
-   * Writes that PostgreSQL runs as functions, many in one statement (postgres/functions.ts). Durable ones and others go in
-   * statements of their own, so that a hold never waits for the disk.
+   * Writes that PostgreSQL runs as functions, many in one statement (postgres/migrate.ts). Durable ones and others go in
+   * separate statements, so that a hold never waits for the disk.
    */
   readonly hot?: { readonly [K in keyof Writes]?: HotOf<Writes[K]> };
   /** Writes that book a transfer in the ledger; a node remembers the newest ones (postgres/high-water.ts). */
   readonly books?: { readonly [K in keyof Writes]?: BookingOf<Writes[K]> };
-  /** Oldest first (migrate.ts). */
-  readonly migrations?: readonly Migration[];
 }
 
 type Domain = DomainOf<Operations, Operations>;
 
-/** Domains by name. A name never changes: the database knows the domain's migrations by it. */
 export type Domains = Readonly<Record<string, Domain>>;
 
-/** The argument of a hot operation as its SQL function reads it, a JSON object; what is undefined is left out. */
+/** The argument of a hot operation as its SQL function reads it: a JSON object without undefined fields. */
 export interface Order {
   readonly accountId: string;
   /** The operation's key, which the engine adds. */
   readonly order?: string;
 }
 
-/** An operation as a function of PostgreSQL. Its outcome is a text, the same that the steps end with. */
+/** An operation as a function of PostgreSQL. Its outcome is the text with which the steps end. */
 export interface Hot<Argument> {
-  /** The body of a PL/pgSQL function of `o jsonb`, the order, that returns text. It must say the same when it is repeated. */
+  /** The body of a PL/pgSQL function of `o jsonb`, the order, that returns text. A repeat must return the same. */
   readonly sql: string;
   /** Numbers that may pass 2^53 become texts. */
   order(argument: Argument): Order;
 }
 
 interface Booking<Argument> {
-  /** With which the write has booked it. */
+  /** With this outcome the write has booked the transfer. */
   readonly outcome: string;
   transfer(argument: Argument): Transfer;
 }
@@ -62,7 +57,7 @@ type BookingOf<Write> = Write extends (argument: infer A) => Steps<unknown> ? Bo
 
 type HotOf<Write> = Write extends (argument: infer A) => Steps<unknown> ? Hot<A> : never;
 
-/** The operations as a caller has them: asynchronous, and able to say that the store is down. */
+/** The operations of a caller: asynchronous, with an outcome for a store that is down. */
 type Asynchronous<Of> = {
   -readonly [K in keyof Of]: Of[K] extends (...argument: infer A) => Steps<infer R>
     ? (...argument: A) => Promise<R | StoreDown>
@@ -73,7 +68,7 @@ export type Slice<D extends Domain> = Asynchronous<D["reads"]> & Asynchronous<D[
 
 export type Slices<D extends Domains> = { readonly [Name in keyof D]: Slice<D[Name]> };
 
-/** An operation with what its domain says about it. */
+/** An operation with the facts of its domain about it. */
 export interface NamedOperation<Argument = never, Result = unknown> {
   readonly name: string;
   /** `domain.operation`, unique among all. */
@@ -100,22 +95,21 @@ function writesOf(domain: string, { writes, notDurable, hot = {}, books = {} }: 
   });
 }
 
-/** All writes of all domains. */
 export function everyWrite(domains: Domains): NamedOperation[] {
   return Object.entries(domains).flatMap(([name, domain]) => writesOf(name, domain));
 }
 
-/** How an engine runs an operation. */
+/** An engine's way to run an operation. */
 export type Run = <A, R>(operation: NamedOperation<A, R>) => (argument: A) => Promise<R | StoreDown>;
 
-/** The interface of the domains on an engine that runs reads and writes like this. */
+/** The interface of the domains on an engine that runs reads with `read` and writes with `write`. */
 export function slicesOf<D extends Domains>(domains: D, read: Run, write: Run): Slices<D> {
   const slices = Object.entries(domains).map(([name, domain]) => {
     const reads = readsOf(name, domain).map((operation) => [operation.name, read(operation)] as const);
     const writes = writesOf(name, domain).map((operation) => [operation.name, write(operation)] as const);
     return [name, Object.fromEntries([...reads, ...writes])];
   });
-  // The methods are those of the domains, made by `Run`, whose type is what `Asynchronous` says; `fromEntries` loses the names.
+  // `Run` gives each method the type of `Asynchronous`; only `fromEntries` loses the names.
   return Object.fromEntries(slices) as Slices<D>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Every table of the store, as its first release makes them. A released migration is never edited: databases exist that it has run
- * on. A later change is a further migration in the list at the end (migrate.ts says how it runs).
+ * Every table of the store, as its first release makes them. A released migration is never edited: it has run on existing databases. A
+ * later change is a further migration in the list at the end (migrate.ts).
  *
  * Types are those of SQLite's STRICT tables. PostgreSQL has BIGINT for INTEGER, BYTEA for BLOB, and TEXT that is compared by its bytes
  * (postgres/migrate.ts). Times are Unix seconds (store.ts says of which clock), amounts nano-dollars, sizes bytes. Tokens, codes and
@@ -9,7 +9,9 @@
  * Tables that a robot's request writes have no foreign key to accounts. The statement before has locked the account, and PostgreSQL
  * would look it up again for each row (0.19 ms of a settlement's 0.47). The check of the ledger finds a row without an account.
  */
-import type { Migration } from "./migrate.ts";
+
+/** A change of the schema: its parts in order, in one transaction. A statement ends with a semicolon at the end of a line. */
+export type Migration = readonly (string | { readonly sqlite?: string; readonly postgres?: string })[];
 
 /** The store's own: readiness writes `probes`; `seen_time` is one row, which all processes move on. */
 const STORE = `
@@ -91,8 +93,8 @@ const PEOPLE = `
 `;
 
 /**
- * Money. A charge holds an amount until it is settled, at the rates of its row. A transfer is two entries that sum to 0. No index
- * serves what is read once an hour: a scan does, and a chunk changes fewer pages.
+ * Money. A charge holds an amount until it is settled, at the rates of its row. A transfer is two entries that sum to 0. Reads of once
+ * an hour scan a table: with fewer indexes a chunk changes fewer pages.
  */
 const CHARGES = `
   CREATE TABLE charges (
@@ -140,7 +142,7 @@ const CHARGES = `
 `;
 
 /**
- * Sessions, and the answers that a repeat of an observation gets: a head and rows, from which every transport makes its own form. A
+ * Sessions, and the answers that a repeat of an observation gets: a head and rows, from which each transport makes its form. A
  * session's observations have its id in their key; '' means "no session_id". One index of sessions serves both retentions.
  */
 const ROBOT = `
@@ -307,7 +309,7 @@ const RUNS = `
   ) STRICT;
 `;
 
-/** Oldest first; the version of a database is how many of them it has. */
+/** Oldest first; the version of a database is the number of them that it has. */
 export const MIGRATIONS: readonly Migration[] = [
   [STORE, ACCOUNTS, PEOPLE, CHARGES, ROBOT, { postgres: ROBOT_POSTGRES }, LLM, RUNS],
 ];

@@ -18,11 +18,11 @@ type Bindings = readonly Value[] | readonly [Fields];
 export interface Statement {
   readonly text: string;
   readonly values: readonly Value[];
-  /** What its outcome is: its rows, or how many rows it changed. */
+  /** The outcome is the rows, or the number of changed rows. */
   readonly wants: "rows" | "count";
 }
 
-/** Ends with the outcome of the operation. */
+/** The generator ends with the outcome of the operation. */
 export type Steps<R> = Generator<Statement, R, unknown>;
 
 export function* rows<Row>(text: string, ...given: Bindings): Steps<readonly Row[]> {
@@ -34,7 +34,7 @@ export function* first<Row>(text: string, ...given: Bindings): Steps<Row | undef
   return (yield* rows<Row>(text, ...given))[0];
 }
 
-/** How many rows the statement changed. */
+/** The number of rows that the statement changed. */
 export function* changes(text: string, ...given: Bindings): Steps<number> {
   return (yield bound(text, given, "count")) as number;
 }

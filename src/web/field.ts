@@ -1,14 +1,15 @@
 /** Fields of forms: input with label and hint, and hidden ones. */
+import { LIMITS } from "../limits.ts";
 import { Html, html } from "./markup.ts";
 
-export interface Field {
+interface Field {
   readonly name: string;
   readonly label: string;
   readonly type?: "text" | "email" | "password";
   readonly value?: string;
   readonly hint?: string;
-  /** The page's problem concerns this field's form. */
-  readonly problem?: boolean;
+  /** The page's problem, if it concerns this field's form. */
+  readonly problem?: string | undefined;
   readonly required?: boolean;
   /** Further attributes, such as `autocomplete`; true: an attribute without a value. */
   readonly attributes?: Readonly<Record<string, string | number | true>>;
@@ -18,9 +19,9 @@ export interface Field {
 export const PROBLEM_ID = "problem";
 
 export function field(it: Field): Html {
-  const { name, label, type = "text", value, hint, problem = false, required = true, attributes = {} } = it;
+  const { name, label, type = "text", value, hint, problem, required = true, attributes = {} } = it;
   const id = `field-${name}`;
-  const described = [...(problem ? [PROBLEM_ID] : []), ...(hint === undefined ? [] : [`${id}-hint`])];
+  const described = [...(problem === undefined ? [] : [PROBLEM_ID]), ...(hint === undefined ? [] : [`${id}-hint`])];
   const all = Object.entries({
     ...(value === undefined ? {} : { value }),
     ...(required ? { required: true as const } : {}),
@@ -36,7 +37,7 @@ ${hint === undefined ? undefined : html`<p class="hint" id="${id}-hint">${hint}<
 }
 
 function attribute(key: string, value: string | number | true): Html {
-  // Not escaped: attribute names are constants of this folder, never a user's text.
+  // Names of attributes are constants of this program, so they are not escaped.
   return value === true ? new Html(` ${key}`) : html` ${new Html(key)}="${value}"`;
 }
 
@@ -44,17 +45,14 @@ export function hidden(name: string, value: string): Html {
   return html`<input type="hidden" name="${name}" value="${value}">`;
 }
 
-/** The field for a new password. */
-export function newPassword({
-  charsMin,
-  ...page
-}: Pick<Field, "label" | "problem"> & { readonly charsMin: number }): Html {
+export function newPassword(label: string, problem?: string): Html {
   return field({
-    ...page,
+    label,
+    problem,
     name: "password",
     type: "password",
-    hint: `At least ${charsMin} characters. A few unrelated words work well.`,
-    attributes: { autocomplete: "new-password", minlength: charsMin },
+    hint: `At least ${LIMITS.passwordCharsMin} characters. A few unrelated words work well.`,
+    attributes: { autocomplete: "new-password", minlength: LIMITS.passwordCharsMin },
   });
 }
 
@@ -69,13 +67,14 @@ export function passwordAgain(): Html {
   });
 }
 
-/** What becomes of the keys with a new password; nothing is chosen beforehand. */
-export function keysChoice(keys: number): Html {
-  const which = keys === 1 ? "The account has a key" : `The account has ${keys} keys`;
+/** The choice whether the account's keys stay valid with a new password. No answer is selected beforehand. */
+export function keysChoice(keys: number): Html | undefined {
+  if (keys === 0) return undefined;
+  const [which, them] = keys === 1 ? ["The account has a key", "it"] : [`The account has ${keys} keys`, "them"];
   return html`<fieldset class="ask">
-<legend>${which}. What becomes of ${keys === 1 ? "it" : "them"}?</legend>
+<legend>${which}. What becomes of ${them}?</legend>
 <label><input type="radio" name="keys" value="keep" required> ${keys === 1 ? "It stays" : "They stay"}: programs and robots go on.</label>
-<label><input type="radio" name="keys" value="revoke" required> ${keys === 1 ? "Revoke it" : "Revoke them all"}: somebody else may have ${keys === 1 ? "it" : "them"}.</label>
+<label><input type="radio" name="keys" value="revoke" required> ${keys === 1 ? "Revoke it" : "Revoke them all"}: somebody else may have ${them}.</label>
 </fieldset>
 `;
 }

@@ -1,4 +1,4 @@
-/** What all pages for people share: head, header, navigation, banner, and the content security policy. */
+/** The layout of all pages for people: head, header, navigation, banner, and the content security policy. */
 import { hidden, PROBLEM_ID } from "./field.ts";
 import { Html, html } from "./markup.ts";
 import { STYLE } from "./style.ts";
@@ -16,7 +16,6 @@ export interface Frame {
   readonly here?: "/account" | "/account/runs" | "/device";
   readonly problem?: string | undefined;
   readonly notice?: string | undefined;
-  /** Under the heading. */
   readonly lead?: Html | undefined;
   /** `card`, the default: one form or message in the middle; `sections`: the width of a text; `wide`: of pictures side by side. */
   readonly width?: "card" | "sections" | "wide";
@@ -34,7 +33,7 @@ export const WEB_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-// A problem comes first in the title, because screen readers say the title first after a form was sent.
+/** A problem comes first in the title, because screen readers say the title first after a form was sent. */
 export function layout(frame: Frame): string {
   const { heading, viewer, here, problem, notice, lead, width = "card", script, content } = frame;
   return html`<!doctype html>
@@ -87,7 +86,6 @@ ${link("/device", "Device")}
 </nav>`;
 }
 
-/** A titled section of a page that has several. */
 export function section(id: string, heading: string, content: Html): Html {
   return html`<section class="panel" id="${id}" aria-labelledby="${id}-heading">
 <h2 id="${id}-heading">${heading}</h2>

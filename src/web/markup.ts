@@ -6,7 +6,7 @@ export class Html {
 
 type Value = Html | readonly Html[] | string | number | undefined;
 
-/** A template of HTML; an array stands for its parts one after another, undefined for nothing. */
+/** A template of HTML. An array is written as its parts, undefined as nothing. */
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
   return new Html(strings.map((string, at) => string + (at < values.length ? textOf(values[at]) : "")).join(""));
 }
@@ -31,8 +31,8 @@ function escaped(text: string): string {
 }
 
 /**
- * Control characters, except tab and line ends, as a mark; so too those that turn the direction of what follows or that
- * nobody sees: with them one name could be made to look like another.
+ * Replaces control characters, except tab and line ends, and characters that are invisible or turn the direction of the text: with
+ * them one name could be made to look like another.
  */
 function visible(text: string): string {
   return text

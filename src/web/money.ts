@@ -21,7 +21,7 @@ export function grouped(digits: string | number): string {
   return String(digits).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
-/** In whole cents; below ten cents to two significant digits where cents do not suffice: `$12.34`, `$0.0013`. */
+/** Whole cents; below ten cents two significant digits if the amount is not in whole cents: `$12.34`, `$0.0013`. */
 export function moneyText(nanoDollars: bigint): string {
   const size = nanoDollars < 0n ? -nanoDollars : nanoDollars;
   if (size >= 10n * CENT || size % CENT === 0n) return dollars(nanoDollars, DECIMALS_MIN);

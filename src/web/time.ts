@@ -16,16 +16,8 @@ export function ago(seconds: number): string {
   return `${Math.floor(seconds / 60)} minutes ago`;
 }
 
-/** The last `count` days up to `today`, oldest first, as `2026-11-21`. */
-export function lastDays(today: string, count: number): string[] {
-  const last = Date.parse(`${today}T00:00:00Z`);
-  return Array.from({ length: count }, (_, at) =>
-    new Date(last - (count - 1 - at) * 86_400_000).toISOString().slice(0, 10),
-  );
-}
-
-/** `21 Nov` of `2026-11-21`. */
-export function shortDay(day: string): string {
-  const [, month, date] = day.split("-");
-  return `${Number(date)} ${MONTHS[Number(month) - 1]}`;
+/** `21 Nov` of a day (std/calendar.ts). */
+export function shortDay(day: number): string {
+  const date = new Date(day * 86_400_000);
+  return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
 }

@@ -1,6 +1,6 @@
 /** A store in memory: the operations on a database without a file, and switches that take it down or hold it up. */
 import { Database } from "bun:sqlite";
-import type { NewAccount } from "../../src/account/store/accounts-records.ts";
+import type { NewAccount } from "../../src/account/store/accounts.ts";
 import { ledgerCheck } from "../../src/charge/store/ledger.ts";
 import type { LedgerReport } from "../../src/charge/store/records.ts";
 import type { ChunkSettlement } from "../../src/robot/store/records.ts";
@@ -43,7 +43,7 @@ export interface FakeStore extends Store {
 
 export function fakeStore(): FakeStore {
   const db = new Database(":memory:", { strict: true, safeIntegers: true });
-  migrate(db, DOMAINS);
+  migrate(db);
   const execute = onSqlite(db);
   const answer = async <T>(run: () => T): Promise<T | StoreDown> =>
     store.down ? new StoreDown("switched off by the test") : run();

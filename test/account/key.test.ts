@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { keyDigest, keyMatches, keyPublicId, makeKey } from "../../src/account/key.ts";
-import { base62 } from "../../src/std/base62.ts";
+import { base62 } from "../../src/std/ids.ts";
 
 test("a key is tdn_ + 12 + _ + 36 + 6 characters of base62", () => {
   const key = makeKey();

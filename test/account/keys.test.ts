@@ -6,24 +6,19 @@ import { FakeClock } from "../std/fake-clock.ts";
 import { fakeStore, funded } from "./fake-store.ts";
 
 const id = "p".repeat(12);
+const key = { sha256: new Uint8Array(32).fill(7), accountId: "a1", name: "", createdAt: 1 };
 
 async function stand() {
   const [store, clock] = [fakeStore(), new FakeClock()];
   await store.accounts.accountAdd(funded("a1", "one@example.org"));
-  await store.accounts.keyAdd({
-    publicId: id,
-    sha256: new Uint8Array(32).fill(7),
-    accountId: "a1",
-    name: "",
-    createdAt: 1,
-  });
+  await store.accounts.keyAdd({ ...key, publicId: id });
   const keys = new Keys(store.accounts, clock);
+  await keys.refresh();
   return { store, clock, keys };
 }
 
 test("a key that was found is not looked up again, as long as nothing was revoked", async () => {
   const { store, clock, keys } = await stand();
-  await keys.refresh();
   for (let turn = 0; turn < 20; turn += 1) {
     expect(await keys.find(id)).toMatchObject({ accountId: "a1" });
     clock.advance(LIMITS.keysAskMs);
@@ -34,7 +29,6 @@ test("a key that was found is not looked up again, as long as nothing was revoke
 
 test("a revocation, wherever it was made, is seen with the next question", async () => {
   const { store, keys } = await stand();
-  await keys.refresh();
   await keys.find(id);
   await store.accounts.keyRevoke({ publicId: id, at: 5 });
   await keys.refresh();
@@ -43,7 +37,6 @@ test("a revocation, wherever it was made, is seen with the next question", async
 
 test("without an answer for a second no remembered key is believed, and with one again", async () => {
   const { store, clock, keys } = await stand();
-  await keys.refresh();
   await keys.find(id);
   store.down = true;
   clock.advance(LIMITS.keysBelievedMs - 1);
@@ -60,7 +53,6 @@ test("without an answer for a second no remembered key is believed, and with one
 
 test("what was looked up before a revocation is not remembered after it", async () => {
   const { store, keys } = await stand();
-  await keys.refresh();
   const { keyByPublicId } = store.accounts;
   const { promise, resolve } = Promise.withResolvers<void>();
   store.accounts.keyByPublicId = async (publicId) => {
@@ -93,7 +85,6 @@ test("when keys were used is told to the store now and then, not with every requ
 
 test("a key that the store does not know, or that is revoked, is not looked up again for a while", async () => {
   const { store, clock, keys } = await stand();
-  await keys.refresh();
   const unknown = "u".repeat(12);
   for (let turn = 0; turn < 1_000; turn += 1) expect(await keys.find(unknown)).toBeUndefined();
   expect(store.keyReads).toBe(1);
@@ -107,9 +98,8 @@ test("a key that the store does not know, or that is revoked, is not looked up a
 
 test("a key counts as proven once it was found valid, over revocations of others and over a restart, until it is revoked", async () => {
   const { store, clock, keys } = await stand();
-  await keys.refresh();
   const other = "o".repeat(12);
-  await store.accounts.keyAdd({ publicId: other, sha256: new Uint8Array(32), accountId: "a1", name: "", createdAt: 1 });
+  await store.accounts.keyAdd({ ...key, publicId: other });
   expect([keys.isProven(id), keys.isProven(other)]).toEqual([false, false]);
   await Promise.all([keys.find(id), keys.find(other)]);
   await store.accounts.keyRevoke({ publicId: other, at: 5 });

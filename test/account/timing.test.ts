@@ -1,9 +1,9 @@
 /** The time of a check of a key does not depend on how much of its secret is right. */
 import { expect, test } from "bun:test";
 import { authenticate } from "../../src/account/authenticate.ts";
-import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import { keyDigest, makeKey, newKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
-import { base62 } from "../../src/std/base62.ts";
+import { base62 } from "../../src/std/ids.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { fakeStore, funded } from "./fake-store.ts";
 
@@ -42,9 +42,8 @@ async function separation(one: () => Promise<unknown>, other: () => Promise<unkn
 test("a wrong secret takes as long whether its first or its last character is wrong, and reads like a key that does not exist", async () => {
   const store = fakeStore();
   await store.accounts.accountAdd(funded("a1", "one@example.org"));
-  const key = makeKey();
-  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: "a1", name: "", createdAt: 0 };
-  await store.accounts.keyAdd(record);
+  const { key, record } = newKey(0);
+  await store.accounts.keyAdd({ ...record, accountId: "a1", name: "" });
   const keys = new Keys(store.accounts, new FakeClock());
   const ask = (sent: string) => async () => {
     expect(await authenticate(`Bearer ${sent}`, keys)).toMatchObject({ code: "invalid_api_key" });

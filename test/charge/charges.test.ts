@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { type Charge, Charges, type Effect, type HoldRequest } from "../../src/charge/charges.ts";
 import { LIMITS } from "../../src/limits.ts";
-import { serviceMetrics } from "../../src/service/ops/service-metrics.ts";
+import { serviceMetrics } from "../../src/service/ops/metrics.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
-import { mkdtemp, rm } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cameraFiles, inModelOrder, orderInDescription } from "../../src/cli/act/cameras.ts";
 import { act } from "../../src/cli/act.ts";
 import { given } from "../../src/cli/frame/command.ts";
+import type { EpisodeHead, EpisodeObservation } from "../../src/client/episode-log/format.ts";
 import { signedIn } from "../../src/client/sign-in.ts";
 import { EXIT, Problem } from "../../src/std/problem.ts";
 import { CHUNK } from "../client/sample-chunk.ts";
@@ -18,7 +19,6 @@ interface Seen {
   messages: { content: string | { type: string; image_url?: { url: string } }[] }[];
   session_id?: string;
   seed?: number;
-  deadline_ms?: number;
 }
 const seen: Seen[] = [];
 let reply: (body: Seen) => Response = () => Response.json(completion);
@@ -64,18 +64,7 @@ test("act sends the observation in the described camera order and draws the chun
   const plot = join(dir, "plot.svg");
   const other = ["--image", "left=test/vectors/jpeg/gray.jpg", "--image", `top=${JPEG}`];
   const end = await runAct(
-    ...[
-      ...base,
-      stateFile(),
-      ...other.slice(2),
-      ...other.slice(0, 2),
-      "--session",
-      "s",
-      "--seed",
-      "7",
-      "--deadline-ms",
-      "900",
-    ],
+    ...[...base, stateFile(), ...other.slice(2), ...other.slice(0, 2), "--session", "s", "--seed", "7"],
     ...["--base-url", `${address()}/`, "--plot", plot, "--json"],
   );
   expect(end).toBe(EXIT.done);
@@ -83,7 +72,7 @@ test("act sends the observation in the described camera order and draws the chun
   const sent = seen[1]?.messages[0]?.content;
   const left = (await Bun.file("test/vectors/jpeg/gray.jpg").bytes()).toBase64();
   expect(typeof sent === "object" && sent[1]?.image_url?.url).toBe(`data:image/jpeg;base64,${left}`);
-  expect(seen[1]).toMatchObject({ session_id: "s", seed: 7, deadline_ms: 900 });
+  expect(seen[1]).toMatchObject({ session_id: "s", seed: 7 });
   const svg = await Bun.file(plot).text();
   expect(svg).toContain("other/robot:x, step 0");
   expect(svg).toContain("random weights");
@@ -217,4 +206,69 @@ test("a flag that cannot be read is explained in one line", () => {
       message: expect.stringMatching(/^[^\n.]+; see: tendon act --help$/),
     });
   }
+});
+
+describe("act --record", () => {
+  const said = (content: string) => Response.json({ choices: [{ message: { role: "assistant", content } }] });
+  let observations = 0;
+  const serve = (cameras: string, answer = () => said(JSON.stringify({ ...CHUNK, step: 4 }))) => {
+    observations = 0;
+    reply = ({ messages }) => {
+      if (typeof messages[0]?.content === "string") return said(`Cameras, in this order: ${cameras}.`);
+      observations += 1;
+      return answer();
+    };
+  };
+  const record = (name: string, left = "left") =>
+    runAct(
+      ...[...base, stateFile(), "--image", `${left}=test/vectors/jpeg/gray.jpg`, "--image", `top=${JPEG}`, "--json"],
+      ...["--base-url", address(), "--record", join(dir, name)],
+    );
+
+  test("writes the observation as it was sent, its chunk and its times", async () => {
+    await Bun.write(stateFile(), '{"joint_position":[0.5,-1],"gripper_position":[0.25]}');
+    serve("top, left");
+    expect(await record("run")).toBe(EXIT.done);
+    const [head, line, ...more] = Bun.JSONL.parse(await Bun.file(join(dir, "run/episode.jsonl")).text()) as [
+      EpisodeHead,
+      EpisodeObservation,
+    ];
+    expect(more).toEqual([]);
+    expect(head).toMatchObject({
+      ...{ type: "episode", version: 1, model: "other/robot:x", session_id: "anon-1", instruction: "go" },
+      cameras: [{ name: "top" }, { name: "left" }],
+      state: { space: "joint_position", names: ["joint_position_0", "joint_position_1", "gripper_position_0"] },
+      action: { space: "joint_position", dt: CHUNK.dt },
+    });
+    expect(head.action.names).toHaveLength((CHUNK.actions[0] ?? []).length);
+    expect(Math.abs(head.started_at - Date.now() / 1000)).toBeLessThan(600);
+    expect(line).toEqual({
+      ...{ type: "observation", t: expect.any(Number), step: 4, observation_id: null, state: [0.5, -1, 0.25] },
+      frames: { top: ["frames/top/000000.jpg"], left: ["frames/left/000000.jpg"] },
+      chunk: { id: null, start: expect.any(Number), actions: CHUNK.actions },
+      ...{ latency_ms: expect.any(Number), timing_ms: CHUNK.timing_ms },
+    });
+    // Its rows are due when they came.
+    expect(line.chunk?.start).toBeCloseTo(line.t + (line.latency_ms ?? 0) / 1000, 4);
+    const frame = await Bun.file(join(dir, "run/frames/top/000000.jpg")).bytes();
+    expect(frame).toEqual(await Bun.file(JPEG).bytes());
+  });
+
+  test("refuses a folder that is not empty, and a camera whose name is none for a path, before anything is sent and paid for", async () => {
+    serve("top, left");
+    await Bun.write(join(dir, "full/other.txt"), "x");
+    expect(await record("full")).toMatchObject({ exit: EXIT.failed, message: expect.stringContaining("is not empty") });
+    serve("../left, top");
+    const strange = { exit: EXIT.usage, message: expect.stringContaining("'../left' cannot be recorded") };
+    expect(await record("strange", "../left")).toMatchObject(strange);
+    expect(observations).toBe(0);
+  });
+
+  test("leaves an empty folder where the observation is refused, so that the same line may be typed again", async () => {
+    serve("top, left", () => Response.json({ error: { code: "session_busy", message: "later" } }, { status: 409 }));
+    expect(await record("again")).toMatchObject({ exit: EXIT.failed });
+    expect(await readdir(join(dir, "again"))).toEqual([]);
+    serve("top, left");
+    expect(await record("again")).toBe(EXIT.done);
+  });
 });

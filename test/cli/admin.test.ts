@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import { notWritten } from "../../src/cli/admin/store.ts";
 import { admin } from "../../src/cli/admin.ts";
 import { type Command, given } from "../../src/cli/frame/command.ts";
 import { choose, helpOf } from "../../src/cli/frame/group.ts";
-import { notWritten } from "../../src/cli/frame/store.ts";
 import { EXIT, Problem } from "../../src/std/problem.ts";
 import { StoreDown } from "../../src/store/store.ts";
 

@@ -23,11 +23,7 @@ test("wrong use of bench exits with 2", async () => {
     ["episode", "--seconds", "0"],
     ["episode", "--seconds", "3601"],
     ["episode", "--robots", "65"],
-    ["chunk", "--record", "run"],
     ["http", "--robots", "257"],
-    ["http", "--rate", "0"],
-    ["http", "--rate", "10001"],
-    ["chunk", "--rate", "10"],
     ["gpu", "--device", "echo"],
     ["gpu", "--device", "gpu"],
     ["gpu", "--robots", "2"],
@@ -47,16 +43,10 @@ test("wrong use of bench exits with 2", async () => {
   }
 });
 
-test("the page of bench tells of every suite what it measures, and of its flag what is usual", () => {
+test("the page of bench says what every suite measures, and what is usual for its flag", () => {
   const page = helpText(bench);
   for (const name of SUITE_NAMES) {
     expect(page).toMatch(new RegExp(`^  ${name} +\\S`, "m"));
     expect(page).toContain(`${name} 1 to ${SUITES[name].max} (default ${SUITES[name].usual})`);
   }
-});
-
-test("a recording goes to a folder of its own, and is refused before anything is measured", async () => {
-  const parsed = given(bench, ["episode", "--record", "test/cli"]);
-  const end = parsed instanceof Problem ? parsed : await bench.run(parsed);
-  expect(end).toMatchObject({ exit: EXIT.failed, message: expect.stringContaining("is not empty") });
 });

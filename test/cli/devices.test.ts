@@ -6,7 +6,7 @@ import { EXIT } from "../../src/std/problem.ts";
 import { Place } from "../program/program.ts";
 
 const used = (device: string, health: string, changes: object = {}) => ({
-  ...{ device, health, replicas: 2, replicas_out: 0, runs: 0, slots: 8, slots_held: 3 },
+  ...{ device, health, replicas: 2, replicas_out: 0, inferences: 0, slots: 8, slots_held: 3 },
   ...changes,
 });
 
@@ -34,9 +34,9 @@ test("it shows what each device holds; --json as the service says it", async () 
   expect([code, stdout.split("\n")]).toEqual([
     EXIT.done,
     [
-      "DEVICE  HEALTH  REPLICAS  RUNS  SESSIONS",
-      "cuda:0  ready          2     0    3 of 8",
-      "cuda:1  lost           2     0         -  CUDA failure 700",
+      "DEVICE  HEALTH  REPLICAS  INFERENCES  SESSIONS",
+      "cuda:0  ready          2           0    3 of 8",
+      "cuda:1  lost           2           0         -  CUDA failure 700",
       "",
     ],
   ]);

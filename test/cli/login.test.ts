@@ -1,4 +1,4 @@
-/** `tendon login` as a child process with a HOME of its own. */
+/** `tendon login` as a child process with a fresh HOME. */
 import { expect, test } from "bun:test";
 import { stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";

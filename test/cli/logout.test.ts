@@ -1,4 +1,4 @@
-/** `tendon logout` as a child process with a HOME of its own. */
+/** `tendon logout` as a child process with a fresh HOME. */
 import { expect, test } from "bun:test";
 import { readFile } from "node:fs/promises";
 import { EXIT } from "../../src/std/problem.ts";
@@ -26,7 +26,7 @@ test("a logout at another service, or at what is none, keeps the key: neither of
   expect((await run(place, service, `logout --base-url ${other.url}`)).code).toBe(EXIT.notSignedIn);
   expect((await run(place, service, `logout --base-url http://127.0.0.1:${page.port}`)).code).toBe(EXIT.failed);
   expect([service.active.has(key), await gone(fileOf(place))]).toEqual([true, false]);
-  // Where it was made, a key that is dead already is only removed.
+  // At its service, a key that is dead already is only removed.
   service.active.delete(key);
   expect((await run(place, service, "logout")).code).toBe(EXIT.done);
   expect([service.revoked, await gone(fileOf(place))]).toEqual([[], true]);

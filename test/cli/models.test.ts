@@ -28,20 +28,16 @@ test("random weights are said so, loudly", () => {
   expect(modelsText([])).toContain("tendon bundle build");
 });
 
-test("int8 weights are said so, in the table and for programs", () => {
-  const int8: Manifest = { ...manifest, weights: "int8" };
-  expect(modelsText([{ manifest: int8 }])).toContain("RANDOM (reference), int8\n");
-  expect(modelsText([{ manifest }])).not.toContain("int8");
-  expect([int8, manifest].map((one) => modelFacts({ manifest: one }))).toMatchObject([
-    { weights: "int8" },
-    { weights: "f32" },
-  ]);
-});
-
-test("what a build for GPUs computes in is said in the table and for programs", () => {
-  const half: Manifest = { ...manifest, compute: "bf16" };
-  expect(modelsText([{ manifest: half }])).toContain("RANDOM (reference), bf16\n");
-  expect(modelFacts({ manifest: half })).toMatchObject({ weights: "bf16" });
+test("what the weights are kept and computed in is said in the table and for programs", () => {
+  for (const [changes, weights, shown] of [
+    [{}, "f32", "RANDOM (reference)\n"],
+    [{ weights: "int8" }, "int8", "RANDOM (reference), int8\n"],
+    [{ compute: "bf16" }, "bf16", "RANDOM (reference), bf16\n"],
+  ] as const) {
+    const of = { manifest: { ...manifest, ...changes } };
+    expect(modelFacts(of)).toMatchObject({ weights });
+    expect(modelsText([of])).toContain(shown);
+  }
 });
 
 test("the device echo is said so as loudly, in the table and for programs", () => {

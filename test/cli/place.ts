@@ -1,4 +1,4 @@
-/** A HOME of its own that is signed in at a fake service, and commands run there. */
+/** A fresh HOME that is signed in at a fake service, and commands in it. */
 import { expect } from "bun:test";
 import { join } from "node:path";
 import { readCredentials, writeCredentials } from "../../src/account/credentials.ts";

@@ -1,4 +1,4 @@
-/** Which key is in use, as `status`, `token`, `login` and `logout` see it; run as child processes with a HOME of their own. */
+/** Which key is in use, as `status`, `token`, `login` and `logout` see it; as child processes with a fresh HOME each. */
 import { expect, test } from "bun:test";
 import { chmod } from "node:fs/promises";
 import { EXIT } from "../../src/std/problem.ts";

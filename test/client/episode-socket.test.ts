@@ -158,7 +158,7 @@ test("close after a refusal still ends the session, so that its slot is free; le
   expect(codes).toEqual([1000, 1000]);
 });
 
-test("whoever waits when the client leaves is told so at once; a refused key exits with 3", async () => {
+test("a call that waits when the client leaves is told so at once; a refused key exits with 3", async () => {
   const revoked = { type: "error", code: "invalid_api_key", message: "revoked", closing: true };
   await using service = new Service({
     ...open,

@@ -12,8 +12,6 @@ import { PushRecord } from "../../src/client/runs/push-record.ts";
 import { RunsClient } from "../../src/client/runs.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { FakeClock } from "../std/fake-clock.ts";
-import { BadLink } from "./bad-link.ts";
-import { FakeRuns } from "./fake-runs.ts";
 import { bad, good } from "./runs-place.ts";
 
 async function folder(): Promise<AsyncDisposable & { readonly dir: string }> {
@@ -153,20 +151,6 @@ test("a connection on which nothing moves is given up", async () => {
   clock.advance(120_000);
   expect(bad(await usage)).toMatchObject({ exit: 4, message: expect.stringContaining("nothing moved for 120 s") });
   expect(clock.armed).toBe(0);
-});
-
-test("a delete whose answer was lost is done, one of a run that never was is refused", async () => {
-  await using service = new FakeRuns();
-  await using link = await BadLink.to(service.url);
-  const pace = { firstMs: 1, longestMs: 2, failuresMax: 4 };
-  const client = new RunsClient({ url: link.url, apiKey: service.key }, { pace });
-  const run = { robot: "a", run: "b" };
-  service.runs.set("a/b", { files: new Map(), uploads: new Map() });
-  link.next("DELETE ", { kind: "cut down", atByte: 0 });
-  expect(await client.remove(run)).toBeUndefined();
-  expect([link.take("DELETE ").length, service.runs.size]).toEqual([2, 0]);
-  link.next("DELETE ", { kind: "answer", status: 503, code: "storage_busy" });
-  expect(bad(await client.remove(run)).message).toStartWith("run_not_found");
 });
 
 test("a folder is measured whole: too many files, a pipe, a file that is no run's and an empty folder are refused", async () => {

@@ -4,11 +4,12 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Pace } from "../../src/client/runs/patience.ts";
-import { type Pulled, pull } from "../../src/client/runs/pull.ts";
-import { type Push, type Pushed, push } from "../../src/client/runs/push.ts";
+import { type PullReport, pull } from "../../src/client/runs/pull.ts";
+import { type Push, type PushReport, push } from "../../src/client/runs/push.ts";
 import type { Watcher } from "../../src/client/runs/watcher.ts";
 import { RunsClient } from "../../src/client/runs.ts";
 import { Problem } from "../../src/std/problem.ts";
+import { RunsStage } from "../runs/stage.ts";
 import { BadLink } from "./bad-link.ts";
 
 /** A service with run storage, and a key for it. */
@@ -17,7 +18,14 @@ export interface RunService extends AsyncDisposable {
   readonly key: string;
 }
 
-const PACE: Pace = { firstMs: 4, longestMs: 16, failuresMax: 5 };
+/** A real one, in this process. */
+export async function runService(): Promise<RunService> {
+  const stage = await RunsStage.start();
+  const { url, key } = await stage.person();
+  return { url, key, [Symbol.asyncDispose]: () => stage[Symbol.asyncDispose]() };
+}
+
+export const PACE: Pace = { firstMs: 4, longestMs: 16, failuresMax: 5 };
 
 /** Sums up what a watcher hears. */
 export class Heard implements Watcher {
@@ -77,14 +85,14 @@ export class RunsPlace implements AsyncDisposable {
     return bytes;
   }
 
-  async push(changes: Partial<Push> = {}, signal = new AbortController().signal): Promise<Pushed | Problem> {
+  async push(changes: Partial<Push> = {}, signal = new AbortController().signal): Promise<PushReport | Problem> {
     this.heard = Object.assign(new Heard(), { onMoved: this.heard.onMoved });
     const { folder, run } = this;
     const wanted = { folder, run, parallel: 4, keepOpen: false, recordsDir: join(this.dir, "records"), ...changes };
     return await push({ url: this.link.url, apiKey: this.service.key }, wanted, this.heard, { pace: PACE, signal });
   }
 
-  async pull(to = "copy", signal = new AbortController().signal): Promise<Pulled | Problem> {
+  async pull(to = "copy", signal = new AbortController().signal): Promise<PullReport | Problem> {
     this.heard = Object.assign(new Heard(), { onMoved: this.heard.onMoved });
     const wanted = { folder: join(this.dir, to), run: this.run, parallel: 4 };
     return await pull({ url: this.link.url, apiKey: this.service.key }, wanted, this.heard, { pace: PACE, signal });

@@ -9,7 +9,7 @@ const text = await Bun.file(resolve(ROOT, "docs/architecture.md")).text();
 /** Each way, the file of it that may be entered twice, and how many files it may name, those after "with" included. */
 const WAYS = [
   ["One observation over HTTP", "src/robot/attempt.ts", 22],
-  ["One response of a language model", "src/llm/live.ts", 18],
+  ["One response of a language model", "src/llm/live.ts", 17],
   ["One file of a run", "src/runs/store/files.ts", 14],
 ] as const;
 

@@ -1,6 +1,6 @@
 import { JSCallback, type Pointer, ptr } from "bun:ffi";
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { BodyFound, BodyRules, STATUS } from "../../src/engine/abi.ts";
+import { BodyResult, BodyRules, STATUS } from "../../src/engine/abi.ts";
 import type { Calls } from "../../src/engine/binding.ts";
 import { openLibrary } from "../../src/engine/library.ts";
 import { ok } from "./opened.ts";
@@ -42,18 +42,18 @@ function scanned(body: number): Promise<number> {
 }
 
 test("a body is filled, scanned once, read and freed once, in that order", async () => {
-  const found = new Uint8Array(BodyFound.size);
+  const found = new Uint8Array(BodyResult.size);
   const body = calls.tendon_body_make(bodies, 8);
   expect(body).toBeGreaterThan(0);
-  expect(calls.tendon_body_found(bodies, body, found)).toBe(STATUS.misuse);
+  expect(calls.tendon_body_result(bodies, body, found)).toBe(STATUS.misuse);
   expect([write(body, "[1,"), write(body, "2]"), write(body, "    ")]).toEqual([STATUS.ok, STATUS.ok, STATUS.misuse]);
   expect(await scanned(body)).toBe(STATUS.ok);
   expect([write(body, " "), calls.tendon_body_scan(bodies, body, 0, rules)]).toEqual([STATUS.misuse, STATUS.misuse]);
-  expect(calls.tendon_body_found(bodies, body, found)).toBe(STATUS.ok);
-  expect(new DataView(found.buffer).getUint32(BodyFound.skeleton_len, true)).toBe(5);
+  expect(calls.tendon_body_result(bodies, body, found)).toBe(STATUS.ok);
+  expect(new DataView(found.buffer).getUint32(BodyResult.skeleton_len, true)).toBe(5);
   expect(calls.tendon_body_free(bodies, body)).toBe(STATUS.ok);
   expect([calls.tendon_body_free(bodies, body), write(body, "")]).toEqual([STATUS.misuse, STATUS.misuse]);
-  expect(calls.tendon_body_found(bodies, body, found)).toBe(STATUS.misuse);
+  expect(calls.tendon_body_result(bodies, body, found)).toBe(STATUS.misuse);
 });
 
 test("a body that is not scanned can be freed; each has an id of its own", () => {
@@ -85,7 +85,7 @@ test("so many bodies and no more: the next one is refused until one is freed", (
 
 test("null pointers and unknown bodies are misuse in every call", () => {
   const none = null as unknown as Pointer;
-  const bytes = Buffer.alloc(BodyFound.size);
+  const bytes = Buffer.alloc(BodyResult.size);
   expect([
     calls.tendon_bodies_open(callback.ptr as Pointer, none),
     calls.tendon_bodies_close(none),
@@ -94,8 +94,8 @@ test("null pointers and unknown bodies are misuse in every call", () => {
     calls.tendon_body_scan(none, 1, 0, rules),
     calls.tendon_body_scan(bodies, 1, 0, none),
     calls.tendon_body_scan(bodies, 1, 0, rules),
-    calls.tendon_body_found(none, 1, bytes),
-    calls.tendon_body_found(bodies, 1, none),
+    calls.tendon_body_result(none, 1, bytes),
+    calls.tendon_body_result(bodies, 1, none),
     calls.tendon_body_free(none, 1),
     calls.tendon_body_free(bodies, 1),
   ]).toEqual(Array(11).fill(STATUS.misuse));

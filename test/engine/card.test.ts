@@ -1,7 +1,6 @@
 /**
  * "Frames decode into page-locked host memory", "stations by events": what a replica on an NVIDIA GPU asks of the driver
- * beside ONNX Runtime (native/src/ort/driver_device.rs). The CPU plays the GPU (native/src/core/rehearsal.rs) and its driver (native/cuda/driver_host.h);
- * no GPU has run this.
+ * beside ONNX Runtime (native/src/ort/driver_device.rs). The CPU plays the GPU (native/src/core/rehearsal.rs) and its driver (native/cuda/driver_host.h).
  */
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { Bundle } from "../../src/bundle/read.ts";

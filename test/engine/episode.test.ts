@@ -5,6 +5,7 @@ import { Fault } from "../../src/engine/fault.ts";
 import { present } from "../../src/std/assert.ts";
 import { episodeOf, type Golden } from "../bundle/built.ts";
 import type { GoldenInput } from "../bundle/reference.ts";
+import { memoryOf } from "./memory.ts";
 import { failed, Opened } from "./opened.ts";
 
 let opened: Opened;
@@ -17,7 +18,7 @@ beforeAll(async () => {
   episode = (await episodeOf(opened.bundle)).map(({ given }: Golden) => given);
   for (const given of episode) {
     const chunk = await opened.give(given, { slot: 0 });
-    clean.push({ chunk, memory: opened.model.memory(0) });
+    clean.push({ chunk, memory: memoryOf(opened.model, 0) });
   }
   opened.model.sessionDrop(0);
 }, 60_000);
@@ -37,7 +38,7 @@ async function follow(slot: number, from: number, to: number): Promise<void> {
   for (let step = from; step < to; step += 1) {
     const chunk = await opened.give(given(step), { slot });
     expect(chunk.actions).toEqual(at(step).chunk.actions);
-    expect(opened.model.memory(slot)).toEqual(at(step).memory);
+    expect(memoryOf(opened.model, slot)).toEqual(at(step).memory);
   }
 }
 
@@ -92,7 +93,7 @@ test("a run that fails at any flow step leaves the memory as it was, and the nex
     for (let failStep = 0; failStep < steps; failStep += 1) {
       expect((await failed(await opened.run(given(step), { slot: 0, failStep }))).kind).toBe("model_failed");
     }
-    if (step > 0) expect(opened.model.memory(0)).toEqual(at(step - 1).memory);
+    if (step > 0) expect(memoryOf(opened.model, 0)).toEqual(at(step - 1).memory);
     await follow(0, step, step + 1);
     opened.model.sessionDrop(0);
   }
@@ -108,7 +109,7 @@ test("a chunk that is not committed, and one that is cancelled, leave no trace",
     expect(result instanceof Fault).toBe(end === "cancel" || withdrawn);
     run.abort();
     await run.released;
-    expect(opened.model.memory(0)).toEqual(at(2).memory);
+    expect(memoryOf(opened.model, 0)).toEqual(at(2).memory);
   }
   await follow(0, 3, 6);
   opened.model.sessionDrop(0);
@@ -119,7 +120,7 @@ test("episodes that are interleaved do not touch each other", async () => {
     await follow(1, step, step + 1);
     await opened.give({ ...given(step), seed: 99 }, { slot: 2 });
   }
-  expect(opened.model.memory(2).frames).toBe(opened.model.memory(1).frames);
+  expect(memoryOf(opened.model, 2).frames).toBe(memoryOf(opened.model, 1).frames);
   opened.model.sessionDrop(1);
   opened.model.sessionDrop(2);
 });
@@ -127,7 +128,7 @@ test("episodes that are interleaved do not touch each other", async () => {
 test("what was in a slot before does not matter, although it is still there", async () => {
   await follow(0, 0, 4);
   opened.model.sessionDrop(0);
-  expect(opened.model.memory(0)).toMatchObject({ frames: 0 });
+  expect(memoryOf(opened.model, 0)).toMatchObject({ frames: 0 });
   await follow(0, 0, 2);
   opened.model.sessionDrop(0);
 });
@@ -151,7 +152,7 @@ test("two runs on a slot, a drop during a run, a slot that is not there, frames 
   const second = await opened.observed(given(0), { slot: 0 });
   expect(() => opened.model.observe(second)).toThrow("another inference has the slot");
   expect(() => opened.model.sessionDrop(0)).toThrow("an inference has the slot");
-  expect(() => opened.model.memory(0)).toThrow("an inference has the slot");
+  expect(() => memoryOf(opened.model, 0)).toThrow("an inference has the slot");
   await run.result;
   run.abort();
   await run.released;

@@ -49,7 +49,7 @@ test("frames take turns too: one account's many do not hold up another's", async
   const jpeg = new Uint8Array(await sharp(pixels, { raw }).jpeg({ quality: 50 }).toBuffer());
   const order: string[] = [];
   const put = (turn: number, name: string) => {
-    const frame = cpu.model.framePut(0, jpeg, turn);
+    const frame = cpu.model.framePut(jpeg, turn);
     if (frame instanceof Fault) throw new Error(frame.message);
     return frame.decoded().then(() => {
       order.push(name);

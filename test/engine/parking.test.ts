@@ -8,6 +8,7 @@ import { Fault } from "../../src/engine/fault.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, type Golden } from "../bundle/built.ts";
 import type { GoldenInput } from "../bundle/reference.ts";
+import { memoryOf } from "./memory.ts";
 import { engineOfFile, Opened, ok } from "./opened.ts";
 
 const MODELS = ["dreamzero-astra-yam", "picasso-yam"];
@@ -30,7 +31,7 @@ describe.each(MODELS)("%s", (name) => {
     episode = (await episodeOf(bundle)).map(({ given }: Golden) => given);
     for (const given of episode) {
       const chunk = await alone.give(given, { slot: 0 });
-      clean.push({ chunk, memory: alone.model.memory(0) });
+      clean.push({ chunk, memory: memoryOf(alone.model, 0) });
     }
     await alone.model.unload();
     opened = await Opened.with(engine, bundle, { slots: 1, parkedBytesMax: 2 * slotBytes + 1 });
@@ -60,7 +61,7 @@ describe.each(MODELS)("%s", (name) => {
 
   const follow = async (slot: number, step: number) => {
     same(await opened.give(given(step), { slot }), step);
-    expect(opened.model.memory(slot)).toEqual(at(step).memory);
+    expect(memoryOf(opened.model, slot)).toEqual(at(step).memory);
   };
 
   test("with a park between every two steps an episode equals one without, over a whole window and beyond", async () => {
@@ -68,7 +69,7 @@ describe.each(MODELS)("%s", (name) => {
     for (let step = 0; step < episode.length; step += 1) {
       for (let slot = 0; slot < SESSIONS; slot += 1) await follow(slot, step);
       // Parked ones too.
-      for (let slot = 0; slot < SESSIONS; slot += 1) expect(opened.model.memory(slot)).toEqual(at(step).memory);
+      for (let slot = 0; slot < SESSIONS; slot += 1) expect(memoryOf(opened.model, slot)).toEqual(at(step).memory);
     }
     const { sessionsParked, sessionsBroughtBack, parkingMs, slotsParked } = engine.stats();
     const runs = SESSIONS * episode.length;
@@ -102,9 +103,9 @@ describe.each(MODELS)("%s", (name) => {
         else run.commit();
         await run.released;
       }
-      expect(opened.model.memory(0)).toEqual(at(step).memory);
+      expect(memoryOf(opened.model, 0)).toEqual(at(step).memory);
       if (step < 3) same(await opened.give(given(step), { slot: 1 }), step);
-      expect(opened.model.memory(1)).toEqual(at(step).memory);
+      expect(memoryOf(opened.model, 1)).toEqual(at(step).memory);
     }
   });
 
@@ -121,7 +122,7 @@ describe.each(MODELS)("%s", (name) => {
       blocker.abort();
       run.abort();
       await Promise.all([run.released, blocker.released]);
-      for (let slot = 0; slot < 2; slot += 1) expect(opened.model.memory(slot)).toEqual(at(1).memory);
+      for (let slot = 0; slot < 2; slot += 1) expect(memoryOf(opened.model, slot)).toEqual(at(1).memory);
     }
     await follow(0, 2);
     await follow(1, 2);
@@ -139,7 +140,7 @@ describe.each(MODELS)("%s", (name) => {
       run.abort();
       await run.released;
       await follow(dropped, 0);
-      expect(opened.model.memory(busy)).toEqual(at(0).memory);
+      expect(memoryOf(opened.model, busy)).toEqual(at(0).memory);
     }
   });
 

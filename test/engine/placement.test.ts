@@ -11,7 +11,7 @@ import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf } from "../bundle/built.ts";
 import { failed, Opened, ok, refusal } from "./opened.ts";
-import { type Rehearsal, rehearse } from "./wrong-provider.ts";
+import { type Rehearsal, rehearse, rehearseFault } from "./wrong-provider.ts";
 
 const [ONE, TWO] = ["cuda:0", "cuda:1"];
 const STATEFUL = "dreamzero-astra-yam";
@@ -187,7 +187,9 @@ test("a device is not drained where a model has no replica that works elsewhere,
 
 test("a run that finds no memory fails as such, and its replica goes on", async () => {
   const one = await on([ONE]);
-  const failure = await failed(ok(one.model.observe(await one.observation({ fault: "memory" }))));
+  const observation = await one.observation();
+  await rehearseFault("memory");
+  const failure = await failed(ok(one.model.observe(observation)));
   expect(failure).toMatchObject({ kind: "out_of_memory" });
   expect([failure.message, failure.detail]).toEqual([
     expect.stringContaining("no memory left"),

@@ -81,7 +81,7 @@ export const instruction = Buffer.from("pick up the block");
 export const LATER = 1;
 
 export function put(): number[] {
-  return jpegs.map((jpeg, camera) => calls.tendon_frame_put(engine, model, camera, 0, jpeg, jpeg.length));
+  return jpegs.map((jpeg) => calls.tendon_frame_put(engine, model, 0, jpeg, jpeg.length));
 }
 
 /** How the decode of a frame ends. */

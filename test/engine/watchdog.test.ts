@@ -10,6 +10,7 @@ import { openEngine } from "../../src/engine/native.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { bundleOf } from "../bundle/built.ts";
 import { failed, Opened, ok } from "./opened.ts";
+import { rehearseFault } from "./wrong-provider.ts";
 
 /** Each hang lasts as long. On `echo` a run takes microseconds; on the CPU it must not look like a hang on a busy machine. */
 const RUN_MS_MAX = { echo: 1_000, cpu: 5_000 } as const;
@@ -41,7 +42,7 @@ function nextLost({ model }: Opened): Promise<LostReplica> {
   return new Promise((resolve) => model.whenLost(resolve));
 }
 
-const FAULTS: readonly (readonly [DrillFault, string])[] = [
+const FAULTS: readonly (readonly [DrillFault | "die", string])[] = [
   ["hang", "an inference had not ended after"],
   ["die", "its thread ended"],
   ["device", "its device failed: CUDA failure 700"],
@@ -51,7 +52,9 @@ for (const [fault, reason] of FAULTS) {
   test(`${fault}: the replica is out with its reason, its run ends, the other replica goes on`, async () => {
     const two = await on("echo", 2);
     const lost = nextLost(two);
-    const run = ok(two.model.observe(await two.observation({ fault })));
+    const observation = await two.observation(fault === "die" ? {} : { fault });
+    if (fault === "die") await rehearseFault(fault);
+    const run = ok(two.model.observe(observation));
     expect(await failed(run)).toMatchObject({ kind: "replica_out" });
     expect((await lost).reason).toStartWith(reason);
     expect(two.model.lost).toHaveLength(1);
@@ -126,7 +129,9 @@ test("a hung thread that goes on late writes into no other run's slot and comple
   const two = await on("cpu", 2);
   const before = await two.chunk();
   const lost = nextLost(two);
-  const late = ok(two.model.observe(await two.observation({ fault: "late", seed: 77 })));
+  const observation = await two.observation({ seed: 77 });
+  await rehearseFault("late");
+  const late = ok(two.model.observe(observation));
   expect(await failed(late)).toMatchObject({ kind: "replica_out" });
   await lost;
   // The slot is the first one again. A second completion would be one of a ticket that nobody waits for, which throws.
@@ -178,9 +183,12 @@ test("one job's bad feed fails that job alone, not its batch", async () => {
   const one = await on("cpu", 1, { inferenceMsMax: LONG_MS });
   const before = await one.chunk();
   const observations = [];
-  for (let index = 0; index < 6; index += 1)
-    observations.push(await one.observation(index === 3 ? { fault: "feed" } : {}));
-  const runs = observations.map((observation) => ok(one.model.observe(observation)));
+  for (let index = 0; index < 6; index += 1) observations.push(await one.observation());
+  const runs = [];
+  for (const [index, observation] of observations.entries()) {
+    if (index === 3) await rehearseFault("feed");
+    runs.push(ok(one.model.observe(observation)));
+  }
   const results = await Promise.all(runs.map((run) => run.result));
   for (const [index, result] of results.entries()) {
     if (index === 3) expect(result).toMatchObject({ kind: "model_failed" });

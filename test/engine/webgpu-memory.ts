@@ -1,9 +1,9 @@
 /** Sessions whose memory lies on the device: parked and brought back, cancelled, discarded and dropped, beside one that was alone. */
-
 import type { Bundle } from "../../src/bundle/read.ts";
 import type { ChunkResult, Engine } from "../../src/engine/engine.ts";
 import { present } from "../../src/std/assert.ts";
 import { episodeOf } from "../bundle/built.ts";
+import { memoryOf } from "./memory.ts";
 import { Opened, ok } from "./opened.ts";
 
 /** Observations of each session: one that finds an empty memory, and two that read it. */
@@ -42,7 +42,7 @@ export async function remembered(engine: Engine, name: string, bundle: Bundle, d
   const alone = await Opened.with(engine, bundle, { slots: 1, device });
   for (let step = 0; step < STEPS; step += 1) {
     const chunk = await alone.give(at(step), { slot: 0 });
-    clean.push({ chunk, ...alone.model.memory(0) });
+    clean.push({ chunk, ...memoryOf(alone.model, 0) });
   }
   await alone.model.unload();
   // Other models may hold sessions.
@@ -50,7 +50,7 @@ export async function remembered(engine: Engine, name: string, bundle: Bundle, d
   const shared = await Opened.with(engine, bundle, { slots: 1, parkedBytesMax: "default", device });
   const { places, placesOnDevice, hostMemoryBecause } = shared.model.sessionMemory;
   const same = (slot: number, step: number) => {
-    const [{ frames, digest }, own] = [present(clean[step], "a clean step"), shared.model.memory(slot)];
+    const [{ frames, digest }, own] = [present(clean[step], "a clean step"), memoryOf(shared.model, slot)];
     return own.frames === frames && own.digest === digest;
   };
   const follows = async (slot: number, step: number) =>

@@ -11,6 +11,7 @@ import type { Bundle } from "../../src/bundle/read.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, MODEL_DIR } from "../bundle/built.ts";
+import { memoryOf } from "./memory.ts";
 import { Opened, ok, refusal } from "./opened.ts";
 import {
   changed,
@@ -103,7 +104,7 @@ test("the vectors run on every replica, and each one's difference is told", asyn
   const { model } = await Opened.with(engine, bundle, { replicas: 2, slots: 2 });
   expect(model.parity).toHaveLength(6);
   expect(model.parity.every((difference) => difference >= 0 && difference < 1e-4)).toBe(true);
-  expect([model.memory(0).frames, model.memory(2).frames]).toEqual([0, 0]);
+  expect([memoryOf(model, 0).frames, memoryOf(model, 2).frames]).toEqual([0, 0]);
   await model.unload();
 });
 

@@ -26,10 +26,23 @@ export interface Rehearsal {
 }
 
 /** What the next loads of this process meet; without a rehearsal: the machine as it is. */
-export async function rehearse(...rehearsals: readonly Rehearsal[]): Promise<void> {
+export async function rehearse(...devices: readonly Rehearsal[]): Promise<void> {
+  const plan = devices.map(({ stale = false, hangs = false, ...device }) => ({ ...device, playing: { stale, hangs } }));
+  await begin({ devices: plan });
+}
+
+/**
+ * What goes wrong with the next run, beside the faults that a drill has. `late`: it hangs until others have ended it. `die`: the replica's
+ * thread ends. `feed`: a frame cannot be read. `memory`: its device has no memory left.
+ */
+export async function rehearseFault(fault: "late" | "die" | "feed" | "memory"): Promise<void> {
+  await begin({ fault });
+}
+
+async function begin(plan: object): Promise<void> {
   const { library } = ok(await locateLibraries());
   const { symbols } = dlopen(library, { tendon_rehearse: { args: [FFIType.ptr, FFIType.u32], returns: FFIType.i32 } });
-  const text = Buffer.from(JSON.stringify(rehearsals));
+  const text = Buffer.from(JSON.stringify(plan));
   const status = symbols.tendon_rehearse(text, text.length);
   if (status !== 0) throw new Error(`tendon_rehearse: ${status}`);
 }

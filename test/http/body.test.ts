@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { readBody } from "../../src/http/body.ts";
-import { Ingress } from "../../src/http/ingress.ts";
+import { Ingress } from "../../src/http/deps.ts";
 import { parseObject } from "../../src/http/json.ts";
 import { ROBOT_ANSWERS } from "../../src/robot/errors.ts";
 import { Failure } from "../../src/std/failure.ts";

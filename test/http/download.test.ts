@@ -3,8 +3,7 @@ import { expect, test } from "bun:test";
 import { connect } from "node:net";
 import { NO_BODY } from "../../src/http/body-rules.ts";
 import type { Source } from "../../src/http/download.ts";
-import { NO_KEY } from "../../src/http/principal.ts";
-import { route } from "../../src/http/route.ts";
+import { NO_KEY, route } from "../../src/http/route.ts";
 import { kit, served } from "./kit.ts";
 
 const MiB = 2 ** 20;

@@ -1,18 +1,16 @@
 /** The transport alone, with routes of a test: no product behind it. */
-
 import { authenticator } from "../../src/account/authenticate.ts";
-import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
 import { Unpaid } from "../../src/charge/unpaid.ts";
 import { appOf } from "../../src/http/app.ts";
 import { Bodies } from "../../src/http/bodies.ts";
 import type { HttpDeps } from "../../src/http/deps.ts";
-import { Ingress } from "../../src/http/ingress.ts";
+import { Ingress } from "../../src/http/deps.ts";
 import { listen } from "../../src/http/listen.ts";
 import type { Route } from "../../src/http/route.ts";
 import type { Surface } from "../../src/http/surface.ts";
 import { LIMITS } from "../../src/limits.ts";
-import { serviceMetrics } from "../../src/service/ops/service-metrics.ts";
+import { serviceMetrics } from "../../src/service/ops/metrics.ts";
 import { systemClock } from "../../src/std/clock.ts";
 import { type Answers, row, table } from "../../src/std/failure.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";
@@ -20,7 +18,8 @@ import type { Metrics } from "../../src/std/metrics.ts";
 import { LOOPBACK, Networks } from "../../src/std/networks.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { Allowance } from "../../src/std/quota.ts";
-import { fakeStore, funded } from "../account/fake-store.ts";
+import { fakeStore } from "../account/fake-store.ts";
+import { addAccount } from "../robot/stage.ts";
 
 /** Failures of a surface that no product has. */
 export const FAKE = table({
@@ -54,10 +53,7 @@ interface Options extends Partial<Pick<HttpDeps, "clock" | "ingress">> {
 export async function kit(options: Options = {}): Promise<Kit> {
   const { clock = systemClock, ingress = new Ingress(), unpaidSeconds = LIMITS.unpaidSecondsDefault } = options;
   const store = fakeStore();
-  const key = makeKey();
-  await store.accounts.accountAdd(funded("acct_1", "one@example.org"));
-  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: "acct_1", name: "" };
-  await store.accounts.keyAdd({ ...record, createdAt: 0 });
+  const key = await addAccount(store, "acct_1");
   const logged: Kit["logged"] = [];
   const note = (event: string, facts: object = {}) => {
     logged.push({ event, facts: { ...facts } });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { clientOf, networkOf, Origin } from "../../src/http/origin.ts";
+import { clientOf, Origin } from "../../src/http/origin.ts";
 import type { Arrival } from "../../src/http/route.ts";
-import { LOOPBACK, Networks, networksFault } from "../../src/std/networks.ts";
+import { LOOPBACK, Networks, networkOf, networksFault } from "../../src/std/networks.ts";
 import { stage } from "../robot/stage.ts";
 
 const HERE = new Networks(LOOPBACK);

@@ -2,11 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import { appOf, publicApp } from "../../src/http/app.ts";
 import { form, json, NO_BODY } from "../../src/http/body-rules.ts";
+import { Ingress } from "../../src/http/deps.ts";
 import type { Document } from "../../src/http/document/document.ts";
-import { Ingress } from "../../src/http/ingress.ts";
 import { headers } from "../../src/http/operation.ts";
-import { KEY, NO_KEY } from "../../src/http/principal.ts";
-import { type Route, route } from "../../src/http/route.ts";
+import { KEY, NO_KEY, type Route, route } from "../../src/http/route.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { FAKE, fakeSurface, type Kit, kit } from "./kit.ts";

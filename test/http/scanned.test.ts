@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { Bodies } from "../../src/http/bodies.ts";
 import { LongText } from "../../src/http/found-body.ts";
 import { type JsonObject, parseObject } from "../../src/http/json.ts";
-import { boundsOf, scanObject } from "../../src/http/scanned.ts";
+import { scanObject } from "../../src/http/scanned.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { Dice, damagedText, randomJson } from "./random-json.ts";
 
@@ -130,7 +130,7 @@ describe("what is parsed on the event loop is short", () => {
   const MiB = 1024 * 1024;
   const skeleton = async (text: string, wanted: "texts" | "images") => {
     const body = utf8(text);
-    const found = await bodies.scan({ parts: [body], length: body.length, turn: 0 }, boundsOf(body.length, wanted));
+    const found = await bodies.scan({ parts: [body], length: body.length, turn: 0 }, wanted);
     if (typeof found === "string") throw new Error(found);
     found.release();
     return found.skeleton.length;

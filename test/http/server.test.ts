@@ -147,7 +147,7 @@ test("GET /metrics only on the operations listener", async () => {
   for (const [name, values] of [
     ["takes_work", [1, 0]],
     ["replicas_out", [1, 1]],
-    ["runs", [3, 3]],
+    ["inferences", [3, 3]],
     ["frames_waiting", [5, 5]],
   ] as const) {
     for (const [at, device] of devices.entries())

@@ -2,8 +2,7 @@
 import { expect, test } from "bun:test";
 import { connect } from "node:net";
 import { NO_BODY } from "../../src/http/body-rules.ts";
-import { NO_KEY } from "../../src/http/principal.ts";
-import { route } from "../../src/http/route.ts";
+import { NO_KEY, route } from "../../src/http/route.ts";
 import type { Events, Send } from "../../src/http/sse.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { FAKE, type Kit, kit, served } from "./kit.ts";

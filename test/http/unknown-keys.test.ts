@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { makeKey } from "../../src/account/key.ts";
 import { listen } from "../../src/http/listen.ts";
 import { LIMITS } from "../../src/limits.ts";
-import { base62 } from "../../src/std/base62.ts";
+import { base62 } from "../../src/std/ids.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { signedIn } from "../account/pages/browser.ts";
 import { observation, type Stage, stage } from "../robot/stage.ts";

@@ -5,9 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { appOf } from "../../src/http/app.ts";
 import { json, NO_BODY } from "../../src/http/body-rules.ts";
-import { KEY } from "../../src/http/principal.ts";
-import type { Outcome } from "../../src/http/route.ts";
-import { type Route, route } from "../../src/http/route.ts";
+import { KEY, type Outcome, type Route, route } from "../../src/http/route.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { FAKE, fakeSurface, kit } from "./kit.ts";

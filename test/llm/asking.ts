@@ -1,8 +1,6 @@
 /** One request to a stage in each way that a client has, and what came of it in one form. */
 import { expect } from "bun:test";
-import type { OutputItem } from "../../src/llm/output/items.ts";
-import type { ResponseObject } from "../../src/llm/output/object.ts";
-import type { FakeStore } from "../account/fake-store.ts";
+import type { OutputItem, ResponseObject } from "../../src/llm/output/object.ts";
 import { type Came, eventsOf, JOB, LIVE, type LlmStage, SECRET } from "./stage.ts";
 
 export const PROTOCOLS = ["chat", "responses"] as const;
@@ -16,12 +14,12 @@ export interface Told {
   readonly headers: Headers;
   /** All that came, headers too. */
   readonly text: string;
-  /** Of the HTTP error, else of the response that has failed. */
+  /** The code of the HTTP error, else of the response that has failed. */
   readonly code: string | undefined;
   /** What the error object or the failed response says. */
   readonly message: string | undefined;
   readonly param: string | undefined;
-  /** As it ended. */
+  /** The response at its end. */
   readonly response: ResponseObject | undefined;
   readonly events: readonly Came[];
   /** The events ended with `[DONE]`. */
@@ -85,7 +83,7 @@ export async function expectLedger(stage: LlmStage, settled: bigint | "something
   if (settled === "something") expect(money.settled).toBeGreaterThan(0n);
   else expect(money.settled).toBe(settled);
   expect(money.held).toBe(0n);
-  const { sum, problem } = (stage.store as FakeStore).report();
+  const { sum, problem } = stage.store.report();
   expect([sum, problem]).toEqual([0n, undefined]);
 }
 

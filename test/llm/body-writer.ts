@@ -15,7 +15,7 @@ export class BodyWriter {
     private readonly split: boolean,
   ) {}
 
-  /** Sends the head. Unless it names a length or a coding of its own, the body is chunked, or lasts until the end. */
+  /** Sends the head. Unless it names a length or a coding, the body is chunked, or lasts until the end. */
   static async begin(
     connection: Connection,
     status: number,

@@ -1,6 +1,6 @@
 /** What a provider or a client can send without end: where it ends. */
 import { describe, expect, test } from "bun:test";
-import { readRequest } from "../../src/llm/http/checks.ts";
+import { readRequest } from "../../src/llm/checks.ts";
 import { Draft } from "../../src/llm/output/draft.ts";
 import { ChatDialect } from "../../src/llm/provider/chat.ts";
 import { Fault } from "../../src/llm/provider/fault.ts";
@@ -12,7 +12,7 @@ import { sse } from "./sse-text.ts";
 import { LIVE, LlmStage } from "./stage.ts";
 
 const responses = (draft: Draft) => new ResponsesDialect(draft, { secret: undefined, outputTokensMax: 100 });
-const chat = (draft: Draft) => new ChatDialect(draft, undefined);
+const chat = (draft: Draft) => new ChatDialect(draft, { secret: undefined, outputTokensMax: 100 });
 
 interface Fed {
   readonly fault: Fault | undefined;
@@ -111,7 +111,7 @@ describe("what is no text where one belongs", () => {
 describe("a request", () => {
   test("that has to call a function has tools", async () => {
     await using stage = await LlmStage.start();
-    for (const tool_choice of ["required", { type: "function", name: "add" }, {}]) {
+    for (const tool_choice of ["required", { type: "function", name: "add" }]) {
       for (const tools of [undefined, null, []]) {
         const told = await ask(stage, "live", { tools, tool_choice });
         expect([told.status, told.param]).toEqual([422, "tool_choice"]);

@@ -1,13 +1,12 @@
 /** The stream of a background job, and the comments of every stream that has nothing to say. */
-import { describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import type { ResponseStream } from "../../src/llm/command.ts";
 import { EventFlow } from "../../src/llm/output/flow.ts";
 import type { ResponseObject } from "../../src/llm/output/object.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { ask, expectLedger, PROTOCOLS } from "./asking.ts";
-import { Clocked, readAll } from "./clocked.ts";
 import { expectStack } from "./event-stack.ts";
-import { eventsOf, JOB, LlmStage } from "./stage.ts";
+import { eventsOf, JOB, LlmStage, pass } from "./stage.ts";
 
 const MINUTE = 60_000;
 
@@ -78,8 +77,20 @@ describe("the stream of a job", () => {
 });
 
 describe("with a clock that a test moves", () => {
+  let clock: FakeClock;
+  beforeEach(() => {
+    clock = new FakeClock();
+  });
+
+  /** All that a stream has to say, as text. */
+  async function readAll(flow: EventFlow): Promise<string> {
+    let text = "";
+    for (let piece = await flow.pull(); piece; piece = await flow.pull()) text += new TextDecoder().decode(piece);
+    await flow.close();
+    return text;
+  }
+
   test("a stream says `: keepalive` every 10 s in which there is nothing else, and no more than one at a time", async () => {
-    const clock = new FakeClock();
     const flow = new EventFlow(clock);
     const decoder = new TextDecoder();
     for (let tick = 0; tick < 3; tick += 1) {
@@ -99,11 +110,11 @@ describe("with a clock that a test moves", () => {
   });
 
   test("a job's stream lasts 30 minutes, says stream_timeout in both forms, and the job goes on", async () => {
-    await using service = await Clocked.start();
-    const { flow } = (await service.respond({ model: JOB, stream: true })) as ResponseStream;
-    await service.asked(1);
+    await using stage = await LlmStage.start({ clock });
+    const { flow } = (await stage.respond({ model: JOB, stream: true })) as ResponseStream;
+    await stage.asked(1);
     const text = readAll(flow);
-    await service.pass(31 * MINUTE, 10_000);
+    await pass(clock, 31 * MINUTE, 10_000);
     const { events, done, comments } = eventsOf(await text);
     expect([events.map(({ type }) => type), done]).toEqual([["response.created", "response.queued", "error"], false]);
     expect(comments).toBeGreaterThan(170);
@@ -111,30 +122,30 @@ describe("with a clock that a test moves", () => {
     const flat = { code: "stream_timeout", message, param: null };
     expect(events[2]).toEqual({ type: "error", sequence_number: 2, ...flat, error: { type: "api_error", ...flat } });
     expect(message).toContain("the job goes on");
-    expect(service.provider.exchanges[0]?.state).toBe("open");
+    expect(stage.provider.exchanges[0]?.state).toBe("open");
   });
 
   test("one that cannot read its job says stream_unavailable, and the job goes on", async () => {
-    await using service = await Clocked.start();
-    const { flow } = (await service.respond({ model: JOB, stream: true })) as ResponseStream;
-    await service.asked(1);
+    await using stage = await LlmStage.start({ clock });
+    const { flow } = (await stage.respond({ model: JOB, stream: true })) as ResponseStream;
+    await stage.asked(1);
     const text = readAll(flow);
-    await service.pass(1_000);
-    service.store.down = true;
-    await service.pass(15_000, 1_000);
+    await pass(clock, 1_000);
+    stage.store.down = true;
+    await pass(clock, 15_000, 1_000);
     const { events, done } = eventsOf(await text);
     expect([events.at(-1)?.type, events.at(-1)?.code, done]).toEqual(["error", "stream_unavailable", false]);
-    expect(service.provider.exchanges[0]?.state).toBe("open");
+    expect(stage.provider.exchanges[0]?.state).toBe("open");
   });
 
   test("one whose reader has left asks the store no more", async () => {
-    await using service = await Clocked.start();
-    const armed = service.clock.armed;
-    const { flow } = (await service.respond({ model: JOB, stream: true })) as ResponseStream;
-    await service.asked(1);
+    await using stage = await LlmStage.start({ clock });
+    const { armed } = clock;
+    const { flow } = (await stage.respond({ model: JOB, stream: true })) as ResponseStream;
+    await stage.asked(1);
     await flow.pull();
     await flow.close();
-    await service.pass(1_000);
-    expect(service.clock.armed).toBe(armed);
+    await pass(clock, 1_000);
+    expect(clock.armed).toBe(armed);
   });
 });

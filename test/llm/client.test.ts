@@ -1,10 +1,11 @@
 /** Calls to a provider: what is sent again and what never, who waits for a free connection, and what ends a call. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { type CallOptions, Client, type ClientOptions } from "../../src/llm/provider/client.ts";
-import { systemClock } from "../../src/std/clock.ts";
+import { type CallOptions, Client } from "../../src/llm/provider/client.ts";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import type { Script } from "./script.ts";
 import { ScriptedProvider } from "./scripted-provider.ts";
+import { providerConfig } from "./stage.ts";
 
 let provider: ScriptedProvider;
 
@@ -16,13 +17,18 @@ afterEach(async () => {
   await provider[Symbol.asyncDispose]();
 });
 
-function clientOf(options: Partial<ClientOptions> = {}): Client {
-  const limits = { firstByteMs: 3_600_000, idleMs: 3_600_000, totalMs: 7_200_000 };
-  return new Client({
-    ...limits,
-    ...{ baseUrl: provider.url, apiKey: undefined, connections: 1, clock: systemClock },
-    ...options,
-  });
+function clientOf({
+  table = {},
+  apiKey,
+  clock = systemClock,
+}: {
+  table?: object;
+  apiKey?: string;
+  clock?: Clock;
+} = {}): Client {
+  const limits = { first_byte_seconds: 3_600, idle_seconds: 3_600, total_seconds: 7_200 };
+  const config = providerConfig({ base_url: provider.url, protocol: "chat", connections: 1, ...limits, ...table });
+  return new Client(config, apiKey, clock);
 }
 
 /** Why a call failed; undefined: it was answered. */
@@ -68,6 +74,27 @@ describe.each(Object.entries(ENDS))("a request whose connection is %s without a 
       expect(await asked(client)).toBe("no answer: ECONNRESET");
       expect(provider.exchanges).toHaveLength(run);
     }
+  });
+
+  test("is sent once more when the other one has ended, but not for us yet", async () => {
+    const client = clientOf({ table: { connections: 2 } });
+    provider.play({ kind: "answer" }, end);
+    const { signal } = new AbortController();
+    let second: Promise<string | undefined> | undefined;
+    const bytes = () => {
+      second = asked(client);
+      return undefined;
+    };
+    const call = {
+      path: "chat/completions",
+      body: JSON.stringify({ stream: false }),
+      stream: false,
+      once: false,
+      signal,
+    };
+    expect(await client.call(call, { begin: () => undefined, bytes })).toBeUndefined();
+    expect(await second).toBeUndefined();
+    expect(provider.exchanges).toHaveLength(3);
   });
 
   test("is not sent again when it may be sent only once: it has a new connection", async () => {
@@ -133,7 +160,7 @@ describe("who waits for a free connection", () => {
   });
 
   test("is not sent to the provider once it was stopped, and gives no place away", async () => {
-    const client = clientOf({ connections: 2 });
+    const client = clientOf({ table: { connections: 2 } });
     provider.play({ kind: "hang" }, { kind: "hang" });
     const stops = Array.from({ length: 4 }, () => new AbortController());
     const calls = stops.map(({ signal }) => asked(client, { signal }));
@@ -146,7 +173,7 @@ describe("who waits for a free connection", () => {
 });
 
 test("many calls at once use no more connections than there may be", async () => {
-  const client = clientOf({ connections: 2 });
+  const client = clientOf({ table: { connections: 2 } });
   const calls = Array.from({ length: 40 }, () => asked(client));
   expect(await Promise.all(calls)).toEqual(calls.map(() => undefined));
   expect(provider.exchanges).toHaveLength(40);
@@ -158,7 +185,9 @@ test("a call leaves no timer behind, whatever becomes of it", async () => {
   const client = clientOf({ clock });
   provider.play({ kind: "answer" }, { kind: "refuse", status: 500 }, { kind: "cut", after: 1 });
   for (let run = 0; run < 3; run += 1) await asked(client);
-  expect(await asked(clientOf({ clock, baseUrl: "http://127.0.0.1:1/v1" }))).toBe("no answer: ECONNREFUSED");
+  expect(await asked(clientOf({ clock, table: { base_url: "http://127.0.0.1:1/v1" } }))).toBe(
+    "no answer: ECONNREFUSED",
+  );
   expect(clock.armed).toBe(0);
 });
 

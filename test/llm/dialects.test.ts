@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { ask, expectLedger } from "./asking.ts";
 import { expectStack } from "./event-stack.ts";
-import { responsesAnswer } from "./responses-answer.ts";
+import { responsesAnswer } from "./responses-script.ts";
 import { sse } from "./sse-text.ts";
 import { LlmStage } from "./stage.ts";
 
@@ -125,6 +125,16 @@ const PIECES: Readonly<Record<string, object[]>> = {
   "an event that is no object": [["response.completed"]],
 };
 
+async function expectNoAnswer(protocol: "chat" | "responses", text: string): Promise<void> {
+  await using stage = await LlmStage.start({ protocol });
+  stage.provider.otherwise = { kind: "raw", chunks: [text] };
+  const live = await ask(stage, "live");
+  expect([live.status, live.code]).toEqual([502, "invalid_upstream_response"]);
+  expect((await ask(stage, "stream")).code).toBe("invalid_upstream_response");
+  expect(stage.provider.exchanges).toHaveLength(2);
+  await expectLedger(stage, 0n);
+}
+
 const serve = (events: readonly object[]) => ({ kind: "raw", chunks: [sse(events)] }) as const;
 
 describe("Responses", () => {
@@ -142,16 +152,7 @@ describe("Responses", () => {
     expect(live.response?.output_text).toBe(texts.join(""));
   });
 
-  test.each(Object.entries(PIECES))("%s is no answer", async (_, events) => {
-    await using stage = await LlmStage.start({ protocol: "responses" });
-    stage.provider.otherwise = serve(events);
-    const live = await ask(stage, "live");
-    expect([live.status, live.code]).toEqual([502, "invalid_upstream_response"]);
-    const stream = await ask(stage, "stream");
-    expect(stream.code).toBe("invalid_upstream_response");
-    expect(stage.provider.exchanges).toHaveLength(2);
-    await expectLedger(stage, 0n);
-  });
+  test.each(Object.entries(PIECES))("%s is no answer", (_, events) => expectNoAnswer("responses", sse(events)));
 
   test("an answer without a stream may have several parts, and labels of its messages", async () => {
     await using stage = await LlmStage.start({ protocol: "responses", table: { stream: false } });
@@ -220,15 +221,9 @@ describe("chat", () => {
     "a chunk that is no object": [[]],
   };
 
-  test.each(Object.entries(STRAY))("%s is no answer", async (_, events) => {
-    await using stage = await LlmStage.start();
-    stage.provider.otherwise = { kind: "raw", chunks: [sse(events, { done: true })] };
-    const live = await ask(stage, "live");
-    expect([live.status, live.code]).toEqual([502, "invalid_upstream_response"]);
-    const stream = await ask(stage, "stream");
-    expect(stream.code).toBe("invalid_upstream_response");
-    await expectLedger(stage, 0n);
-  });
+  test.each(Object.entries(STRAY))("%s is no answer", (_, events) =>
+    expectNoAnswer("chat", sse(events, { done: true })),
+  );
 
   test("empty fields after the finish_reason, an empty one before it, and fields that nobody knows are nothing", async () => {
     await using stage = await LlmStage.start();

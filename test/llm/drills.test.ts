@@ -65,11 +65,11 @@ describe("by the beginning of the Idempotency-Key", () => {
     expect(stage.provider.exchanges).toHaveLength(2);
   });
 
-  test("job_lost: the job has failed, says that it is not run again, and its key returns that", async () => {
+  test("job_lost: the job has failed, says that it is not begun again, and its key returns that", async () => {
     await using stage = await LlmStage.start({ drills: drills("job_lost:lost") });
     const told = await ask(stage, "job", {}, key("lost"));
     expect([told.status, told.response?.status, told.code]).toEqual([200, "failed", "server_error"]);
-    expect(told.message).toContain("not run again");
+    expect(told.message).toContain("not begun again");
     expect((await ask(stage, "buffered", { stream: true }, key("lost-2"))).response?.status).toBe("failed");
     expect(stage.provider.exchanges).toBeEmpty();
     await expectLedger(stage, 0n);

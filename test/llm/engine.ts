@@ -16,7 +16,7 @@ const absent = !installed && testRequirement() === "none";
 export const ENGINE = { absent, title: absent ? `llama.cpp: skipped, ${REASON}` : "llama.cpp" };
 
 export interface Engine extends AsyncDisposable {
-  /** Of its API, with `/v1`. */
+  /** The address of its API, with `/v1`. */
   readonly url: string;
 }
 

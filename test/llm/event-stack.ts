@@ -3,8 +3,7 @@
  * ids and places, and says at its end what its deltas said. The idea is that of vLLM's `validate_streaming_event_stack`.
  */
 import { expect } from "bun:test";
-import type { OutputItem } from "../../src/llm/output/items.ts";
-import type { ResponseObject } from "../../src/llm/output/object.ts";
+import type { OutputItem, ResponseObject } from "../../src/llm/output/object.ts";
 import { textIn } from "./asking.ts";
 import type { Came } from "./stage.ts";
 

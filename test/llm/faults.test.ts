@@ -91,8 +91,11 @@ Object.assign(CASES, {
     ...INVALID,
     script: raw(['{"hello": 1}'], { headers: { "content-type": "application/json" } }),
   },
-  // To fetch this is a connection that ends without an answer.
-  "sends what is no HTTP": { ...UNAVAILABLE, script: raw(["220 smtp.example.org ESMTP\r\n"], { status: "none" }) },
+  "sends what is no HTTP": { ...INVALID, script: raw(["220 smtp.example.org ESMTP\r\n"], { status: "none" }) },
+  "sends a coding that nobody knows": {
+    ...INVALID,
+    script: raw(["HTTP/1.1 200 OK\r\ntransfer-encoding: zip\r\n\r\n"], { status: "none" }),
+  },
   "sends a length that is no number": {
     ...INVALID,
     script: raw(["HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: x\r\n\r\n"], {
@@ -135,7 +138,7 @@ describe.each(PROTOCOLS)("%s: a provider that", (protocol) => {
     expectRefused(first.live, fault);
     if (fault.inside) await expectFailed(stage, first.stream, fault);
     else expectRefused(first.stream, fault);
-    // Of a job a failure is the answer.
+    // A failure is the answer of a job.
     expect([first.job.status, first.job.response?.status, first.job.code]).toEqual([200, "failed", fault.code]);
 
     const again = await askAll(stage);

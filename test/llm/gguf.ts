@@ -1,7 +1,7 @@
 /** Writes a model file in llama.cpp's format, GGUF version 3: little-endian, keys with values, then float32 tensors. */
 
 const VERSION = 3;
-/** Of the data of every tensor. */
+/** The alignment of each tensor's data, bytes. */
 const ALIGNMENT = 32;
 
 /** Type numbers of the format, for the kinds of value used here. */

@@ -1,4 +1,4 @@
-/** Reads HTTP/1.1 requests from the bytes of one connection, one after the other. */
+/** Reads HTTP/1.1 requests from the bytes of one connection, one after the other. Their bodies have a length, as those of `fetch`. */
 
 export interface HttpRequest {
   readonly method: string;
@@ -45,35 +45,10 @@ export class RequestReader {
         return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
       }),
     );
-    const rest = this.bytes.subarray(border + 4);
-    const found = headers["transfer-encoding"] === undefined ? counted(rest, headers) : chunked(rest);
-    if (found === undefined) return undefined;
-    this.bytes = rest.subarray(found.length);
-    return { method, path, headers, body: found.body.toString("utf8") };
-  }
-}
-
-interface Found {
-  readonly body: Buffer;
-  /** Of its frame, in bytes. */
-  readonly length: number;
-}
-
-function counted(bytes: Buffer, headers: Record<string, string>): Found | undefined {
-  const length = Number(headers["content-length"] ?? 0);
-  return bytes.length < length ? undefined : { body: bytes.subarray(0, length), length };
-}
-
-function chunked(bytes: Buffer): Found | undefined {
-  const parts: Buffer[] = [];
-  for (let at = 0; ; ) {
-    const line = bytes.indexOf("\r\n", at);
-    if (line < 0) return undefined;
-    const size = Number.parseInt(bytes.toString("latin1", at, line), 16);
-    const end = line + 2 + size + 2;
-    if (!(bytes.length >= end)) return undefined;
-    if (size === 0) return { body: Buffer.concat(parts), length: end };
-    parts.push(bytes.subarray(line + 2, line + 2 + size));
-    at = end;
+    const end = border + 4 + Number(headers["content-length"] ?? 0);
+    if (this.bytes.length < end) return undefined;
+    const body = this.bytes.toString("utf8", border + 4, end);
+    this.bytes = this.bytes.subarray(end);
+    return { method, path, headers, body };
   }
 }

@@ -1,4 +1,4 @@
-/** `Idempotency-Key`: one response for each key, whoever asks for it how often; its format and its four codes. */
+/** `Idempotency-Key`: one response for each key, however often it is asked for; its format and its four codes. */
 import { describe, expect, test } from "bun:test";
 import { ask, expectLedger, MANNERS, toldBy } from "./asking.ts";
 import { expectStack } from "./event-stack.ts";

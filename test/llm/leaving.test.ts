@@ -133,7 +133,7 @@ async function request(stage: LlmStage): Promise<{ rest(): Promise<string>; leav
   return { rest, leave: () => socket.destroy() };
 }
 
-/** Of ASCII. */
+/** The body without its chunks, for ASCII. */
 function unchunked(body: string): string {
   let text = "";
   for (let at = 0; ; ) {

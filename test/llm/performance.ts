@@ -2,8 +2,7 @@
 import { BodyWriter, turn } from "./body-writer.ts";
 import { chatAnswer, chatChunks, isChatDelta } from "./chat-script.ts";
 import type { Connection } from "./connection.ts";
-import { responsesAnswer } from "./responses-answer.ts";
-import { failureEvents, isResponsesDelta, responsesEvents } from "./responses-script.ts";
+import { failureEvents, isResponsesDelta, responsesAnswer, responsesEvents } from "./responses-script.ts";
 import type { Cut, Delivery, FailInside, Good, HangInside, Raw, Script } from "./script.ts";
 import { sseEvents } from "./sse-text.ts";
 

@@ -15,7 +15,7 @@ const installed =
   Bun.which(PYTHON) !== null && Bun.spawnSync([PYTHON, "-c", "import openai"], { stderr: "ignore" }).exitCode === 0;
 const absent = !installed && testRequirement() === "none";
 
-/** By what is asked. */
+/** The answer follows from the question. */
 function answer({ body }: Exchange): Script {
   const asked = JSON.stringify(body);
   if (asked.includes("function_call_output") || asked.includes('"role":"tool"')) return { kind: "answer" };

@@ -1,6 +1,6 @@
 /** `GET /v1/responses/{id}` and `GET /v1/models`, models without a provider, and who may read what. */
 import { describe, expect, test } from "bun:test";
-import type { NewAccount } from "../../src/account/store/accounts-records.ts";
+import type { NewAccount } from "../../src/account/store/accounts.ts";
 import type { Store } from "../../src/service/domains.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { fakeStore, funded } from "../account/fake-store.ts";

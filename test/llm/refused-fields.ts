@@ -6,7 +6,7 @@ const tool = (more = {}) => ({ type: "function", name: "add", ...more });
 const say = (content: unknown, more = {}) => ({ input: [{ role: "user", content, ...more }] });
 const text = "Hi";
 
-/** By the `param` of the refusal; a number behind it tells two of one field apart. */
+/** Each has the `param` of its refusal as its name; a number behind it tells two of one field apart. */
 export const REFUSED: Readonly<Record<string, object>> = {
   previous_response_id: { previous_response_id: "resp_1" },
   conversation: { conversation: "conv_1" },

@@ -1,7 +1,4 @@
 /** Fields of a request, each with what the provider of either protocol gets of it; and a conversation with every kind of item. */
-import type { PROTOCOLS } from "./asking.ts";
-
-type Protocol = (typeof PROTOCOLS)[number];
 
 export const TOOL = {
   type: "function",
@@ -13,139 +10,64 @@ export const TOOL = {
 export const BARE = { type: "function", name: "noop" };
 const SCHEMA = { type: "object", properties: { a: { type: "integer" } }, required: ["a"], additionalProperties: false };
 export const FORMAT = { type: "json_schema", name: "answer", description: "One number.", schema: SCHEMA, strict: true };
+const WHAT = { type: "input_text", text: "What?" };
 const IMAGE = "data:image/png;base64,iVBORw0KGgo=";
 export const user = (content: unknown) => [{ role: "user", content }];
 
-/** What is sent, and what the provider of each protocol gets of it. */
-export const FIELDS: Readonly<Record<string, readonly [sent: object, of: Readonly<Record<Protocol, object>>]>> = {
+/** What is sent, and what the provider gets of it by chat and by Responses; what is sent, where that is not said. */
+export const FIELDS: Readonly<Record<string, readonly [sent: object, chat?: object, responses?: object]>> = {
   "input as a text": [
     { input: "Hi" },
-    {
-      chat: { messages: user("Hi") },
-      responses: { input: [{ type: "message", role: "user", content: [{ type: "input_text", text: "Hi" }] }] },
-    },
+    { messages: user("Hi") },
+    { input: [{ type: "message", role: "user", content: [{ type: "input_text", text: "Hi" }] }] },
   ],
   instructions: [
     { instructions: "Be brief." },
-    {
-      chat: { messages: [{ role: "system", content: "Be brief." }, ...user("Say hello.")] },
-      responses: { instructions: "Be brief." },
-    },
+    { messages: [{ role: "system", content: "Be brief." }, ...user("Say hello.")] },
   ],
-  max_output_tokens: [
-    { max_output_tokens: 65_536 },
-    { chat: { max_tokens: 65_536 }, responses: { max_output_tokens: 65_536 } },
-  ],
-  temperature: [{ temperature: 0 }, { chat: { temperature: 0 }, responses: { temperature: 0 } }],
-  top_p: [{ top_p: 0.5 }, { chat: { top_p: 0.5 }, responses: { top_p: 0.5 } }],
+  max_output_tokens: [{ max_output_tokens: 65_536 }, { max_tokens: 65_536 }],
+  temperature: [{ temperature: 0 }],
+  top_p: [{ top_p: 0.5 }],
   tools: [
     { tools: [TOOL, BARE] },
-    {
-      chat: {
-        tools: [
-          {
-            type: "function",
-            function: { name: "add", description: "Adds.", parameters: { type: "object" }, strict: true },
-          },
-          { type: "function", function: { name: "noop" } },
-        ],
-        tool_choice: "auto",
-      },
-      responses: { tools: [TOOL, { ...BARE, description: null, parameters: null, strict: null }], tool_choice: "auto" },
-    },
+    { tools: [inChat(TOOL), inChat(BARE)], tool_choice: "auto" },
+    { tools: [TOOL, { ...BARE, description: null, parameters: null, strict: null }], tool_choice: "auto" },
   ],
-  "tool_choice by a word": [
-    { tools: [TOOL], tool_choice: "required" },
-    { chat: { tool_choice: "required" }, responses: { tool_choice: "required" } },
-  ],
+  "tool_choice by a word": [{ tools: [TOOL], tool_choice: "required" }, { tool_choice: "required" }],
   "tool_choice by a name": [
     { tools: [TOOL], tool_choice: { type: "function", name: "add" } },
-    {
-      chat: { tool_choice: { type: "function", function: { name: "add" } } },
-      responses: { tool_choice: { type: "function", name: "add" } },
-    },
+    { tool_choice: { type: "function", function: { name: "add" } } },
   ],
-  parallel_tool_calls: [
-    { tools: [TOOL], parallel_tool_calls: false },
-    { chat: { parallel_tool_calls: false }, responses: { parallel_tool_calls: false } },
-  ],
-  "a JSON schema": [
-    { text: { format: FORMAT } },
-    {
-      chat: {
-        response_format: {
-          type: "json_schema",
-          json_schema: { name: "answer", description: "One number.", schema: SCHEMA, strict: true },
-        },
-      },
-      responses: { text: { format: FORMAT } },
-    },
-  ],
-  "any JSON": [
-    { text: { format: { type: "json_object" } } },
-    { chat: { response_format: { type: "json_object" } }, responses: { text: { format: { type: "json_object" } } } },
-  ],
-  verbosity: [
-    { text: { verbosity: "low" } },
-    { chat: { verbosity: "low" }, responses: { text: { verbosity: "low" } } },
-  ],
-  "reasoning.effort": [
-    { reasoning: { effort: "low" } },
-    { chat: { reasoning_effort: "low" }, responses: { reasoning: { effort: "low" } } },
-  ],
-  user: [{ user: "u-1" }, { chat: { user: "u-1" }, responses: { user: "u-1" } }],
-  safety_identifier: [
-    { safety_identifier: "s-1" },
-    { chat: { safety_identifier: "s-1" }, responses: { safety_identifier: "s-1" } },
-  ],
-  prompt_cache_key: [
-    { prompt_cache_key: "c-1" },
-    { chat: { prompt_cache_key: "c-1" }, responses: { prompt_cache_key: "c-1" } },
-  ],
+  parallel_tool_calls: [{ tools: [TOOL], parallel_tool_calls: false }, { parallel_tool_calls: false }],
+  "a JSON schema": [{ text: { format: FORMAT } }, { response_format: schemaInChat(FORMAT) }],
+  "any JSON": [{ text: { format: { type: "json_object" } } }, { response_format: { type: "json_object" } }],
+  verbosity: [{ text: { verbosity: "low" } }, { verbosity: "low" }],
+  "reasoning.effort": [{ reasoning: { effort: "low" } }, { reasoning_effort: "low" }],
+  user: [{ user: "u-1" }],
+  safety_identifier: [{ safety_identifier: "s-1" }],
+  prompt_cache_key: [{ prompt_cache_key: "c-1" }],
   "an image as data": [
+    { input: user([WHAT, { type: "input_image", image_url: IMAGE, detail: "low" }]) },
     {
-      input: user([
-        { type: "input_text", text: "What?" },
-        { type: "input_image", image_url: IMAGE, detail: "low" },
+      messages: user([
+        { ...WHAT, type: "text" },
+        { type: "image_url", image_url: { url: IMAGE, detail: "low" } },
       ]),
-    },
-    {
-      chat: {
-        messages: user([
-          { type: "text", text: "What?" },
-          { type: "image_url", image_url: { url: IMAGE, detail: "low" } },
-        ]),
-      },
-      responses: {
-        input: [
-          {
-            type: "message",
-            role: "user",
-            content: [
-              { type: "input_text", text: "What?" },
-              { type: "input_image", image_url: IMAGE, detail: "low" },
-            ],
-          },
-        ],
-      },
     },
   ],
   "an image by its address, which nobody here fetches": [
     { input: user([{ type: "input_image", image_url: "https://example.invalid/a.png" }]) },
-    {
-      chat: { messages: user([{ type: "image_url", image_url: { url: "https://example.invalid/a.png" } }]) },
-      responses: {
-        input: [
-          {
-            type: "message",
-            role: "user",
-            content: [{ type: "input_image", image_url: "https://example.invalid/a.png" }],
-          },
-        ],
-      },
-    },
+    { messages: user([{ type: "image_url", image_url: { url: "https://example.invalid/a.png" } }]) },
   ],
 };
+
+function inChat({ type, ...tool }: { readonly type: string }): object {
+  return { type, function: tool };
+}
+
+function schemaInChat({ type, ...json_schema }: { readonly type: string }): object {
+  return { type, json_schema };
+}
 
 export const CONVERSATION = [
   { role: "developer", content: "Be kind." },

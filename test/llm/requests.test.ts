@@ -5,12 +5,12 @@ import { BARE, CONVERSATION, FIELDS, FORMAT, IN_CHAT, TOOL, user } from "./reque
 import { JOB, LIVE, LlmStage } from "./stage.ts";
 
 describe.each(PROTOCOLS)("%s: the provider gets", (protocol) => {
-  test.each(Object.entries(FIELDS))("%s", async (_, [sent, of]) => {
+  test.each(Object.entries(FIELDS))("%s", async (_, [sent, chat = sent, responses = sent]) => {
     await using stage = await LlmStage.start({ protocol });
     for (const manner of ["live", "stream", "job"] as const) {
       const told = await ask(stage, manner, sent);
       expect([told.status, told.message]).toEqual([200, undefined]);
-      expect(stage.provider.exchanges.at(-1)?.body).toMatchObject(of[protocol]);
+      expect(stage.provider.exchanges.at(-1)?.body).toMatchObject(protocol === "chat" ? chat : responses);
     }
   });
 
@@ -110,7 +110,7 @@ describe("the response object", () => {
   });
 });
 
-/** Of the Open Responses document, and our `output_text`. */
+/** The keys that the Open Responses document requires, and our `output_text`. */
 const REQUIRED =
   "id object created_at completed_at status incomplete_details model previous_response_id instructions output error tools tool_choice truncation parallel_tool_calls text top_p presence_penalty frequency_penalty top_logprobs temperature reasoning usage max_output_tokens max_tool_calls store background service_tier metadata safety_identifier prompt_cache_key output_text".split(
     " ",

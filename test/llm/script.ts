@@ -3,7 +3,7 @@
 export interface Call {
   readonly id?: string;
   readonly name: string;
-  /** As the model writes it: a JSON text, valid or not. */
+  /** The text that the model writes: valid JSON or not. */
   readonly arguments: string;
 }
 
@@ -34,7 +34,7 @@ export interface Answer {
 
 /** How the bytes of an answer travel. */
 export interface Delivery {
-  /** Each byte of the body in a write of its own. */
+  /** Each byte of the body in another write. */
   readonly split?: "bytes";
   readonly crlf?: boolean;
   /** The JSON of an event over several `data:` lines. */
@@ -80,7 +80,7 @@ interface Refusal {
   readonly body?: string | object;
 }
 
-/** Bytes as they are, each chunk in a write of its own. */
+/** Bytes as they are, each chunk in another write. */
 export interface Raw {
   readonly kind: "raw";
   /** "none": the chunks are all, the status line too. */

@@ -5,13 +5,18 @@ import { type LlmConfig, LlmTable, llmConfig } from "../../src/config/llm.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/http/app.ts";
 import { type Listener, listen } from "../../src/http/listen.ts";
+import { readRequest } from "../../src/llm/checks.ts";
+import type { ResponseOutcome } from "../../src/llm/command.ts";
 import { LLM_IDS, type LlmId } from "../../src/llm/models.ts";
 import { Provider } from "../../src/llm/provider/provider.ts";
+import { respond } from "../../src/llm/respond.ts";
 import { build, type Service } from "../../src/service/build.ts";
-import type { Store } from "../../src/service/domains.ts";
+import { canonicalDigest } from "../../src/std/canonical.ts";
 import { systemClock } from "../../src/std/clock.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { Problem } from "../../src/std/problem.ts";
-import { fakeStore, funded } from "../account/fake-store.ts";
+import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
+import type { FakeClock } from "../std/fake-clock.ts";
 import { ScriptedProvider } from "./scripted-provider.ts";
 
 export const LIVE = "llm-a-5.3:superfast";
@@ -24,17 +29,20 @@ export interface StageOptions {
   /** Keys of the provider's table. */
   readonly table?: Readonly<Record<string, unknown>>;
   readonly drills?: Drills;
-  readonly store?: Store;
+  readonly store?: FakeStore;
   readonly accountId?: string;
   /** Ids without a provider. */
   readonly without?: readonly LlmId[];
+  /** Time passes only as the test says, and the provider hangs unless it is told otherwise. */
+  readonly clock?: FakeClock;
+  readonly jobs?: "not started";
 }
 
 export class LlmStage implements AsyncDisposable {
   private constructor(
     readonly provider: ScriptedProvider,
     readonly service: Service,
-    readonly store: Store,
+    readonly store: FakeStore,
     readonly key: string,
     readonly accountId: string,
     private readonly listener: Listener,
@@ -42,9 +50,9 @@ export class LlmStage implements AsyncDisposable {
   ) {}
 
   static async start(options: StageOptions = {}): Promise<LlmStage> {
-    const { drills = new Drills(), accountId = "acct_1", without = [] } = options;
+    const { drills = new Drills(), accountId = "acct_1", without = [], store = fakeStore(), clock } = options;
     const provider = await ScriptedProvider.start();
-    const store = options.store ?? fakeStore();
+    if (clock) provider.otherwise = { kind: "hang" };
     await store.accounts.accountAdd(funded(accountId, `${accountId}@example.org`));
     const key = makeKey();
     const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "" };
@@ -55,10 +63,10 @@ export class LlmStage implements AsyncDisposable {
     const config = providerConfig({ base_url: provider.url, protocol: options.protocol ?? "chat", ...options.table });
     const providers = new Map(ids.map((id) => [id, new Provider(config, SECRET, systemClock)]));
     const settings = { chunkMs: 10_000, signUpOpen: false, drills, providers };
-    const service = build(settings, { clock: systemClock, store, log: { info: note, error: note } });
+    const service = build(settings, { clock: clock ?? systemClock, store, log: { info: note, error: note } });
     service.robot.catalog.known = true;
     await service.llm.owners.start(true);
-    service.llm.jobs.start();
+    if (options.jobs === undefined) service.llm.jobs.start();
     const listener = listen(publicApp(service.http, service.surfaces), { host: "127.0.0.1", port: 0 });
     if (listener instanceof Problem) throw new Error(listener.message);
     return new LlmStage(provider, service, store, key, accountId, listener, logged);
@@ -82,6 +90,21 @@ export class LlmStage implements AsyncDisposable {
     return await fetch(`${this.url}${path}`, { headers: { authorization: `Bearer ${this.key}` } });
   }
 
+  /** What a transport asks, where its clock is the test's. */
+  async respond(body: object, key = "k"): Promise<ResponseOutcome> {
+    const full = { input: "Hi", ...body };
+    const { deps } = this.service.llm;
+    const request = readRequest(full, deps.providers);
+    if (request instanceof Failure) return request;
+    const digest = canonicalDigest("response", full);
+    return await respond(deps, { request, digest, accountId: this.accountId, requestId: "req_1", key });
+  }
+
+  /** Waits until this number of requests has reached the provider. */
+  async asked(count: number): Promise<void> {
+    while (this.provider.exchanges.length < count) await Bun.sleep(1);
+  }
+
   /** Nano-dollars of the account. */
   async money(): Promise<{ readonly settled: bigint; readonly held: bigint }> {
     const found = await this.store.accounts.accountById(this.accountId);
@@ -93,6 +116,14 @@ export class LlmStage implements AsyncDisposable {
     this.service.core.lifecycle.cut();
     await this.listener.stop();
     await this.provider[Symbol.asyncDispose]();
+  }
+}
+
+/** Passes time in steps, after each of which goes on what was woken. */
+export async function pass(clock: FakeClock, ms: number, stepMs = ms): Promise<void> {
+  for (let passed = 0; passed < ms; passed += stepMs) {
+    clock.advance(stepMs);
+    await Bun.sleep(0);
   }
 }
 

@@ -1,16 +1,10 @@
-/** One call over TLS from a process of its own: the certificates that a process trusts are fixed when it starts. */
+/** One call over TLS from another process, since the certificates that a process trusts are fixed when it starts. */
 import { Client } from "../../src/llm/provider/client.ts";
 import { systemClock } from "../../src/std/clock.ts";
+import { providerConfig } from "./stage.ts";
 
-const client = new Client({
-  baseUrl: process.argv[2] ?? "",
-  apiKey: undefined,
-  connections: 1,
-  firstByteMs: 5_000,
-  idleMs: 5_000,
-  totalMs: 10_000,
-  clock: systemClock,
-});
+const config = providerConfig({ base_url: process.argv[2], protocol: "chat", total_seconds: 10 });
+const client = new Client(config, "sk-secret", systemClock);
 const text: string[] = [];
 const fault = await client.call(
   { path: "x", body: "{}", stream: false, once: false, signal: new AbortController().signal },

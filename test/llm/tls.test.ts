@@ -2,9 +2,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { childEnvironment } from "../../src/config/environment.ts";
-import { Client, type Intake } from "../../src/llm/provider/client.ts";
-import { Fault } from "../../src/llm/provider/fault.ts";
-import { systemClock } from "../../src/std/clock.ts";
 import { type TemporaryFolder, temporaryFolder } from "../store/temporary.ts";
 
 let folder: TemporaryFolder;
@@ -28,38 +25,24 @@ afterAll(async () => {
   await folder[Symbol.asyncDispose]();
 });
 
-test("a provider whose certificate nobody has signed is not connected to, and gets no key", async () => {
-  const client = new Client({
-    baseUrl: `https://localhost:${server.port}/v1`,
-    apiKey: "sk-secret",
-    connections: 4,
-    firstByteMs: 5_000,
-    idleMs: 5_000,
-    totalMs: 10_000,
-    clock: systemClock,
-  });
-  const intake: Intake = { begin: () => undefined, bytes: () => undefined };
-  const { signal } = new AbortController();
-  const fault = await client.call({ path: "x", body: "{}", stream: false, once: false, signal }, intake);
-  expect(fault).toBeInstanceOf(Fault);
-  expect([fault?.kind, fault?.detail]).toEqual(["unavailable", expect.stringMatching(/^no answer: .*(SELF|CERT)/i)]);
-});
-
-/** What a process gets that trusts the certificate. */
-async function trusting(host: string): Promise<string> {
-  const cert = join(folder.path, "cert.pem");
+/** What a process gets that trusts the certificate, or only those that are known everywhere. */
+async function asked(host: string, trust: "trusts it" | "trusts it not"): Promise<string> {
   const script = join(import.meta.dir, "tls-child.ts");
+  const own = { NODE_EXTRA_CA_CERTS: join(folder.path, "cert.pem") };
   const child = Bun.spawn([process.execPath, script, `https://${host}:${server.port}/v1`], {
-    env: childEnvironment({ NODE_EXTRA_CA_CERTS: cert }),
+    env: childEnvironment(trust === "trusts it" ? own : {}),
     stdout: "pipe",
   });
   return await child.stdout.text();
 }
 
-test("one whose certificate is trusted is asked, in a process that trusts it", async () => {
-  expect(await trusting("localhost")).toBe('{"said":"hello"}\n');
-});
-
-test("one whose certificate is for another name is not connected to, also in a process that trusts it", async () => {
-  expect(await trusting("127.0.0.1")).toMatch(/^no answer: .*(ALTNAME|HOSTNAME|CERT)/);
-});
+test.each([
+  ["localhost", "trusts it", /^\{"said":"hello"\}\n$/],
+  ["localhost", "trusts it not", /^no answer: .*(SELF|CERT)/i],
+  ["127.0.0.1", "trusts it", /^no answer: .*(ALTNAME|HOSTNAME|CERT)/],
+] as const)(
+  "a provider at %s with a certificate for localhost, for a process that %s: %p",
+  async (host, trust, said) => {
+    expect(await asked(host, trust)).toMatch(said);
+  },
+);

@@ -91,15 +91,6 @@ describe("connections to the provider", () => {
     expect(stage.provider.exchanges).toHaveLength(60);
   });
 
-  test("are no more than the table says; who finds none free waits", async () => {
-    await using stage = await LlmStage.start({ table: { connections: 3 } });
-    await warm(stage);
-    stage.provider.otherwise = { kind: "answer", gapMs: 2 };
-    const many = await Promise.all(Array.from({ length: 12 }, () => ask(stage, "live")));
-    expect(many.map(({ status }) => status)).toEqual(Array.from({ length: 12 }, () => 200));
-    expect(stage.provider.accepted).toBeLessThanOrEqual(3);
-  });
-
   test("that are not there after first_byte_seconds are given up, and the request may be repeated", async () => {
     // It accepts, and says nothing to the greeting of TLS.
     using silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
@@ -108,19 +99,6 @@ describe("connections to the provider", () => {
     const refused = await ask(stage, "live");
     expect([refused.status, refused.code]).toEqual([503, "upstream_unavailable"]);
     expect(stage.logged.join("\n")).toContain("first_byte_seconds passed");
-  });
-
-  test("who waits for a free one is given up after total_seconds, and may be repeated", async () => {
-    await using stage = await LlmStage.start({
-      table: { connections: 1, first_byte_seconds: 0.05, total_seconds: 0.3 },
-    });
-    stage.provider.otherwise = { kind: "hang_inside", after: 1 };
-    const both = await Promise.all([ask(stage, "live"), ask(stage, "live")]);
-    expect(both.map(({ status, code }) => [status, code])).toEqual([
-      [503, "upstream_unavailable"],
-      [503, "upstream_unavailable"],
-    ]);
-    expect(stage.logged.join("\n")).not.toContain("first_byte_seconds passed");
   });
 
   test.each([

@@ -7,7 +7,7 @@ import type {
   ResponseStreamEvent,
 } from "openai/resources/responses/responses";
 import type { ResponsesEvent } from "../../src/llm/output/events.ts";
-import type { OutputItem } from "../../src/llm/output/items.ts";
+import type { OutputItem } from "../../src/llm/output/object.ts";
 import { newObject } from "../../src/llm/output/object.ts";
 import type { LlmRequest } from "../../src/llm/request.ts";
 
@@ -26,7 +26,7 @@ type Each<Event> = Event extends { readonly type: infer Type }
   : never;
 
 type Ours<Type> = Extract<Each<ResponsesEvent>, { readonly type: Type }>;
-/** The number is given when an event is printed; the object has a test of its own. */
+/** The number is given when an event is printed; the object is tested below. */
 type Theirs<Type> = Omit<Extract<ResponseStreamEvent, { type: Type }>, "sequence_number" | "response">;
 
 /** Our names of events whose fields are not theirs; none is right. */

@@ -60,7 +60,7 @@ class Two {
     await flush();
   }
 
-  /** Nothing runs, nothing is held, the books are right, and so many responses are paid for. */
+  /** Nothing is running or held, the books are right, and `count` responses are paid for. */
   async expectPaid(count: number): Promise<void> {
     const { store, faults } = this.world;
     const accounts = await store.accounts.list();

@@ -3,38 +3,39 @@ import { describe, expect, test } from "bun:test";
 import type { Store } from "../../src/service/domains.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { StoreDown } from "../../src/store/store.ts";
-import { fakeStore } from "../account/fake-store.ts";
+import { type FakeStore, fakeStore } from "../account/fake-store.ts";
+import { FakeClock } from "../std/fake-clock.ts";
 import { ask, ending, expectLedger, toldBy } from "./asking.ts";
-import { Clocked } from "./clocked.ts";
 import { expectStack } from "./event-stack.ts";
-import { JOB, LIVE, LlmStage } from "./stage.ts";
+import { JOB, LIVE, LlmStage, pass } from "./stage.ts";
 
 const KEY = { "idempotency-key": "k" };
 
 test("who sends a key whose first request still runs waits up to 30 s, then is told to come again", async () => {
-  await using service = await Clocked.start();
-  const first = service.respond({ model: LIVE });
-  await service.asked(1);
+  const clock = new FakeClock();
+  await using stage = await LlmStage.start({ clock });
+  const first = stage.respond({ model: LIVE });
+  await stage.asked(1);
   let told: unknown;
-  const second = service.respond({ model: LIVE }).then((outcome) => {
+  const second = stage.respond({ model: LIVE }).then((outcome) => {
     told = outcome;
   });
-  await service.pass(29_000, 1_000);
+  await pass(clock, 29_000, 1_000);
   expect(told).toBeUndefined();
-  await service.pass(1_000);
+  await pass(clock, 1_000);
   await second;
   if (!(told instanceof Failure)) throw new Error("it is a failure");
   expect([told.status, told.wireCode, told.retryAfterSeconds]).toEqual([409, "submission_outcome_unknown", 1]);
   // It may be repeated: clients retry a 409 by themselves unless they are told not to.
   expect(told.row.final).toBeUndefined();
-  expect(service.provider.exchanges).toHaveLength(1);
-  service.service.core.lifecycle.cut();
+  expect(stage.provider.exchanges).toHaveLength(1);
+  stage.service.core.lifecycle.cut();
   expect(await first).toBeInstanceOf(Failure);
 });
 
 describe("when the store does not take the end", () => {
   /** `complete` fails so often; the money and the answer are kept by a later try. */
-  function failing(times: number): Store {
+  function failing(times: number): FakeStore {
     const store = fakeStore();
     let left = times;
     const complete: Store["llm"]["complete"] = async (completion) => {

@@ -1,6 +1,21 @@
-/** Where the figures of the tests of reports come from. */
+/** What the tests of reports share. */
 import type { Origin } from "../../src/measure/origin.ts";
 
+/** A figure of `bench gpu` as JSON has it. */
+export interface Figure {
+  readonly part: string;
+  readonly batch: number;
+  readonly figure: string;
+  readonly value: number | null;
+}
+
+/** Reads a figure of one measurement. */
+export function figureIn(figures: readonly Figure[] = []) {
+  return (part: string, figure: string, batch = 1) =>
+    figures.find((one) => one.part === part && one.figure === figure && one.batch === batch)?.value;
+}
+
+/** The origin of their figures. */
 export const from: Origin = {
   date: "2026-01-02T03:04:05Z",
   commit: "abc1234",

@@ -3,17 +3,15 @@ import { median, percentile, summary } from "../../src/measure/stats.ts";
 
 test("a percentile is a measured value, by nearest rank", () => {
   const hundred = Array.from({ length: 100 }, (_, index) => index + 1);
-  expect(percentile(hundred, 50)).toBe(50);
-  expect(percentile(hundred, 90)).toBe(90);
-  expect(percentile(hundred, 99)).toBe(99);
-  expect(percentile(hundred, 99.9)).toBe(100);
-  expect(percentile(hundred, 100)).toBe(100);
-  expect(percentile([7], 50)).toBe(7);
-  expect(percentile([1, 2], 50)).toBe(1);
-  expect(percentile([], 50)).toBeNaN();
-});
-
-test("99.9 percent of a thousand is the 999th, in spite of rounding errors", () => {
+  for (const [percent, value] of [
+    [50, 50],
+    [99, 99],
+    [99.9, 100],
+    [100, 100],
+  ] as const)
+    expect([percent, percentile(hundred, percent)]).toEqual([percent, value]);
+  expect([percentile([7], 50), percentile([1, 2], 50), percentile([], 50)]).toEqual([7, 1, Number.NaN]);
+  // In spite of rounding errors.
   const thousand = Array.from({ length: 1000 }, (_, index) => index + 1);
   expect(percentile(thousand, 99.9)).toBe(999);
 });

@@ -1,6 +1,5 @@
 /** Language models as the person at a terminal has them: `serve --dev` with a provider, then `ask`, `models` and `doctor`. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import http from "node:http";
 import { ScriptedProvider } from "../llm/scripted-provider.ts";
 import { isClear, Place, type Server } from "./program.ts";
 
@@ -39,21 +38,6 @@ async function stored(id: string): Promise<Record<string, unknown>> {
     await Bun.sleep(20);
   }
 }
-
-test("serve has more calls to a provider open than Bun allows by itself", async () => {
-  provider.otherwise = { kind: "hang" };
-  const before = provider.exchanges.length;
-  const agent = new http.Agent({ maxSockets: 300 });
-  const headers = { authorization: `Bearer ${server.ready.api_key}`, "content-type": "application/json" };
-  for (let call = 0; call < 300; call += 1) {
-    const request = http.request(`${server.ready.url}/v1/responses`, { method: "POST", agent, headers });
-    request.on("error", () => {});
-    request.end(JSON.stringify({ model: "llm-a-5.3:superfast", input: "Hi", max_output_tokens: 16 }));
-  }
-  while (provider.exchanges.length < before + 300) await Bun.sleep(5);
-  agent.destroy();
-  provider.otherwise = { kind: "answer" };
-}, 30_000);
 
 describe("tendon ask", () => {
   test("prints the answer as it comes, and nothing else on either output", async () => {
@@ -98,8 +82,8 @@ describe("tendon ask", () => {
       [["Hello?", "--async"], {}, 1, "upstream_unavailable: "],
       [["Hello?", "--model", "llm-c-k3:superfast"], {}, 1, "unconfigured: "],
       [["Hello?", "--model", "llm-c-k3"], {}, 1, "did you mean"],
-      [[], {}, 2, "the question is missing"],
-      [["two", "words"], {}, 2, "put it into quotes"],
+      [[], {}, 2, "expected one TEXT"],
+      [["two", "words"], {}, 2, "needs quotes"],
       [["Hello?", "--async", "--model", "llm-c-k3:superfast"], {}, 2, "end in :async"],
       [["Hello?", "--max-output-tokens", "0"], {}, 2, "--max-output-tokens"],
       [["Hello?"], { HOME: place.path("nobody") }, 3, "tendon login"],
@@ -129,17 +113,6 @@ describe("tendon ask", () => {
       expect(await stored(id)).toMatchObject({ status: "completed", output_text: "Begun and done." });
     });
   }
-
-  test("on a terminal a mark turns while nothing comes, and is gone before the answer", async () => {
-    provider.play({ kind: "answer", text: "Later.", deltas: 2, gapMs: 200 });
-    // What `script` runs has a terminal on all three.
-    const under = ["sh", "-c", 'script -qec "$*" /dev/null', "sh"];
-    const program = place.spawn(["ask", "Hello", "--async"], { TERM: "xterm" }, under);
-    const shown = await program.stdout.text();
-    expect(await program.exited).toBe(0);
-    expect(shown).toMatch(/⠋ (waiting|queued), 0 s/);
-    expect(shown).toEndWith("\r\u001b[KLater.\r\n");
-  });
 });
 
 test("tendon models lists each language model with its provider and whether it can answer", async () => {

@@ -2,15 +2,17 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import postgres from "postgres";
-import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import type { Account } from "../../src/account/store/accounts-records.ts";
+import { newKey } from "../../src/account/key.ts";
+import type { Account } from "../../src/account/store/accounts.ts";
 import type { Store } from "../../src/service/domains.ts";
 import { openStore } from "../../src/service/store.ts";
 import { systemClock } from "../../src/std/clock.ts";
 import { makeId } from "../../src/std/ids.ts";
-import { Problem } from "../../src/std/problem.ts";
 import { StoreDown } from "../../src/store/store.ts";
+import { funded } from "../account/fake-store.ts";
+import { usable } from "../store/engines.ts";
 import type { PostgresServer } from "../store/postgres-server.ts";
+import type { CutProxy } from "./cut-proxy.ts";
 import type { Target } from "./payers.ts";
 import { type Ended, Place, type Server } from "./program.ts";
 
@@ -54,25 +56,26 @@ export class Books implements AsyncDisposable {
     const url = await postgresql?.database();
     const model = `[robot."${MODEL}:yam"]\ndevice = "${device}"\n${PRICES}`;
     await Bun.write(place.path("tendon.toml"), [model, ...OTHERS, more].join("\n"));
-    const store = await openStore({ dataDir: place.path("data"), databaseUrl: url }, "beside");
-    if (store instanceof Problem) throw new Error(store.message);
-    return new Books(place, url, store);
+    return new Books(place, url, usable(await openStore({ dataDir: place.path("data"), databaseUrl: url }, "beside")));
   }
 
   /** Starts the service; `databaseUrl`: another way to its database. */
   serve(env: Record<string, string> = {}, databaseUrl = this.url): Promise<Server> {
-    const args = ["--config", this.place.path("tendon.toml"), "--data", this.place.path("data")];
-    return this.place.serve(args, { ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }), ...env });
+    const args = ["--config", this.place.path("tendon.toml"), "--data", this.dataDir];
+    return this.place.serve(args, { ...this.database(databaseUrl), ...env });
   }
 
   /** Starts the service and kills it after so much time, ready or not. */
   async cutStart(ms: number): Promise<void> {
-    const database: Record<string, string> = this.url === undefined ? {} : { DATABASE_URL: this.url };
     const words = ["--config", this.place.path("tendon.toml"), "--data", this.dataDir];
-    const child = this.place.spawn(["serve", "--dev", "--json", "--port", "0", ...words], database);
+    const child = this.place.spawn(["serve", "--dev", "--json", "--port", "0", ...words], this.database());
     await Bun.sleep(ms);
     child.kill("SIGKILL");
     await child.exited;
+  }
+
+  private database(url = this.url): Record<string, string> {
+    return url === undefined ? {} : { DATABASE_URL: url };
   }
 
   get dataDir(): string {
@@ -81,32 +84,21 @@ export class Books implements AsyncDisposable {
 
   /** Runs a command of the program on the same data to its end. */
   run(words: readonly string[]): Promise<Ended> {
-    const database: Record<string, string> = this.url === undefined ? {} : { DATABASE_URL: this.url };
-    return this.place.run([...words, "--data", this.place.path("data")], database);
+    return this.place.run([...words, "--data", this.dataDir], this.database());
   }
 
-  /** The address of the database, reached over another port. */
-  urlOver(port: number): string {
-    const url = new URL(this.url ?? "");
-    url.port = String(port);
-    return url.href;
+  /** The address of the database over a proxy. */
+  over(proxy: CutProxy): string {
+    return proxy.through(this.url ?? "");
   }
 
   /** A new account with credit for many chunks, unless told otherwise. */
   async payer(money: { credit?: bigint; spendLimit?: bigint } = {}): Promise<Payer> {
     const accountId = makeId("acct_", systemClock);
-    const account = { id: accountId, email: `${accountId}@example.org`, createdAt: 0, password: undefined };
-    const { credit = 1_000_000n * CHUNK, spendLimit } = money;
-    const added = await this.store.accounts.accountAdd({
-      ...account,
-      credit,
-      spendLimit,
-      paymentMethod: false,
-      verified: true,
-    });
-    const key = makeKey();
-    const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "", createdAt: 0 };
-    const keyed = await this.store.accounts.keyAdd(record);
+    const account = { ...funded(accountId, `${accountId}@example.org`), credit: 1_000_000n * CHUNK, ...money };
+    const added = await this.store.accounts.accountAdd(account);
+    const { key, record } = newKey(0);
+    const keyed = await this.store.accounts.keyAdd({ ...record, accountId, name: "" });
     if (added !== "added" || keyed !== "added") throw new Error(`no account: ${said(added)}, ${said(keyed)}`);
     return { accountId, key };
   }

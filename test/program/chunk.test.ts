@@ -1,10 +1,8 @@
 /** A robot's first chunk, as a newcomer gets it: serve, sample, curl, act. */
 import { expect, test } from "bun:test";
 import { readdir } from "node:fs/promises";
-import { join } from "node:path";
 import type { ActionChunk } from "../../src/client/chunk.ts";
-import { realFrames } from "../engine/opened.ts";
-import { chunkOf, Place, requestOf } from "./program.ts";
+import { chunkOf, Place } from "./program.ts";
 
 function expectChunk({ actions, step }: { actions: ActionChunk["actions"]; step: number }): void {
   expect(step).toBe(0);
@@ -45,35 +43,4 @@ test("what sample writes gives a 30 × 14 finite chunk by HTTP and by act, with 
     (path) => !/^\.(cache|config|local)$|^\.local\/share$|^\.(cache|config|local\/share)\/tendon/.test(path),
   );
   expect(foreign).toEqual([]);
-});
-
-test("real camera frames give a chunk, the same one each time, and another for another seed", async () => {
-  await using place = await Place.make();
-  const server = await place.serve();
-  expect(await place.run(["sample", "drawn"])).toMatchObject({ code: 0 });
-  const drawn = ["top", "left", "right"].map((camera) => Bun.file(place.path(join("drawn", `${camera}.jpg`))).bytes());
-  for (const jpegs of [await Promise.all(drawn), await realFrames()]) {
-    if (jpegs === undefined) continue;
-    const [one, again, other] = [
-      await chunkOf(await server.post(requestOf(jpegs))),
-      await chunkOf(await server.post(requestOf(jpegs))),
-      await chunkOf(await server.post(requestOf(jpegs, { seed: 1 }))),
-    ];
-    expectChunk(one);
-    expect(again.actions).toEqual(one.actions);
-    expect(other.actions).not.toEqual(one.actions);
-  }
-});
-
-test("every command has its help and says what it is", async () => {
-  await using place = await Place.make();
-  const { code, stdout } = await place.run(["--help"]);
-  expect(code).toBe(0);
-  const commands = [...stdout.matchAll(/^ {2}(\w+) {2,}\S/gm)].map((match) => match[1] ?? "");
-  for (const name of ["serve", "sample", "act", "token", "models", "doctor", "bench", "bundle"])
-    expect(commands).toContain(name);
-  for (const name of commands) {
-    const help = await place.run([name, "--help"]);
-    expect([name, help.code, help.stdout.includes(`Usage: tendon ${name}`)]).toEqual([name, 0, true]);
-  }
 });

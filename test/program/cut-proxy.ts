@@ -25,6 +25,13 @@ export class CutProxy extends BrokenProxy {
     return await new CutProxy(upstreamPort).listen();
   }
 
+  /** The address with which a client reaches the server of `url` over this proxy. */
+  through(url: string): string {
+    const address = new URL(url);
+    address.port = String(this.port);
+    return address.href;
+  }
+
   /** Loses the answer to the next statement with `asked` in it, once `done` stands in that answer, and cuts its connection. */
   lose(asked: string, done: string, { stay } = { stay: false }): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();

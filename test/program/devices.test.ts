@@ -19,7 +19,7 @@ test("the operator sees the devices of the running service; the only one is not 
   ]);
   const unknown = await place.run(["devices", "--drain", "cuda:7", ...data]);
   expect([unknown.code, unknown.stderr]).toEqual([EXIT.failed, expect.stringContaining("the devices in use are: cpu")]);
-  // Whoever may open the folder, which is its owner alone, may use it.
+  // Its owner alone may open the folder, and so may use it.
   expect((await stat(place.path("data"))).mode & 0o077).toBe(0);
   expect((await stat(place.path("data/control.sock"))).mode & 0o077).toBe(0);
   server.child.kill("SIGKILL");
@@ -38,7 +38,10 @@ test("a service whose control socket cannot be made serves without it, and says 
   const server = await place.serve(["--data", place.path("data")]);
   expect((await fetch(`${server.ready.url}/readyz`)).status).toBe(200);
   const { code, stderr } = await place.run(["devices", "--data", place.path("data")]);
-  expect([code, stderr]).toEqual([EXIT.unreachable, expect.stringContaining("The log of a service says why it has no control socket")]);
+  expect([code, stderr]).toEqual([
+    EXIT.unreachable,
+    expect.stringContaining("The log of a service says why it has no control socket"),
+  ]);
   await server.stop();
   expect(await server.child.stderr.text()).toContain("no control socket");
 });

@@ -35,7 +35,7 @@ export class FakeWallClock {
     };
   }
 
-  /** To so many days from the real time. */
+  /** Sets the clock to that number of days from the real time. */
   async jump(days: number): Promise<void> {
     // In one step: a program reads it at any moment.
     await writeFile(`${this.path}.new`, `${days < 0 ? "-" : "+"}${Math.abs(days)}d\n`);

@@ -11,72 +11,33 @@ async function frames(): Promise<Uint8Array[]> {
   return await Promise.all(["top.jpg", "left.jpg", "right.jpg"].map((name) => Bun.file(join(PARITY, name)).bytes()));
 }
 
-/** `serve` with these flags ends by itself with `code` and one clear message that holds `words`. */
-async function expectRefusal(place: Place, args: readonly string[], code: number, ...words: string[]): Promise<void> {
-  const ended = await place.run(["serve", "--dev", "--port", "0", ...args]);
-  expect({ args, code: ended.code, clear: isClear(ended.stderr), text: ended.stderr }).toMatchObject({
-    code,
-    clear: true,
-  });
-  for (const word of words) expect(ended.stderr).toContain(word);
-}
-
 describe("serve refuses to start", () => {
-  test("a wrong flag, a wrong command, a wrong number: exit 2", async () => {
-    await using place = await Place.make();
-    await expectRefusal(place, ["--prot", "1"], 2, "--prot", "--help");
-    await expectRefusal(place, ["--port", "99999"], 2, "port");
-    const command = await place.run(["sevre"]);
-    expect([command.code, command.stderr.includes("serve"), isClear(command.stderr)]).toEqual([2, true, true]);
-  });
-
-  test("a missing, an empty and a wrong models folder", async () => {
-    await using place = await Place.make();
-    await expectRefusal(place, ["--models", "nowhere"], 1, "nowhere");
-    await mkdir(place.path("empty"));
-    await expectRefusal(place, ["--models", "empty"], 1, "empty");
-    await Bun.write(place.path("file"), "x");
-    await expectRefusal(place, ["--models", "file"], 1, "file");
-  });
-
   test("a bundle with one byte changed, a truncated graph, a damaged manifest", async () => {
     await using place = await Place.make();
     await mkdir(place.path("good"));
     await buildInto(place.path("good/m"));
-    const damaged = async (file: string, change: (bytes: Uint8Array) => Uint8Array) => {
+    const graph = await Bun.file(place.path("good/m/denoise.onnx")).bytes();
+    const damages: [file: string, bytes: Uint8Array | string, says: string][] = [
+      ["denoise.onnx", graph.map((byte, at) => (at === graph.length >> 1 ? byte ^ 1 : byte)), "changed"],
+      ["denoise.onnx", graph.slice(0, 1000), "1000 bytes"],
+      ["manifest.json", "{", "not JSON"],
+    ];
+    for (const [file, bytes, says] of damages) {
       await rm(place.path("bad"), { recursive: true, force: true });
       await cp(place.path("good"), place.path("bad"), { recursive: true });
-      const path = place.path(join("bad/m", file));
-      await Bun.write(path, change(await Bun.file(path).bytes()));
-    };
-    const flip = (bytes: Uint8Array) => bytes.map((byte, at) => (at === bytes.length >> 1 ? byte ^ 1 : byte));
-    for (const file of ["prefill.onnx", "denoise.onnx", "tokenizer.json", "norm.json", "parity/top.jpg"]) {
-      await damaged(file, flip);
-      await expectRefusal(place, ["--models", "bad"], 1, file, "changed");
+      await Bun.write(place.path(`bad/m/${file}`), bytes);
+      const ended = await place.run(["serve", "--dev", "--port", "0", "--models", "bad"]);
+      expect([ended.code, isClear(ended.stderr), ended.stderr]).toEqual([1, true, expect.stringContaining(file)]);
+      expect(ended.stderr).toContain(says);
     }
-    await damaged("denoise.onnx", (bytes) => bytes.slice(0, 1000));
-    await expectRefusal(place, ["--models", "bad"], 1, "denoise.onnx", "1000 bytes");
-    await damaged("manifest.json", (bytes) => bytes.slice(0, 500));
-    await expectRefusal(place, ["--models", "bad"], 1, "manifest.json", "not JSON");
   });
 
-  test("a taken port and a taken data folder, which names the first process", async () => {
+  test("a taken data folder: it names the first process", async () => {
     await using place = await Place.make();
     const server = await place.serve();
-    const port = new URL(server.ready.url).port;
-    const taken = await place.run(["serve", "--dev", "--port", port, "--data", "other"]);
-    expect([taken.code, isClear(taken.stderr)]).toEqual([1, true]);
-    expect(taken.stderr).toContain(port);
     const second = await place.run(["serve", "--dev", "--port", "0"]);
     expect([second.code, isClear(second.stderr)]).toEqual([2, true]);
     expect(second.stderr).toContain(String(server.child.pid));
-  });
-
-  test("a reference bundle without --dev", async () => {
-    await using place = await Place.make();
-    const ended = await place.run(["serve", "--port", "0"]);
-    expect([ended.code, isClear(ended.stderr)]).toEqual([2, true]);
-    expect(ended.stderr).toContain("allow_reference");
   });
 });
 
@@ -87,15 +48,9 @@ describe("a running server", () => {
     const [top = new Uint8Array(), left = new Uint8Array(), right = new Uint8Array()] = await frames();
     const cut = top.subarray(0, top.length / 2);
     const cases: [string | Uint8Array, number, string][] = [
-      ["", 400, "invalid_body"],
       ["{", 400, "invalid_body"],
-      ["[]", 400, "invalid_body"],
-      [new Uint8Array([0xff, 0xfe, 0x00, 0x80]), 400, "invalid_body"],
-      [`{"a":${"[".repeat(10_000)}`, 400, "invalid_body"],
       [requestOf([cut, left, right]), 400, "invalid_image"],
       [requestOf([new Uint8Array([1, 2, 3]), left, right]), 400, "unsupported_image_format"],
-      [requestOf([top, left]), 400, "image_count_mismatch"],
-      [requestOf([top, left, right], { robot_state: null }), 400, "state_missing"],
       [requestOf([new Uint8Array(262_145).fill(255), left, right]), 413, "image_too_large"],
       [`{"pad":"${"x".repeat(8 * 2 ** 20)}"}`, 413, "request_too_large"],
     ];
@@ -112,26 +67,23 @@ describe("a running server", () => {
       "missing_api_key",
     ]);
     // Every frame slot came back from all of that.
-    const metrics = await (await fetch(`${server.ready.ops_url}/metrics`)).text();
-    expect(metrics).toMatch(/^tendon_engine_frames_free 1536$/m);
-    expect(metrics).toMatch(/^tendon_engine_chunks_free 128$/m);
+    expect([await server.metric("engine_frames_free"), await server.metric("engine_chunks_free")]).toEqual([1536, 128]);
     expect(await server.stop()).toBe(0);
   });
 
-  test("killed mid-request leaves a folder that the next one takes over", async () => {
+  test("rows that jump from the robot's state are model_failure; rows out of their range are clamped to it, said and counted", async () => {
     await using place = await Place.make();
     const server = await place.serve();
-    const body = requestOf(await frames());
-    const running = Array.from({ length: 8 }, () => server.post(body).then((r) => r.arrayBuffer()));
-    const cut = Promise.allSettled(running);
-    await server.busy();
-    server.child.kill("SIGKILL");
-    await server.child.exited;
-    await cut;
-    const next = await place.serve();
-    expect(next.ready.account).toBe(server.ready.account);
-    expect(next.ready.api_key).toBe(server.ready.api_key);
-    expect((await chunkOf(await next.post(body))).actions.length).toBe(30);
+    const far = { joint_position: [50, ...Array<number>(11).fill(0.1)], gripper_position: [0.5, 1] };
+    const ids = { session_id: "s", observation_id: "o", expected_step: 0 };
+    const failed = await server.post(requestOf(await frames(), { ...ids, robot_state: far }));
+    expect(await failed.json()).toMatchObject({ error: { code: "model_failure", type: "api_error" } });
+    const { actions, clamped, step } = await chunkOf(await server.post(requestOf(await frames(), ids)));
+    expect(step).toBe(0);
+    expect(clamped).toBeGreaterThan(0);
+    expect(await server.metric("engine_values_clamped_total")).toBe(clamped ?? 0);
+    const grippers = actions.flatMap((row) => [row[6], row[13]]);
+    expect(grippers.every((value) => value !== undefined && value >= 0 && value <= 1)).toBe(true);
   });
 
   test("told to end, it answers what runs and exits 0", async () => {
@@ -160,11 +112,7 @@ describe("told to end while work does not end", () => {
     const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.ready.api_key}\r\n`;
     socket.write(`${head}Content-Length: 1000\r\n\r\n{`);
     // The route waits for the rest of the body once it is counted, which a small one is from its beginning.
-    for (;;) {
-      const metrics = await (await fetch(`${server.ready.ops_url}/metrics`)).text();
-      if (/^tendon_ingress_bytes 1000$/m.test(metrics)) break;
-      await Bun.sleep(1);
-    }
+    while ((await server.metric("ingress_bytes")) !== 1000) await Bun.sleep(1);
     const start = performance.now();
     expect(await server.stop()).toBe(0);
     expect(performance.now() - start).toBeLessThan(5_000);

@@ -14,9 +14,9 @@ const ECHO = [
   .map((id) => `[robot."${id}:yam"]\ndevice = "echo"\n`)
   .join("\n");
 const CLIENTS = 6;
-/** Answers before most kills, */
+/** Answers before most kills. */
 const SOME = 2;
-/** and then milliseconds of load, at most. */
+/** Milliseconds of load after these answers, at most. */
 const LOAD_MS = 120;
 
 interface Answer {

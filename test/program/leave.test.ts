@@ -9,12 +9,6 @@ beforeAll(async () => {
   jpegs = cameras.flat();
 }, 60_000);
 
-/** One of the engine's counters. */
-async function counter(server: Server, name: string): Promise<number> {
-  const metrics = await (await fetch(`${server.ready.ops_url}/metrics`)).text();
-  return Number(new RegExp(`^tendon_engine_${name} (\\d+)$`, "m").exec(metrics)?.[1]);
-}
-
 /** Posts, and hangs up when `when` resolves. */
 async function hangUp(server: Server, body: string, when: () => Promise<void>): Promise<void> {
   const client = new AbortController();
@@ -41,7 +35,7 @@ for (const stream of [false, true]) {
     const server = await place.serve([], { TENDON_FAULTS: "slow_model:slow@0" });
     const body = requestOf(jpegs, { session_id: "slow", observation_id: "o", stream });
     // The model has run by then, and the drill holds its chunk back.
-    await hangUp(server, body, () => until(async () => (await counter(server, "chunks_run_total")) === 1));
+    await hangUp(server, body, () => until(async () => (await server.metric("engine_chunks_run_total")) === 1));
     const pending = await server.post(body);
     expect([pending.status, await pending.text()]).toEqual([
       409,
@@ -58,7 +52,10 @@ for (const stream of [false, true]) {
       "true",
       "0",
     ]);
-    expect([(await again.text()).includes("actions"), await counter(server, "chunks_run_total")]).toEqual([true, 1]);
+    expect([(await again.text()).includes("actions"), await server.metric("engine_chunks_run_total")]).toEqual([
+      true,
+      1,
+    ]);
     expect(await server.stop()).toBe(0);
   }, 30_000);
 
@@ -67,11 +64,11 @@ for (const stream of [false, true]) {
     const server = await place.serve();
     // Enough to keep the one replica busy for a second: what comes behind them waits in the queue.
     const others = Array.from({ length: 60 }, (_, seed) => server.post(requestOf(jpegs, { seed })));
-    await until(async () => (await counter(server, "chunks_free")) < 128);
+    await until(async () => (await server.metric("engine_chunks_free")) < 128);
     const body = requestOf(jpegs, { session_id: "s", observation_id: "o", stream });
     await hangUp(server, body, () => Bun.sleep(150));
     for (const response of await Promise.all(others)) expect(response.status).toBe(200);
-    expect(await counter(server, "chunks_run_total")).toBe(60);
+    expect(await server.metric("engine_chunks_run_total")).toBe(60);
     const again = await server.post(body);
     expect([again.status, again.headers.get("idempotent-replayed"), again.headers.get("x-session-step")]).toEqual([
       200,

@@ -121,7 +121,7 @@ describe.skipIf(ENGINES.some(({ absent }) => absent))("PostgreSQL", () => {
   test("the answer to a commit is lost: the service asks again, the request is answered, and charged once", async () => {
     await using proxy = await CutProxy.before(server().port);
     await using books = await Books.open(server());
-    const service = await books.serve({}, books.urlOver(proxy.port));
+    const service = await books.serve({}, books.over(proxy));
     const payer = await books.payer();
     const target = books.target(service, payer);
     for (let step = 0; step < 3; step += 1) {
@@ -142,7 +142,7 @@ describe.skipIf(ENGINES.some(({ absent }) => absent))("PostgreSQL", () => {
   test("the answer to a commit stays lost: 503, the session ends, and a repeat gives the stored answer, charged once", async () => {
     await using proxy = await CutProxy.before(server().port);
     await using books = await Books.open(server());
-    const service = await books.serve({}, books.urlOver(proxy.port));
+    const service = await books.serve({}, books.over(proxy));
     const payer = await books.payer();
     const target = books.target(service, payer);
     const body = (step: number) =>

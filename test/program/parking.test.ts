@@ -14,11 +14,6 @@ async function serve(place: Place, parked: number): Promise<Server> {
   return await place.serve(["--config", config]);
 }
 
-async function counters(server: Server): Promise<(name: string) => number> {
-  const metrics = await (await fetch(`${server.ready.ops_url}/metrics`)).text();
-  return (name) => Number(new RegExp(`^tendon_engine_${name} ([\\d.]+)$`, "m").exec(metrics)?.[1]);
-}
-
 test("two robots on one place get the chunks of one that is alone; a repeat is replayed while its session is parked; without parking the second is refused", async () => {
   await using place = await Place.make();
   const { cameras } = await footage(60);
@@ -51,21 +46,20 @@ test("two robots on one place get the chunks of one that is alone; a repeat is r
       expect([response.status, chunk.step, chunk.actions]).toEqual([200, step, expected[step]?.actions ?? []]);
     }
     // The first one is parked by now. Its repeat brings nothing back, and its next step is right all the same.
-    const before = (await counters(server))("sessions_brought_back_total");
+    const before = await server.metric("engine_sessions_brought_back_total");
     const repeat = await server.post(observation("one", step));
     expect([repeat.status, repeat.headers.get("idempotent-replayed")]).toEqual([200, "true"]);
     expect((await chunkOf(repeat)).actions).toEqual(expected[step]?.actions ?? []);
-    expect((await counters(server))("sessions_brought_back_total")).toBe(before);
+    expect(await server.metric("engine_sessions_brought_back_total")).toBe(before);
   }
-  const held = await counters(server);
-  expect([held("slots_held"), held("slots_parked"), held("sessions_parked_total")]).toEqual([2, 1, 2 * steps - 1]);
+  const held = (...names: string[]) => Promise.all(names.map((name) => server.metric(`engine_${name}`)));
+  expect(await held("slots_held", "slots_parked", "sessions_parked_total")).toEqual([2, 1, 2 * steps - 1]);
   for (const name of names) {
     const path = `/v1/robot/sessions/${name}?model=${encodeURIComponent(robot.model)}`;
     const headers = { authorization: `Bearer ${server.ready.api_key}` };
     expect((await fetch(`${server.ready.url}${path}`, { method: "DELETE", headers })).status).toBe(204);
   }
-  const after = await counters(server);
-  expect([after("slots_held"), after("slots_parked"), after("parked_bytes_held")]).toEqual([0, 0, 0]);
+  expect(await held("slots_held", "slots_parked", "memory_bytes_held", "parked_bytes_held")).toEqual([0, 0, 0, 0]);
   expect((await server.post(observation("one", steps))).status).toBe(410);
   await server.stop();
 }, 120_000);

@@ -1,6 +1,6 @@
 /**
  * The program as its user has it: a child process, from source or, with TENDON_TEST_PROGRAM=FILE, the executable copied
- * alone into an empty folder. Each has an empty HOME of its own.
+ * alone into an empty folder. Each has an empty HOME.
  */
 import { Database } from "bun:sqlite";
 import { chmod, copyFile, link, mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -164,14 +164,15 @@ export class Server {
     });
   }
 
-  /** Waits until the engine holds a run. */
+  /** A number of `/metrics`, without labels. */
+  async metric(name: string): Promise<number> {
+    const metrics = await (await fetch(`${this.ready.ops_url}/metrics`)).text();
+    return Number(new RegExp(`^tendon_${name} (\\d+)$`, "m").exec(metrics)?.[1]);
+  }
+
+  /** Waits until the engine holds an inference. */
   async busy(): Promise<void> {
-    for (;;) {
-      const metrics = await (await fetch(`${this.ready.ops_url}/metrics`)).text();
-      const free = Number(/^tendon_engine_chunks_free (\d+)$/m.exec(metrics)?.[1]);
-      if (free < LIMITS.chunksMax) return;
-      await Bun.sleep(1);
-    }
+    while ((await this.metric("engine_chunks_free")) >= LIMITS.chunksMax) await Bun.sleep(1);
   }
 
   /** SIGTERM, and its exit code. */

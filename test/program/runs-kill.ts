@@ -10,19 +10,19 @@ import { Model } from "./runs-kill/model.ts";
 import { expectBytes, foundRuns } from "./runs-kill/records.ts";
 
 const CLIENTS = 5;
-/** Of them, how many upload files of several parts. */
+/** The number of clients that upload files of several parts. */
 const LARGE = 1;
 const READERS = 2;
 /** Answers before a kill, and milliseconds after the last of them, at most. */
 const ANSWERED_MAX = 60;
 const LOAD_MS = 150;
-/** One in so many restarts is killed too, within so many milliseconds. */
+/** One of this many restarts is killed, too, within this time. */
 const CUT_STARTS = 6;
 const CUT_START_MS = 1500;
 
 export interface RunsKilled {
   readonly kills: number;
-  /** Of them, those of a service that was not ready yet. */
+  /** The kills of a service that was not ready yet. */
   readonly starting: number;
   readonly answered: number;
   /** Requests without an answer: each done whole or not at all. */

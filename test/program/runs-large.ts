@@ -5,18 +5,20 @@
 import { createHash } from "node:crypto";
 import { cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { BadLink } from "../client/bad-link.ts";
 import type { Target } from "./payers.ts";
 import { Place, type Server } from "./program.ts";
 import { seededBytes, sha256Of } from "./runs-kill/content.ts";
 import { must } from "./runs-kill/model.ts";
 import { ask, jsonOf, type Reply } from "./runs-kill/requests.ts";
-import { flippingProxy } from "./runs-large/flipping-proxy.ts";
 import { Memory } from "./runs-large/memory.ts";
 
 const MIB = 1024 * 1024;
 const BUNDLE = join(import.meta.dir, "../../dist/models/picasso-yam");
 const RUN = "/v1/robot/runs/arm-1/large";
 const UPLOAD = `${RUN}/uploads/videos/long.mp4`;
+/** The byte of a request whose lowest bit the link inverts; it lies in the body. */
+const FLIPPED_BYTE = 100_000;
 /** Parts that are sent at once. */
 const AT_ONCE = 4;
 
@@ -24,7 +26,7 @@ export interface LargePlan {
   readonly mib: number;
   /** Numbers of acknowledged parts at which the service is killed. */
   readonly kills: readonly number[];
-  /** Whether it is killed once more, so many milliseconds after the upload's end was asked for. */
+  /** The time from the request to finish until one more kill, if there is one. */
   readonly endKillMs?: number;
   /** Parts that go through the proxy first. */
   readonly flipped: readonly number[];
@@ -132,12 +134,13 @@ class Large {
 
   /** How many parts with a wrong bit were found out; nothing of them is kept. */
   private async flip(numbers: readonly number[]): Promise<number> {
-    await using proxy = flippingProxy(this.target.url, "flips");
+    await using link = await BadLink.to(this.target.url);
     for (const number of numbers) {
       const bytes = this.part(number);
       const request = { method: "PUT", bytes, sha256: sha256Of(bytes) };
       const address = `${UPLOAD}?upload_id=${this.uploadId}&part=${number}`;
-      const { code } = await ask({ ...this.target, url: proxy.url }, address, request);
+      link.next("PUT", { kind: "flip up", atByte: FLIPPED_BYTE });
+      const { code } = await ask({ ...this.target, url: link.url }, address, request);
       must(code === "checksum_mismatch", `part ${number} with a wrong bit is answered ${code}`);
     }
     const state = await this.state();
@@ -148,7 +151,7 @@ class Large {
     return numbers.length;
   }
 
-  /** The parts that have not come, several at once, until so many are acknowledged or the service is killed. */
+  /** Sends the missing parts, several at once, until `enough` are acknowledged or the service is killed. */
   private async send(parts: number, enough: number): Promise<void> {
     const absent = Array.from({ length: parts }, (_, index) => index + 1).filter((part) => !this.known.has(part));
     const server = this.server;
@@ -185,7 +188,7 @@ class Large {
     for (const [part, sha256] of this.known) {
       must(there.get(part) === sha256, `part ${part} was acknowledged, and is not there after the kill`);
     }
-    // Also those whose answer was lost.
+    // The answer of a part may have been lost.
     for (const [part, sha256] of there) {
       must(sha256 === sha256Of(this.part(part)), `part ${part} is there with other bytes`);
       this.known.set(part, sha256);

@@ -51,7 +51,7 @@ test.skipIf(!possible && testRequirement() === "none")(
       for (const t of [2.4, 0.2, 3.7]) {
         await player.scrub(t);
         expect(await player.row()).toEqual(expectedRow(of, t));
-        expect((await player.places())[0]).toBeCloseTo(t, 2);
+        expect((await player.times())[0]).toBeCloseTo(t, 2);
       }
       await look(page, "run-program");
       const fetched = page.waitForEvent("download");

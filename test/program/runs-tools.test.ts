@@ -17,7 +17,7 @@ const PYTHON = "python3";
 
 const text = (words: string) => new TextEncoder().encode(words);
 
-/** No piece of it is like another, so that one in the wrong place shows. */
+/** All pieces differ, so that a misplaced one is found. */
 function video(): Uint8Array<ArrayBuffer> {
   const pieces = Array.from({ length: 30 * 32 }, (_, index) => {
     const seed = createHash("sha512").update(String(index)).digest();

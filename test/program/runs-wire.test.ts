@@ -31,7 +31,7 @@ afterAll(async () => {
   await place[Symbol.asyncDispose]();
 });
 
-/** On a connection of its own. */
+/** Sends a request on a new connection. */
 async function ask(method: string, target: string, headers: readonly string[] = [], body = ""): Promise<RawAnswer> {
   using connection = await RawHttp.to(server.ready.url);
   return await connection.ask(method, target, [key, ...headers], body);
@@ -147,37 +147,6 @@ describe("Range", () => {
     expect([first.status, first.headers["content-range"]]).toEqual([416, "bytes */0"]);
   });
 
-  test("that is malformed is ignored", async () => {
-    const malformed = [
-      "bytes=",
-      "bytes=-",
-      "bytes=5-2",
-      "bytes=9-0",
-      "bytes=+0-1",
-      "bytes=0-1;q=1",
-      "bytes=0-1 2-3",
-      "bytes=0x0-0x1",
-      "bytes=0.0-1",
-      "bytes=--5",
-      "bytes=1--2",
-      "bytes=-5-6",
-      "bytes=1-x",
-      "bytes=x-1",
-      "bytes==0-1",
-      "bytes 0-1",
-      "bytes=0-1,x",
-      "bytes=x,0-1",
-      "bytes=99999-,99999-",
-      "byte=0-1",
-      "xbytes=0-1",
-    ];
-    using connection = await RawHttp.to(server.ready.url);
-    for (const range of malformed) {
-      const { status, body } = await connection.ask("GET", `${files}/a/b.txt`, [key, `Range: ${range}`]);
-      expect([range, status, body.length]).toEqual([range, 200, size]);
-    }
-  });
-
   test("is read by nobody but this service: Bun's own reading of it, for answers that are files, differs", async () => {
     const { headers } = await ask("HEAD", `${files}/a/b.txt`);
     const differing = [
@@ -278,6 +247,8 @@ describe("addresses", () => {
     ["nothing", "", INVALID],
     ["a dot segment that leads back", "x/../a/b.txt", "200"],
     ["a dot segment that stays", "a/./b.txt", "200"],
+    ["encoded dots are dots", "x/%2e%2E/a/b.txt", "200"],
+    ["dots that lead to another name of the path", "../../run.1/files/a/b.txt", "200"],
     ["dots behind an encoded slash", "a/..%2Fb.txt", INVALID],
     ["dots that are encoded twice", "%252e%252e/b.txt", NO_FILE],
     ["letters that are encoded", "%61/%62%2Etxt", "200"],
@@ -303,6 +274,7 @@ describe("addresses", () => {
 
   test("dots, encoded or not, never lead out of the run", async () => {
     for (const path of [
+      "..",
       "%2e%2e",
       "%2E%2E/%2e%2e/x",
       ".%2e/files",

@@ -61,6 +61,7 @@ test("each wrong start is one clear line on standard error with its exit code, n
   await using place = await Place.make();
   const taken = Bun.serve({ port: 0, hostname: "127.0.0.1", reusePort: false, fetch: () => new Response() });
   await mkdir(place.path("empty"));
+  await Bun.write(place.path("file"), "x");
   const dev = ["serve", "--dev", "--port", "0"];
   const cases: [words: string[], env: Record<string, string>, code: number, says: string][] = [
     [["serve", "--prot", "1"], {}, 2, "unknown option '--prot'"],
@@ -71,6 +72,7 @@ test("each wrong start is one clear line on standard error with its exit code, n
     [dev, { TENDON_OPS_ADDR: `127.0.0.1:${taken.port}` }, 1, "the port is taken"],
     [[...dev, "--models", "none"], {}, 1, "cannot be read"],
     [[...dev, "--models", "empty"], {}, 1, "holds no bundle"],
+    [[...dev, "--models", "file"], {}, 1, "cannot be read"],
     [["serve", "--port", "0"], {}, 2, "allow_reference"],
     [[...dev, "--data", "/proc/tendon"], {}, 2, "the data folder cannot be used"],
     [["serve", "--port", "0"], { TENDON_FAULTS: "slow_model" }, 2, "TENDON_FAULTS"],

@@ -12,7 +12,7 @@ const ROBOT = ROBOTS.find(({ model }) => model === "vendorA/dreamzero-astra:yam"
 if (ROBOT === undefined) throw new Error("no such robot");
 const OPENING = { model: ROBOT.model, instruction: "fold the towel", sessionId: "e", format: "json" } as const;
 
-/** A robot in a process of its own: opens the session, gets one chunk, and tells what it hears. */
+/** A robot in another process: opens the session, gets one chunk, and tells what it hears. */
 const CLIENT = `
 const [url, key, model, state, ...frames] = process.argv.slice(1);
 const socket = new WebSocket(url.replace("http", "ws") + "/v1/responses", { headers: { authorization: "Bearer " + key } });

@@ -1,8 +1,5 @@
 /** `timing_ms` of the whole program against the clock of its client: no more than the client waited, and nothing left out. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { frameMessage } from "../../src/client/episode-messages.ts";
-import { EpisodeSocket } from "../../src/client/episode-socket.ts";
-import { Problem } from "../../src/std/problem.ts";
 import { chunkOf, Place, type Server } from "./program.ts";
 import { footage, framesAt, observe, ROBOTS } from "./robot.ts";
 
@@ -57,29 +54,3 @@ test("HTTP, eight robots at once: the stations and commit are within the client'
   // The rest is transport, on a machine that both share. Native stations alone explain a thirtieth.
   expect(sum(told) / sum(waited)).toBeGreaterThan(0.25);
 }, 60_000);
-
-test("a socket, frames decoded before their observation: decode is 0, and the stations are within the client's time", async () => {
-  const socket = await EpisodeSocket.connect({ url: server.ready.url, apiKey: server.ready.api_key });
-  if (socket instanceof Problem) throw new Error(socket.message);
-  const opened = await socket.open({ model: MODEL, instruction: "fold the towel", format: "json" });
-  if (opened instanceof Problem) throw new Error(opened.message);
-  const { robot_state } = observe(ROBOT, 0, frames) as { robot_state: object };
-  for (let step = 0; step < 10; step += 1) {
-    const before = await decoded();
-    for (const [camera, jpeg] of frames.entries()) socket.frame(frameMessage(camera, jpeg));
-    while ((await decoded()) < before + frames.length) await Bun.sleep(1);
-    const beforeMs = performance.now();
-    const chunk = await socket.observe({ robot_state, observation_id: `${step}`, expected_step: step });
-    const clientMs = performance.now() - beforeMs;
-    if (chunk instanceof Problem) throw new Error(chunk.message);
-    expect(chunk.timing_ms.decode).toBe(0);
-    expect(sum(Object.values(chunk.timing_ms))).toBeLessThanOrEqual(clientMs);
-  }
-  expect(await socket.close()).toBeUndefined();
-}, 60_000);
-
-/** Frames that the service has decoded so far. */
-async function decoded(): Promise<number> {
-  const metrics = await (await fetch(`${server.ready.ops_url}/metrics`)).text();
-  return Number(/^tendon_engine_frames_decoded_total (\d+)$/m.exec(metrics)?.[1]);
-}

@@ -95,11 +95,16 @@ export async function stage(
 }
 
 /** A new account's key. */
-async function addAccount(store: FakeStore, id: string): Promise<string> {
-  const key = makeKey();
+export async function addAccount(store: Pick<FakeStore, "accounts">, id: string): Promise<string> {
   await store.accounts.accountAdd(funded(id, `${id}@example.org`));
-  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name: "" };
-  await store.accounts.keyAdd({ ...record, createdAt: 0 });
+  return await addKey(store, id);
+}
+
+/** A new key of an account. */
+export async function addKey({ accounts }: Pick<FakeStore, "accounts">, accountId: string): Promise<string> {
+  const key = makeKey();
+  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "" };
+  await accounts.keyAdd({ ...record, createdAt: 0 });
   return key;
 }
 

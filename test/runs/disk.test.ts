@@ -3,30 +3,43 @@ import { expect, test } from "bun:test";
 import { mkdir, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { LIMITS } from "../../src/limits.ts";
-import { runDiskFloorBytes } from "../../src/runs/blob/room.ts";
-import { sweep } from "../../src/runs/sweep.ts";
+import { runDiskFloorBytes } from "../../src/runs/blob/staging.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 import { fileOf } from "./person.ts";
 import { RunsStage } from "./stage.ts";
 
 const MiB = 2 ** 20;
 
-/** A file system of some MiB in the folder. */
-function mounted(folder: string, size = 8): boolean {
-  return Bun.spawnSync(["mount", "-t", "tmpfs", "-o", `size=${size}m`, "none", folder]).exitCode === 0;
+/** A service on a small disk: with its database, as on most machines, or with its bytes alone. */
+async function onSmallDisk(
+  sizeMiB: number,
+  what: "all" | "bytes",
+  work: (at: RunsStage, folder: string) => Promise<void>,
+): Promise<void> {
+  await using dir = await temporaryFolder();
+  const folder = join(dir.path, "small");
+  await mkdir(folder);
+  const mounted = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", `size=${sizeMiB}m`, "none", folder]);
+  expect(mounted.exitCode).toBe(0);
+  const { TMPDIR } = process.env;
+  // The folders of a stage are made there.
+  if (what === "all") process.env.TMPDIR = folder;
+  try {
+    await using at = await RunsStage.start(what === "bytes" ? { dataDir: folder } : {});
+    await work(at, folder);
+  } finally {
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+    Bun.spawnSync(["umount", "-l", folder]);
+  }
 }
 
 const privileged = process.getuid?.() === 0;
 
 test.skipIf(!privileged)(
   "a full disk is storage_unavailable; what was complete stays, and with room again all goes on",
-  async () => {
-    await using dir = await temporaryFolder();
-    const folder = join(dir.path, "full");
-    await mkdir(folder);
-    expect(mounted(folder)).toBe(true);
-    try {
-      await using at = await RunsStage.start({ dataDir: folder });
+  () =>
+    onSmallDisk(8, "bytes", async (at, folder) => {
       const ann = await at.person();
       const bytes = new Uint8Array(2 * MiB).map((_, index) => (index * 2_654_435_761) >>> 11);
       await ann.completed("before", { a: bytes });
@@ -59,30 +72,8 @@ test.skipIf(!privileged)(
       expect((await ann.finish("parts", "a", id)).said).toBe("200");
       await ann.complete("parts", [fileOf("a", bytes)]);
       expect(Buffer.compare((await ann.get("parts", "a")).bytes, bytes)).toBe(0);
-    } finally {
-      Bun.spawnSync(["umount", "-l", folder]);
-    }
-  },
+    }),
 );
-
-/** A service whose database and bytes are on one small disk, as those of a machine are. */
-async function onSmallDisk(sizeMiB: number, work: (at: RunsStage, folder: string) => Promise<void>): Promise<void> {
-  await using dir = await temporaryFolder();
-  const folder = join(dir.path, "small");
-  await mkdir(folder);
-  expect(mounted(folder, sizeMiB)).toBe(true);
-  const { TMPDIR } = process.env;
-  // Where a test's places are made.
-  process.env.TMPDIR = folder;
-  try {
-    await using at = await RunsStage.start();
-    await work(at, folder);
-  } finally {
-    if (TMPDIR === undefined) delete process.env.TMPDIR;
-    else process.env.TMPDIR = TMPDIR;
-    Bun.spawnSync(["umount", "-l", folder]);
-  }
-}
 
 async function freeBytes(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder);
@@ -92,7 +83,7 @@ async function freeBytes(folder: string): Promise<number> {
 test.skipIf(!privileged)(
   "clients that upload until they are refused leave room: records are written, runs deleted, and then they go on",
   () =>
-    onSmallDisk(48, async (at, folder) => {
+    onSmallDisk(48, "all", async (at, folder) => {
       const bytes = new Uint8Array(2 * MiB).fill(7);
       const people = [await at.person(), await at.person()];
       const upload = async (one: (typeof people)[number], lane: number) => {
@@ -114,15 +105,14 @@ test.skipIf(!privileged)(
       expect(await ben.room()).toEqual([0, 0]);
       for (const lane of [0, 1, 2, 3]) expect((await ann?.erase(`run-${lane}`))?.said).toBe("204");
       expect((await ben.put("one", "a", bytes)).said).toBe("503 storage_unavailable");
-      at.clock.aheadSeconds += LIMITS.runGoneSeconds + 1;
-      await sweep(at.service.runs);
+      await at.sweep(LIMITS.runGoneSeconds + 1);
       expect((await ben.put("one", "a", bytes)).said).toBe("201");
     }),
   60_000,
 );
 
 test.skipIf(!privileged)("what was announced and has not come yet takes its room, and no longer than it comes", () =>
-  onSmallDisk(60, async (at) => {
+  onSmallDisk(60, "all", async (at) => {
     const ann = await at.person();
     const half = ann.halfPut("one", "a", 40 * MiB, new Uint8Array(MiB));
     while ((await at.staged()).length === 0) await Bun.sleep(5);
@@ -137,14 +127,13 @@ test.skipIf(!privileged)("what was announced and has not come yet takes its room
     // Its parts are there, and it would stand there once more.
     expect((await ann.finish("one", "d", upload)).said).toBe("503 storage_unavailable");
     await ann.remove("one", "b");
-    at.clock.aheadSeconds += LIMITS.runGoneSeconds + 1;
-    await sweep(at.service.runs);
+    await at.sweep(LIMITS.runGoneSeconds + 1);
     expect((await ann.finish("one", "d", upload)).said).toBe("200");
   }),
 );
 
 test.skipIf(!privileged)("files without bytes do not take the last files that the disk can have", () =>
-  onSmallDisk(16, async (at, folder) => {
+  onSmallDisk(16, "all", async (at, folder) => {
     const ann = await at.person();
     Bun.spawnSync(["mount", "-o", "remount,nr_inodes=400", folder]);
     let said = "201";

@@ -1,7 +1,7 @@
 /** A client of run storage with a key: one function for each route. */
 import { connect } from "node:net";
 
-/** Fields of all answers; each has some of them, and each test knows what it asked for. */
+/** The fields of all answers. Each answer has some of them. */
 interface Body {
   readonly upload_id: string;
   readonly part_size: number;
@@ -16,15 +16,17 @@ interface Body {
   readonly error: { readonly code: string; readonly message: string; readonly param?: string; readonly type: string };
 }
 
-/** As it came; `said` is short, such as `409 run_completed`. */
+/** An answer; `said` is short, such as `409 run_completed`. */
 export interface Answer {
   readonly status: number;
   readonly said: string;
+  /** The message of an error. */
+  readonly message?: string | undefined;
   readonly headers: Headers;
   readonly bytes: Uint8Array;
   /** Undefined where the body is not JSON. */
   readonly json: Body;
-  /** The same, to be compared whole. */
+  /** The same, for a comparison of the whole. */
   readonly body: unknown;
 }
 
@@ -40,12 +42,12 @@ export function sha256(bytes: Bytes): string {
   return new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
 }
 
-/** As it stands in a list of files. */
+/** A file as an entry of a list. */
 export function fileOf(path: string, bytes: Bytes) {
   return { path, size: Buffer.byteLength(bytes), sha256: sha256(bytes) };
 }
 
-/** Of a run that has the name `run` of the robot `arm`, unless it has a slash. */
+/** The route of a run; without a slash it is one of the robot `arm`. */
 function runRoute(run: string): string {
   return `/v1/robot/runs/${run.includes("/") ? run : `arm/${run}`}`;
 }
@@ -64,7 +66,13 @@ export class Person {
     return new Person(url, this.key, this.accountId);
   }
 
-  async send(method: string, path: string, body?: Bytes, headers: Record<string, string> = {}): Promise<Answer> {
+  /** A stream is sent in chunks, without its length. */
+  async send(
+    method: string,
+    path: string,
+    body?: Bytes | ReadableStream,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
     const response = await fetch(`${this.url}${path}`, {
       method,
       headers: { authorization: `Bearer ${this.key}`, ...headers },
@@ -75,7 +83,8 @@ export class Person {
     const json = isJson && bytes.length > 0 ? JSON.parse(new TextDecoder().decode(bytes)) : undefined;
     const { status } = response;
     const code = status >= 400 ? ` ${json?.error?.code}` : "";
-    return { status, said: `${status}${code}`, headers: response.headers, bytes, json, body: json };
+    const message = json?.error?.message;
+    return { status, said: `${status}${code}`, message, headers: response.headers, bytes, json, body: json };
   }
 
   put(run: string, path: string, body: Bytes, headers?: Record<string, string>): Promise<Answer> {
@@ -99,6 +108,14 @@ export class Person {
     const { json, said } = await this.begin(run, path, facts);
     if (json?.upload_id === undefined) throw new Error(`the upload has not begun: ${said}`);
     return json.upload_id;
+  }
+
+  /** The id of an upload of one part, which has come. */
+  async sent(run: string, path: string, bytes: Bytes, sha256?: string): Promise<string> {
+    const id = await this.begun(run, path, { size: Buffer.byteLength(bytes), ...(sha256 && { sha256 }) });
+    const { said } = await this.part(run, path, id, 1, bytes);
+    if (said !== "200") throw new Error(`the part is not stored: ${said}`);
+    return id;
   }
 
   part(run: string, path: string, id: string, part: unknown, body: Bytes, headers?: Record<string, string>) {
@@ -155,7 +172,7 @@ export class Person {
     return [json.stored_bytes, json.reserved_bytes];
   }
 
-  /** A request whose head and first bytes have been sent, on a connection of its own. */
+  /** A request on a new connection, whose head and first bytes have been sent. */
   half(method: string, path: string, head: readonly string[], first: Bytes = ""): HalfSent {
     const { hostname, port, host } = new URL(this.url);
     const lines = [`${method} ${path} HTTP/1.1`, `Host: ${host}`, `Authorization: Bearer ${this.key}`, ...head, "", ""];

@@ -1,18 +1,22 @@
-/** A service with real stores of records and of bytes, reached over a real socket, and people who use it. */
+/** A service with real stores of records and of bytes, which people use over a real socket. */
+import { afterAll, beforeAll, describe, test } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import type { S3Options } from "../../src/config/blobs.ts";
 import { type Drill, Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/http/app.ts";
 import { type Listener, listen } from "../../src/http/listen.ts";
 import { BlobsDown } from "../../src/runs/blob/blobs.ts";
 import type { RunBounds } from "../../src/runs/store/records.ts";
+import { sweep } from "../../src/runs/sweep.ts";
 import { makeBlobs } from "../../src/service/blobs.ts";
 import { build, type Service } from "../../src/service/build.ts";
 import type { Store } from "../../src/service/domains.ts";
 import { systemClock } from "../../src/std/clock.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { funded } from "../account/fake-store.ts";
+import { type Browser, signedIn } from "../account/pages/browser.ts";
 import { ENGINES, type EngineName, type Place, place, startServer, stopServer } from "../store/engines.ts";
 import { S3, S3Server } from "./blob/s3-server.ts";
 import { Person } from "./person.ts";
@@ -24,7 +28,7 @@ interface Combination {
   readonly blobs: BlobName;
 }
 
-/** Every store of records with every store of bytes: the title of its tests, and whether they cannot run here. */
+/** Each store of records with each store of bytes, the title of its tests, and whether they cannot run here. */
 export const MATRIX = ENGINES.flatMap(({ name, title, absent }) =>
   (["folder", "S3"] as const).map((blobs) => {
     const s3 = blobs === "S3";
@@ -36,21 +40,71 @@ export const MATRIX = ENGINES.flatMap(({ name, title, absent }) =>
 /** Both stores of records, with bytes in a folder. */
 export const RECORDS = MATRIX.filter(({ blobs }) => blobs === "folder");
 
+/** The stores of a service without a configuration. */
+export const DEFAULT = RECORDS.filter(({ engine }) => engine === "SQLite");
+
 let s3: S3Server | undefined;
 
-/** The servers of a file's tests; to be called in `beforeAll`. */
-export async function startServers(...needed: readonly ("PostgreSQL" | "S3")[]): Promise<void> {
-  if (needed.includes("PostgreSQL")) await startServer();
-  if (needed.includes("S3") && !S3.absent) s3 = await S3Server.start();
+/** What a test works with: a stage, and a person with a new account. */
+export interface Given {
+  readonly at: RunsStage;
+  readonly ann: Person;
 }
 
-/** In `afterAll`. */
-export async function stopServers(): Promise<void> {
-  await stopServer();
-  await s3?.[Symbol.asyncDispose]();
+type Declare = (title: string, work: (given: Given) => Promise<void>) => void;
+
+/** A test may make a database, on a machine that does other work. */
+const TEST_MS = 30_000;
+
+interface StoresOptions extends StageOptions {
+  /** Whether each test has a new stage, instead of sharing one with the others of its stores. */
+  readonly fresh?: true;
 }
 
-/** Real timers; the wall clock is ahead by as much as a test says. */
+/** Declares tests for each of these combinations of stores, with their servers. */
+export function onStores(
+  combinations: typeof MATRIX,
+  { fresh, ...options }: StoresOptions,
+  declare: (test: Declare, combination: Combination) => void,
+): void {
+  withServers(combinations);
+  for (const combination of combinations) {
+    const start = () => RunsStage.start({ ...options, ...combination });
+    describe.skipIf(combination.absent)(combination.title, () => {
+      let shared: RunsStage;
+      if (!fresh) {
+        beforeAll(async () => {
+          shared = await start();
+        });
+        afterAll(() => shared[Symbol.asyncDispose]());
+      }
+      const inStage: Declare = (title, work) => {
+        const run = async () => {
+          await using own = fresh && (await start());
+          const at = own ?? shared;
+          await work({ at, ann: await at.person() });
+        };
+        test(title, run, TEST_MS);
+      };
+      declare(inStage, combination);
+    });
+  }
+}
+
+/** Starts the servers of these combinations for the tests of a file. */
+function withServers(combinations: readonly Combination[]): void {
+  if (combinations.some(({ engine }) => engine === "PostgreSQL")) {
+    beforeAll(startServer, 60_000);
+    afterAll(stopServer);
+  }
+  if (S3.absent || !combinations.some(({ blobs }) => blobs === "S3")) return;
+  beforeAll(async () => {
+    s3 = await S3Server.start();
+  });
+  afterAll(() => s3?.[Symbol.asyncDispose]());
+}
+
+/** A clock with real timers, whose wall time a test moves ahead. */
 export class AheadClock {
   aheadSeconds = 0;
   readonly monotonicMs = systemClock.monotonicMs;
@@ -62,7 +116,7 @@ export class AheadClock {
   }
 }
 
-/** Those that a test names at the moment. */
+/** The drills that a test names. */
 class OwnDrills extends Drills {
   readonly names = new Set<Drill>();
 
@@ -73,12 +127,10 @@ class OwnDrills extends Drills {
 
 export interface StageOptions extends Partial<Combination> {
   readonly bounds?: Partial<RunBounds>;
-  /** Another node on the records and the bytes of this one. */
+  /** The stage whose records and bytes this one uses, as another node. */
   readonly beside?: RunsStage;
-  /** Instead of the place's own folder. */
+  /** Replaces the folder of the store. */
   readonly dataDir?: string;
-  /** Changes what the service is given. */
-  readonly store?: (store: Store) => Store;
 }
 
 export class RunsStage implements AsyncDisposable {
@@ -93,6 +145,8 @@ export class RunsStage implements AsyncDisposable {
     private readonly listener: Listener,
     private readonly owned: boolean,
     readonly blobs: BlobName,
+    /** The options of the S3 store; undefined for a folder. */
+    readonly s3: S3Options | undefined,
   ) {}
 
   static async start(options: StageOptions = {}): Promise<RunsStage> {
@@ -110,39 +164,55 @@ export class RunsStage implements AsyncDisposable {
     const note = (event: string, facts: object = {}) => logged.push(`${event} ${JSON.stringify(facts)}`);
     const drills = new OwnDrills();
     const settings = { chunkMs: 10_000, signUpOpen: false, drills, ...(bounds && { bounds: { runs: bounds } }) };
-    const given = options.store?.(store) ?? store;
-    const service = build(settings, { clock, log: { info: note, error: note }, store: given, blobs: bytes });
-    // The time by which it is ahead has passed for the service, and not for the requests that run.
+    const service = build(settings, { clock, log: { info: note, error: note }, store, blobs: bytes });
+    // Time that a test skips has passed for the service, but not for running requests.
     Object.assign(service.core.clock, { seenMs: () => clock.unixMs() });
     service.robot.catalog.known = true;
     const listener = listen(publicApp(service.http, service.surfaces), { host: "127.0.0.1", port: 0 });
     if (listener instanceof Problem) throw new Error(listener.message);
-    return new RunsStage(at, store, service, drills, clock, dataDir, logged, listener, !beside, blobs);
+    return new RunsStage(at, store, service, drills, clock, dataDir, logged, listener, !beside, blobs, where.blobs);
   }
 
   get url(): string {
     return this.listener.url;
   }
 
-  /** Somebody with an account of their own. */
-  async person(): Promise<Person> {
+  /** A person with a key, of this account or of a new one. */
+  async person(known?: string): Promise<Person> {
     people += 1;
-    const accountId = `acct_${people}`;
+    const accountId = known ?? `acct_${people}`;
     const key = makeKey();
-    await this.store.accounts.accountAdd(funded(accountId, `${accountId}@example.org`));
+    if (known === undefined) await this.store.accounts.accountAdd(funded(accountId, `${accountId}@example.org`));
     const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "" };
     await this.store.accounts.keyAdd({ ...record, createdAt: 0 });
     return new Person(this.url, key, accountId);
   }
 
-  /** Integers as numbers. */
+  /** A person who has a key, and a browser that is signed in. */
+  async owner(): Promise<{ readonly me: Person; readonly browser: Browser }> {
+    const browser = await signedIn(this);
+    return { browser, me: await this.person("acct_me@example.org") };
+  }
+
+  /** Sends a request without a key. */
+  send(path: string, init?: RequestInit): Promise<Response> {
+    return fetch(`${this.url}${path}`, { redirect: "manual", ...init });
+  }
+
+  /** The rows of a query, with integers as numbers. */
   async rows(sql: string): Promise<Record<string, unknown>[]> {
     const found = await this.place.rows(sql);
     const plain = (value: unknown) => (typeof value === "bigint" ? Number(value) : value);
     return found.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, plain(value)])));
   }
 
-  /** Everything that the bytes' store has, in order. */
+  /** Sweeps when this time has passed for the service. */
+  async sweep(afterSeconds = 0): Promise<void> {
+    this.clock.aheadSeconds += afterSeconds;
+    await sweep(this.service.runs);
+  }
+
+  /** The ids of all blobs, in order. */
   async blobIds(): Promise<string[]> {
     const ids: string[] = [];
     let after: string | undefined;
@@ -155,12 +225,12 @@ export class RunsStage implements AsyncDisposable {
     return ids.sort();
   }
 
-  /** What has begun to arrive. */
+  /** The names of bodies that arrive. */
   async staged(): Promise<string[]> {
     return await readdir(join(this.dataDir, "staging"));
   }
 
-  /** What totals, places or folders say that is not so; empty. */
+  /** The faults of totals, permits and folders. */
   async wrong(): Promise<unknown[]> {
     const { requests, bodies, live } = this.service.runs;
     const totals = await this.store.runs.runTotalsWrong();
@@ -170,11 +240,11 @@ export class RunsStage implements AsyncDisposable {
       faults,
       [...live],
       await this.staged(),
-      requests.size + bodies.size === 0 ? [] : [`${requests.size} and ${bodies.size} places`],
+      requests.size + bodies.size === 0 ? [] : [`${requests.size} and ${bodies.size} permits`],
     ].flat();
   }
 
-  /** As if the process ended: requests and their bytes are cut, the stores stay as they are. */
+  /** Ends the service as the end of its process does: requests are cut, and the stores stay. */
   async stop(): Promise<void> {
     this.service.core.lifecycle.cut();
     await this.listener.stop();

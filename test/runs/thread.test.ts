@@ -40,7 +40,7 @@ test("a thread that a fault ends is logged at once, and the service is not ready
   await using dir = await temporaryFolder();
   const { thread, blobs, logged, told } = await opened(dir.path);
   expect((await ready(blobs))[0]).toBe(200);
-  // No message of ours.
+  // The thread cannot read this message.
   thread.postMessage(null);
   await told;
   expect(logged).toEqual([expect.stringMatching(/^run storage is down until the next start .*has ended.*restart/)]);

@@ -1,21 +1,20 @@
 /** A service on a real store whose clock a test moves: processes that end and begin, wall clocks that jump, time that passes. */
-import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import type { NewAccount } from "../../src/account/store/accounts-records.ts";
-import { expireHolds } from "../../src/charge/upkeep.ts";
+import type { NewAccount } from "../../src/account/store/accounts.ts";
+import { expireHolds } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/http/app.ts";
 import { Provider } from "../../src/llm/provider/provider.ts";
 import { sweep } from "../../src/runs/sweep.ts";
 import { build, type Service } from "../../src/service/build.ts";
 import type { Store } from "../../src/service/domains.ts";
-import { beginSeenTime, keepSeenTime } from "../../src/service/seen-time.ts";
-import { Upkeep } from "../../src/service/upkeep.ts";
+import { beginSeenTime, keepSeenTime, Upkeep } from "../../src/service/upkeep.ts";
 import { systemClock } from "../../src/std/clock.ts";
 import { funded } from "../account/fake-store.ts";
 import { FakeEngine } from "../fake-engine.ts";
 import { ScriptedProvider } from "../llm/scripted-provider.ts";
 import { JOB, LIVE, providerConfig } from "../llm/stage.ts";
 import { manifest, statefulManifest } from "../robot/manifests.ts";
+import { addKey } from "../robot/stage.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { type EngineName, type Place, place } from "../store/engines.ts";
 
@@ -117,11 +116,8 @@ export class ClockStage implements AsyncDisposable {
 
   /** An account with a key. */
   async account(id: string, changes: Partial<NewAccount> = {}): Promise<string> {
-    const key = makeKey();
     await this.store.accounts.accountAdd({ ...funded(id, `${id}@example.org`), ...changes });
-    const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name: "" };
-    await this.store.accounts.keyAdd({ ...record, createdAt: 0 });
-    this.keys.set(id, key);
+    this.keys.set(id, await addKey(this.store, id));
     return id;
   }
 

@@ -1,10 +1,10 @@
 /**
  * Contract section 1: "Wall clocks jump. At start or while serving, forward or back by days: no marker, job or session is dropped
  * early, no limit is lifted or frozen, no lock-out stays. What is kept for a span is kept for at least that much time that the
- * service has seen pass." The month of a limit stands in store/charges/money.ts, the real program in program/clocks.test.ts.
+ * service has seen pass." charge/store/money.ts tests the month of a limit, program/clocks.test.ts the real program.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { PageRefusal } from "../../src/account/people.ts";
+import { PageRefusal } from "../../src/account/errors.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { startUpload } from "../../src/runs/uploads.ts";
 import { Failure } from "../../src/std/failure.ts";
@@ -215,7 +215,7 @@ for (const { name, absent, title } of ENGINES) {
     test("a throttle is neither lifted by a clock that jumps, nor does its lock-out stay", async () => {
       await using stage = await begun();
       const tries = async () => {
-        const refused = await stage.service.people.tried("x", 1);
+        const refused = await stage.service.people.tried(["x", 1]);
         return refused instanceof PageRefusal ? (refused.retryAfterSeconds ?? 0) : "allowed";
       };
       for (let round = 0; round < 3; round += 1) {
@@ -232,7 +232,7 @@ for (const { name, absent, title } of ENGINES) {
       await using stage = await begun();
       const { runs } = stage.store;
       const run = { accountId: await stage.account("ann"), robot: "arm", run: "one" };
-      const started = await startUpload(stage.service.runs, { ...run, path: "up", size: 5, sha256: undefined });
+      const started = await startUpload(stage.service.runs, { ...run, path: "up" }, 5, undefined);
       if (started instanceof Failure) throw new Error(started.message);
       const seconds = Math.floor(stage.clock.unixMs() / 1_000);
       expect(started.expiresAt).toBe(seconds + LIMITS.runUploadSeconds);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
-import { discard, prepare } from "../../src/service/preparation.ts";
+import { discard, prepare } from "../../src/service/models.ts";
 import { emptyDir } from "../bundle/built.ts";
 import { ok } from "../engine/opened.ts";
 

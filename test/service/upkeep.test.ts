@@ -2,8 +2,7 @@
 import { expect, test } from "bun:test";
 import { Drills } from "../../src/drill.ts";
 import { build } from "../../src/service/build.ts";
-import { beginSeenTime } from "../../src/service/seen-time.ts";
-import { Upkeep } from "../../src/service/upkeep.ts";
+import { beginSeenTime, Upkeep } from "../../src/service/upkeep.ts";
 import { fakeStore } from "../account/fake-store.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 

@@ -1,14 +1,14 @@
 /** The promises of the robot route, looked at from outside: what a history must keep, whatever happened in it. */
-
 import { Fault } from "../../src/engine/fault.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { rowsText } from "../../src/std/float32.ts";
+import { memoryOf } from "../engine/memory.ts";
 import type { KnownModel } from "../fake-engine.ts";
 import type { Committed, GatedModel } from "./gated-model.ts";
 import type { History } from "./history.ts";
 import { checkSaid } from "./link-check.ts";
-import type { Reply, Sent } from "./requests.ts";
+import type { Reply, RobotSent } from "./requests.ts";
 import { EARLY_FRAMES_MAX } from "./world.ts";
 
 interface Body {
@@ -19,7 +19,7 @@ interface Body {
 }
 
 /** One terminal reply of the right form; its code, or its step. */
-export function checkReply(all: readonly Sent[], sent: Sent, reply: Reply): { code?: string; step?: number } {
+export function checkReply(all: readonly RobotSent[], sent: RobotSent, reply: Reply): { code?: string; step?: number } {
   assert(sent.replies.length === 0, `#${sent.index} has one terminal reply`);
   const streamed = reply.status === 200 && sent.body.stream === true;
   const body: Body = JSON.parse(streamed ? terminalEvent(reply.text) : reply.text);
@@ -49,7 +49,7 @@ function isError(text: string): boolean {
   return text.includes('"error":{');
 }
 
-function sameContent(one: Sent, other: Sent): boolean {
+function sameContent(one: RobotSent, other: RobotSent): boolean {
   return one.account === other.account && one.body === other.body && one.body.observation_id !== undefined;
 }
 
@@ -173,7 +173,7 @@ async function checkMemories(model: GatedModel, history: History, clean: KnownMo
       return [origin?.account, origin?.session].join();
     });
     assert(new Set(sessions).size === 1, `slot ${slot} belongs to one session`);
-    const { frames, digest } = model.memory(slot);
+    const { frames, digest } = memoryOf(model, slot);
     const expected = await replay(clean, committed);
     assert(
       expected.frames === frames && expected.digest === digest,
@@ -203,9 +203,8 @@ async function checkHolders({ robots, world, links }: History): Promise<void> {
 async function replay(model: KnownModel, committed: readonly Committed[]) {
   const slot = 0;
   for (const { observation, jpegs, actions } of committed) {
-    const perCamera = jpegs.length / model.manifest.cameras.length;
-    const frames = jpegs.map((jpeg, index) => {
-      const frame = model.framePut(Math.floor(index / perCamera), jpeg, 0);
+    const frames = jpegs.map((jpeg) => {
+      const frame = model.framePut(jpeg, 0);
       assert(!(frame instanceof Fault), "a frame slot is free");
       return frame;
     });
@@ -221,7 +220,7 @@ async function replay(model: KnownModel, committed: readonly Committed[]) {
     run.commit();
     await run.released;
   }
-  const memory = model.memory(slot);
+  const memory = memoryOf(model, slot);
   model.sessionDrop(slot);
   return memory;
 }

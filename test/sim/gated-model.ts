@@ -2,6 +2,7 @@
 import type { ChunkResult, Frame, Inference, Model, Observation } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { assert, present } from "../../src/std/assert.ts";
+import { type Memory, memoryOf } from "../engine/memory.ts";
 import type { KnownModel } from "../fake-engine.ts";
 import { type Gates, inBackground } from "./gates.ts";
 
@@ -83,8 +84,8 @@ export class GatedModel implements KnownModel {
     return this.inner.measure(what);
   }
 
-  memory(slot: number): ReturnType<Model["memory"]> {
-    return this.inner.memory(slot);
+  memory(slot: number): Memory {
+    return memoryOf(this.inner, slot);
   }
 
   sessionDrop(slot: number): void {
@@ -97,8 +98,8 @@ export class GatedModel implements KnownModel {
   }
 
   /** Frames that are put together are decoded together. */
-  framePut(camera: number, jpeg: Uint8Array, turn: number): GatedFrame | Fault {
-    const inner = this.inner.framePut(camera, jpeg, turn);
+  framePut(jpeg: Uint8Array, turn: number): GatedFrame | Fault {
+    const inner = this.inner.framePut(jpeg, turn);
     if (inner instanceof Fault) return inner;
     if (this.decoding === undefined) {
       const frames: Frame[] = [];

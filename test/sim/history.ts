@@ -3,15 +3,14 @@
  * are cut anywhere, while the engine fails, commits are refused, the store is slow or down, time passes, the process is killed or
  * ends in order. Same seed, same history.
  */
-
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
-import { RandomStream } from "../../src/std/random.ts";
 import type { KnownModel } from "../fake-engine.ts";
 import { checkEnd } from "./check.ts";
 import { inBackground } from "./gates.ts";
 import { Links } from "./links.ts";
 import { Requests } from "./requests.ts";
+import { Seeded } from "./trace.ts";
 import { flush, type World } from "./world.ts";
 
 export interface Robot {
@@ -58,8 +57,7 @@ const HOUR_MS = 3_600_000;
 /** The mark of an observation is a joint's position in these: exact in every number format. */
 const MARKS_PER_RADIAN = 1024;
 
-export class History {
-  readonly trace: string[] = [];
+export class History extends Seeded {
   /** Whether a request had to wait for slots. */
   waited = false;
   /** By mark. */
@@ -68,7 +66,6 @@ export class History {
   readonly links: Links;
   readonly robots: Robot[];
   readonly pictures: Pictures;
-  private readonly random: RandomStream;
   /** The store was down, so that money may be held until that expires. */
   private wasDown = false;
 
@@ -77,7 +74,7 @@ export class History {
     seed: string,
     private readonly options: Options,
   ) {
-    this.random = new RandomStream(seed);
+    super(seed);
     this.pictures = options.pictures;
     this.requests = new Requests(this);
     this.links = new Links(this);
@@ -201,18 +198,6 @@ export class History {
 
   manifest({ model }: Robot) {
     return present(this.world.models[model], "a model").manifest;
-  }
-
-  note(text: string): void {
-    this.trace.push(text);
-  }
-
-  below(bound: number): number {
-    return this.random.word() % bound;
-  }
-
-  pick<T>(items: readonly T[]): T {
-    return present(items[this.below(items.length)], "an item");
   }
 
   private advance(ms: number): void {

@@ -1,5 +1,4 @@
 /** What observations on sockets came to, after the end of a history. */
-
 import type { ChunkSettlement } from "../../src/robot/store/records.ts";
 import { assert } from "../../src/std/assert.ts";
 import type { History } from "./history.ts";

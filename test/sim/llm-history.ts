@@ -3,21 +3,19 @@
  * provider fails, hangs and is cut, the store answers late, twice or not at all, clocks jump, processes are killed or end in
  * order. Same seed, same history.
  */
-import { assert, present } from "../../src/std/assert.ts";
-import { RandomStream } from "../../src/std/random.ts";
+import { assert } from "../../src/std/assert.ts";
 import { checkCall, checkLlmEnd } from "./llm-check.ts";
 import type { Step } from "./llm-provider.ts";
 import { LlmRequests } from "./llm-requests.ts";
 import { STORE_FAULTS, type StoreFault } from "./llm-store.ts";
 import type { LlmNode, LlmWorld } from "./llm-world.ts";
+import { Seeded } from "./trace.ts";
 import { flush } from "./world.ts";
 
 const HOUR_MS = 3_600_000;
 
-export class LlmHistory {
-  readonly trace: string[] = [];
+export class LlmHistory extends Seeded {
   readonly requests: LlmRequests;
-  private readonly random: RandomStream;
   /** What becomes of the next operations of the store. */
   private readonly storeFaults: StoreFault[] = [];
   /** Everybody is let through. */
@@ -28,7 +26,7 @@ export class LlmHistory {
     seed: string,
     private readonly actions: number,
   ) {
-    this.random = new RandomStream(seed);
+    super(seed);
     this.requests = new LlmRequests(this);
     world.nextStep = () => this.step();
     world.fault = (operation) => this.storeFault(operation);
@@ -48,18 +46,6 @@ export class LlmHistory {
       assert(this.world.faults.length === 0, `no fault of our own: ${this.world.faults.join()}`);
     }
     await this.finish();
-  }
-
-  note(text: string): void {
-    this.trace.push(text);
-  }
-
-  below(bound: number): number {
-    return this.random.word() % bound;
-  }
-
-  pick<T>(items: readonly T[]): T {
-    return present(items[this.below(items.length)], "an item");
   }
 
   anyNode(): LlmNode {

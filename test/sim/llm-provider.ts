@@ -46,7 +46,7 @@ export class GatedProvider extends Provider {
     super(CONFIG, undefined, time);
   }
 
-  override async run({ request, draft, signal, moved }: Call): Promise<Ending | Fault> {
+  override async answer({ request, draft, signal, moved }: Call): Promise<Ending | Fault> {
     const { gates, next, called } = this.script;
     const mark = markOf(request);
     const call = called(mark);
@@ -57,8 +57,8 @@ export class GatedProvider extends Provider {
     for (;;) {
       const step = await Promise.race([gates.hold(`a call of ${mark}`, async () => next()), aborted]);
       if (step.kind === "hang") await Promise.race([sleep(this.time, 1_000 * CONFIG.totalSeconds), aborted]);
-      if (step.kind === "answer") draft.text(answerOf(call));
-      else if (step.kind === "piece") draft.text("... ");
+      if (step.kind === "answer") draft.add("output_text", answerOf(call));
+      else if (step.kind === "piece") draft.add("output_text", "... ");
       const fault = step.kind === "answer" || step.kind === "piece" ? moved() : undefined;
       if (fault) {
         call.outcome = "invalid";

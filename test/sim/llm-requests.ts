@@ -4,10 +4,10 @@ import { eventsOf } from "../llm/stage.ts";
 import { inBackground } from "./gates.ts";
 import type { LlmHistory } from "./llm-history.ts";
 import { LLM_ACCOUNTS, type LlmNode } from "./llm-world.ts";
+import { owed, type Sent } from "./trace.ts";
 
-/** A request and what became of it. */
-export interface LlmSent {
-  readonly index: number;
+/** A request of a language model. */
+export interface LlmSent extends Sent {
   readonly account: number;
   /** undefined: the service makes one. */
   readonly key: string | undefined;
@@ -16,10 +16,7 @@ export interface LlmSent {
   readonly mark: string;
   readonly body: string;
   readonly node: LlmNode;
-  /** Terminal replies. */
   readonly replies: LlmReply[];
-  /** Its process was killed, or its client has left: no reply is owed. */
-  excused: boolean;
   leave: () => void;
 }
 
@@ -51,7 +48,7 @@ export class LlmRequests {
 
   /** Somebody is owed a reply. */
   get waits(): boolean {
-    return this.sent.some(({ replies, excused }) => replies.length === 0 && !excused);
+    return owed(this.sent).length > 0;
   }
 
   send(): void {
@@ -84,7 +81,7 @@ export class LlmRequests {
   }
 
   abandon(): void {
-    const open = this.sent.filter(({ replies, excused }) => replies.length === 0 && !excused);
+    const open = owed(this.sent);
     if (open.length === 0) return;
     const sent = this.history.pick(open);
     sent.excused = true;
@@ -94,7 +91,7 @@ export class LlmRequests {
 
   /** The process was killed. */
   excuse(node: LlmNode): void {
-    for (const sent of this.sent) if (sent.node === node && sent.replies.length === 0) sent.excused = true;
+    for (const sent of owed(this.sent)) if (sent.node === node) sent.excused = true;
   }
 
   /** Looks at a response that somebody was told of. */

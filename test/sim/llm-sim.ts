@@ -1,6 +1,7 @@
 /** Runs histories of language models by number, and counts how they ended. */
 import { LlmHistory } from "./llm-history.ts";
 import { LlmWorld } from "./llm-world.ts";
+import { Counts, traced } from "./trace.ts";
 
 /** Things that happen in one history, before everybody is let through to the end. */
 const ACTIONS = 160;
@@ -11,13 +12,7 @@ export async function runLlmHistory(number: number): Promise<LlmHistory> {
   const world = await LlmWorld.open(NODES);
   const history = new LlmHistory(world, `llm history ${number}`, ACTIONS);
   try {
-    await history.run();
-    return history;
-  } catch (error) {
-    const trace = history.trace.map((line) => `  ${line}`).join("\n");
-    throw new Error(
-      `llm history ${number}: ${(error as Error).message}\n${trace}\nreplay it with: bun test/sim/replay.ts llm ${number}`,
-    );
+    return await traced(history, `llm ${number}`);
   } finally {
     for (const node of world.nodes) node.kill();
     await world.store.close();
@@ -38,8 +33,10 @@ const EXPECTED = [
     ...["job cancelled", "job submission_outcome_unknown", "job stream_unavailable", "owner ended"],
   );
 
-export class LlmOutcomes {
-  readonly counts = new Map<string, number>(EXPECTED.map((name) => [name, 0]));
+export class LlmOutcomes extends Counts {
+  constructor() {
+    super(EXPECTED);
+  }
 
   add({ trace, world }: LlmHistory): void {
     for (const line of trace) {
@@ -49,14 +46,5 @@ export class LlmOutcomes {
       if (replayed !== undefined) this.count(`${kind} replayed`);
     }
     this.count("owner ended", world.buried.size);
-  }
-
-  /** Outcomes that no history has met. */
-  get missing(): string[] {
-    return [...this.counts].filter(([, count]) => count === 0).map(([name]) => name);
-  }
-
-  private count(name: string, more = 1): void {
-    this.counts.set(name, (this.counts.get(name) ?? 0) + more);
   }
 }

@@ -1,7 +1,6 @@
 /** The nodes of one history on one store: real apps and records; the provider, the store's answers and time as the seed decides. */
 import type { Elysia } from "elysia";
-import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import { expireHolds } from "../../src/charge/upkeep.ts";
+import { expireHolds } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/http/app.ts";
 import { LIMITS } from "../../src/limits.ts";
@@ -9,7 +8,8 @@ import { LLM_IDS } from "../../src/llm/models.ts";
 import { build, type Service } from "../../src/service/build.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import type { Clock } from "../../src/std/clock.ts";
-import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
+import { type FakeStore, fakeStore } from "../account/fake-store.ts";
+import { addAccount } from "../robot/stage.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { Gates, inBackground } from "./gates.ts";
 import { GatedProvider, type ProviderCall, type Step } from "./llm-provider.ts";
@@ -149,13 +149,7 @@ export class LlmWorld {
 
   static async open(nodes: number): Promise<LlmWorld> {
     const world = new LlmWorld();
-    for (const [index, id] of LLM_ACCOUNTS.entries()) {
-      const key = makeKey();
-      world.keys.push(key);
-      await world.store.accounts.accountAdd(funded(id, `${index}@example.org`));
-      const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name: "" };
-      await world.store.accounts.keyAdd({ ...record, createdAt: 0 });
-    }
+    for (const id of LLM_ACCOUNTS) world.keys.push(await addAccount(world.store, id));
     for (let index = 0; index < nodes; index += 1) world.start(index);
     await flush();
     return world;

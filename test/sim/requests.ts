@@ -2,19 +2,16 @@
 import { checkReply } from "./check.ts";
 import { inBackground } from "./gates.ts";
 import type { History, Robot } from "./history.ts";
+import { owed, type Sent } from "./trace.ts";
 
-/** A request and what became of it. */
-export interface Sent {
-  readonly index: number;
+/** A request of a robot. */
+export interface RobotSent extends Sent {
   readonly robot: Robot;
   readonly body: Record<string, unknown>;
   readonly account: number;
   readonly mark: number;
   readonly client: AbortController;
-  /** Terminal replies. */
   readonly replies: Reply[];
-  /** Its process was killed, or its client has left: no reply is owed. */
-  excused: boolean;
 }
 
 export interface Reply {
@@ -26,13 +23,13 @@ export interface Reply {
 }
 
 export class Requests {
-  readonly sent: Sent[] = [];
+  readonly sent: RobotSent[] = [];
 
   constructor(private readonly history: History) {}
 
   /** Somebody is owed a reply. */
   get waits(): boolean {
-    return this.sent.some(({ replies, excused }) => replies.length === 0 && !excused);
+    return owed(this.sent).length > 0;
   }
 
   send(robot: Robot): void {
@@ -84,7 +81,7 @@ export class Requests {
   }
 
   abandon(): void {
-    const open = this.sent.filter(({ replies, excused }) => replies.length === 0 && !excused);
+    const open = owed(this.sent);
     if (open.length === 0) return;
     const sent = this.history.pick(open);
     sent.excused = true;
@@ -94,20 +91,12 @@ export class Requests {
 
   /** The process was killed. */
   excuse(): void {
-    for (const sent of this.sent) if (sent.replies.length === 0) sent.excused = true;
+    for (const sent of owed(this.sent)) sent.excused = true;
   }
 
   private post(robot: Robot, mark: number, body: Record<string, unknown>): void {
-    const sent: Sent = {
-      index: this.sent.length,
-      robot,
-      body,
-      account: robot.account,
-      mark,
-      client: new AbortController(),
-      replies: [],
-      excused: false,
-    };
+    const facts = { index: this.sent.length, robot, body, account: robot.account, mark };
+    const sent: RobotSent = { ...facts, client: new AbortController(), replies: [], excused: false };
     this.sent.push(sent);
     const { session_id, observation_id, expected_step, stream } = body;
     this.history.note(
@@ -130,7 +119,7 @@ export class Requests {
     inBackground(answered);
   }
 
-  private reply(sent: Sent, reply: Reply): void {
+  private reply(sent: RobotSent, reply: Reply): void {
     const { code, step } = checkReply(this.sent, sent, reply);
     this.history.note(`#${sent.index} ← ${code ?? `step ${step}`}${reply.replayed ? ", replayed" : ""}`);
     sent.replies.push(reply);

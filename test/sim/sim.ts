@@ -1,5 +1,4 @@
 /** Runs histories by number, on the fake engine or on a native one. */
-
 import sharp from "sharp";
 import type { Engine } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
@@ -10,6 +9,7 @@ import { FakeEngine, type KnownModel } from "../fake-engine.ts";
 import { manifest, statefulManifest } from "../robot/manifests.ts";
 import { jpeg } from "../robot/stage.ts";
 import { History, type Pictures } from "./history.ts";
+import { Counts, traced } from "./trace.ts";
 import { World } from "./world.ts";
 
 /** Things that happen in one history, before everybody is let through to the end. */
@@ -85,81 +85,38 @@ export async function runHistory(ground: Ground, number: number): Promise<Histor
   const jumps = number % 2 === 1;
   const options = { pictures, actions: ACTIONS, kills, jumps, clean: ground.clean() };
   const history = new History(world, `history ${number}`, options);
-  try {
-    await history.run();
-    return history;
-  } catch (error) {
-    const trace = history.trace.map((line) => `  ${line}`).join("\n");
-    throw new Error(
-      `history ${number} on the ${ground.name} engine: ${(error as Error).message}\n${trace}\n` +
-        `replay it with: bun test/sim/replay.ts ${ground.name} ${number}`,
-    );
-  } finally {
-    await world.store.close();
-  }
+  return await traced(history, `${ground.name} ${number}`).finally(() => world.store.close());
 }
 
 /** What histories must have met, or they prove little. */
 const EXPECTED = [
-  "step",
-  "replayed",
-  "waited",
-  "idempotency_conflict",
-  "observation_outcome_unknown",
-  "session_busy",
-  "session_expired",
-  "session_step_conflict",
-  "instruction_changed",
-  "image_count_mismatch",
-  "invalid_image",
-  "no_replica_free",
-  "model_failure",
-  "engine_unavailable",
-  "metering_unavailable",
-  "auth_unavailable",
-  "billing_unavailable",
+  ...["waited", "step", "replayed", "session_busy", "session_expired", "session_step_conflict", "instruction_changed"],
   ...[
-    "opened",
-    "step",
-    "replayed",
-    "closed",
-    "invalid_camera",
-    "invalid_json",
-    "session_open",
-    "session_missing",
-    "session_busy",
-    "session_expired",
-    "session_step_conflict",
-    "instruction_changed",
     "image_count_mismatch",
     "invalid_image",
     "idempotency_conflict",
-    "too_many_observations",
-    "message_too_large",
-    "no_replica_free",
-    "model_failure",
-    "engine_unavailable",
     "observation_outcome_unknown",
-    "metering_unavailable",
-    "auth_unavailable",
-    "billing_unavailable",
-  ].map((name) => `socket ${name}`),
+    "no_replica_free",
+  ],
+  ...["model_failure", "engine_unavailable", "metering_unavailable", "auth_unavailable", "billing_unavailable"],
 ];
+
+const EXPECTED_OF_SOCKETS = [
+  ...EXPECTED.slice(1),
+  ...["opened", "closed", "invalid_camera", "invalid_json", "session_open", "session_missing"],
+  ...["too_many_observations", "message_too_large"],
+].map((name) => `socket ${name}`);
 
 /** And where processes are killed. */
 const KILLS = ["power lost", "killed with a settlement on its way that is kept"];
 
-/** Counts how requests ended. */
-export class Outcomes {
-  readonly counts: Map<string, number>;
-  histories = 0;
-
+/** How requests ended. */
+export class Outcomes extends Counts {
   constructor({ kills }: Pick<Ground, "kills">) {
-    this.counts = new Map([...EXPECTED, ...(kills ? KILLS : [])].map((name) => [name, 0]));
+    super([...EXPECTED, ...EXPECTED_OF_SOCKETS, ...(kills ? KILLS : [])]);
   }
 
   add({ trace, waited, world }: History): void {
-    this.histories += 1;
     if (waited) this.count("waited");
     if (world.store.untold.length > 0) this.count("killed with a settlement on its way that is kept");
     for (const line of trace) {
@@ -170,14 +127,5 @@ export class Outcomes {
       this.count(`${where}${outcome}`);
       if (/, replayed\b/.test(line)) this.count(`${where}replayed`);
     }
-  }
-
-  /** Outcomes that no history has met. */
-  get missing(): string[] {
-    return [...this.counts].filter(([, count]) => count === 0).map(([name]) => name);
-  }
-
-  private count(name: string): void {
-    this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
   }
 }

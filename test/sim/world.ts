@@ -1,7 +1,7 @@
 /** The service of one history: a real app, table, store and observations; engine outcomes, the steps of the store, look-ups and time as the seed decides. */
 import type { Elysia } from "elysia";
-import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import { expireHolds } from "../../src/charge/upkeep.ts";
+import { keyPublicId } from "../../src/account/key.ts";
+import { expireHolds } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/http/app.ts";
 import { LIMITS } from "../../src/limits.ts";
@@ -10,15 +10,15 @@ import { Episode } from "../../src/robot/socket/episode.ts";
 import { Outbox } from "../../src/robot/socket/outbox.ts";
 import type { RobotStore } from "../../src/robot/store/robot.ts";
 import { build, type Service } from "../../src/service/build.ts";
-import { beginSeenTime, keepSeenTime } from "../../src/service/seen-time.ts";
+import { beginSeenTime, keepSeenTime } from "../../src/service/upkeep.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { RandomStream } from "../../src/std/random.ts";
 import { StoreDown } from "../../src/store/store.ts";
-import { funded } from "../account/fake-store.ts";
 import type { KnownModel } from "../fake-engine.ts";
 import { FakeWire } from "../robot/socket/fake-wire.ts";
+import { addAccount } from "../robot/stage.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { GatedModel } from "./gated-model.ts";
 import { Gates, inBackground } from "./gates.ts";
@@ -66,13 +66,7 @@ export class World {
   /** `models` makes the models of a process; called again when it is restarted. */
   static async open(models: () => readonly KnownModel[], seed: string): Promise<World> {
     const world = new World(models, await SimStore.open(), new RandomStream(`steps of ${seed}`));
-    for (const [index, id] of ACCOUNTS.entries()) {
-      const key = makeKey();
-      world.keys.push(key);
-      await world.store.accounts.accountAdd(funded(id, `${index}@example.org`));
-      const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name: "" };
-      await world.store.accounts.keyAdd({ ...record, createdAt: 0 });
-    }
+    for (const id of ACCOUNTS) world.keys.push(await addAccount(world.store, id));
     world.store.beforeKeep = () => {
       const refused = world.refuseCommit;
       world.refuseCommit = false;

@@ -1,10 +1,9 @@
 import { expect, test } from "bun:test";
 import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { BASE62, base62, randomBase62 } from "../../src/std/base62.ts";
 import { systemClock } from "../../src/std/clock.ts";
 import { readText, writePrivate } from "../../src/std/file.ts";
-import { isAnonId, makeId } from "../../src/std/ids.ts";
+import { BASE62, base62, isAnonId, makeId, randomBase62 } from "../../src/std/ids.ts";
 import { makeLog } from "../../src/std/log.ts";
 import { Metrics } from "../../src/std/metrics.ts";
 import { nearest } from "../../src/std/nearest.ts";

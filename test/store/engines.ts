@@ -1,5 +1,6 @@
 /** Both engines of the store, for tests that hold for each: SQLite in a folder, and a real PostgreSQL server. */
 import { Database } from "bun:sqlite";
+import { describe, test } from "bun:test";
 import { join } from "node:path";
 import postgres from "postgres";
 import { testRequirement } from "../../src/config/environment.ts";
@@ -19,6 +20,19 @@ export const ENGINES = (["SQLite", "PostgreSQL"] as const).map((name) => {
   return { name, absent, title: absent ? `${name}: skipped, ${REASON}` : name };
 });
 
+/** Tests that need a real PostgreSQL server. */
+export function onPostgres(tests: () => void): void {
+  for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQL")) {
+    describe.skipIf(absent)(title, tests);
+  }
+}
+
+/** What was opened; throws where it cannot be used. */
+export function usable<T>(opened: T | Problem): T {
+  if (opened instanceof Problem) throw new Error(opened.message);
+  return opened;
+}
+
 /** A store that can be closed and opened again on what it kept. */
 export interface Place extends AsyncDisposable {
   open(): Promise<Store>;
@@ -32,6 +46,17 @@ export interface Place extends AsyncDisposable {
 }
 
 let server: PostgresServer | undefined;
+
+/** Tests of an open store on this engine. */
+export function storeTest(engine: EngineName) {
+  return (title: string, run: (store: Store, at: Place) => Promise<void>): void => {
+    const opened = async () => {
+      await using at = await place(engine);
+      await run(await at.open(), at);
+    };
+    test(title, opened, 60_000);
+  };
+}
 
 /** One server for all tests of a file; to be called in `beforeAll`. */
 export async function startServer(): Promise<void> {
@@ -51,8 +76,8 @@ export async function place(engine: EngineName): Promise<Place> {
     dir: dir.path,
     environment: url === undefined ? {} : { DATABASE_URL: url },
     open: async () => {
-      const store = await openStore({ dataDir: dir.path, databaseUrl: url }, url === undefined ? "serve" : "beside");
-      if (store instanceof Problem) throw new Error(store.message);
+      const use = url === undefined ? "serve" : "beside";
+      const store = usable(await openStore({ dataDir: dir.path, databaseUrl: url }, use));
       stores.push(store);
       return store;
     },

@@ -5,26 +5,17 @@ import { join } from "node:path";
 import { DOMAINS } from "../../src/service/domains.ts";
 import { openStore } from "../../src/service/store.ts";
 import { Problem } from "../../src/std/problem.ts";
-import type { Domains } from "../../src/store/domain.ts";
-import type { Migration } from "../../src/store/migrate.ts";
 import { lookAtPostgres, openPostgresStore } from "../../src/store/postgres/store.ts";
+import type { Migration } from "../../src/store/schema.ts";
+import { MIGRATIONS } from "../../src/store/schema.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { closeSqlite } from "../../src/store/sqlite/statements.ts";
 import { lookAtDatabase } from "../../src/store/sqlite/store.ts";
-import { changes, type Steps } from "../../src/store/steps.ts";
 import { funded } from "../account/fake-store.ts";
 import { ENGINES, type EngineName, type Place, place, startServer, stopServer } from "./engines.ts";
 
 beforeAll(startServer, 60_000);
 afterAll(stopServer);
-
-const MADE: Migration = ["CREATE TABLE things (id TEXT PRIMARY KEY, size INTEGER NOT NULL) STRICT;"];
-const FILLED: Migration = [
-  function* fill(): Steps<void> {
-    yield* changes("INSERT INTO things (id, size) VALUES ($1, $2)", "one", 9_007_199_254_740_993n);
-  },
-];
-const BROKEN: Migration = ["CREATE TABLE more (id TEXT PRIMARY KEY) STRICT;", "INSERT INTO nowhere VALUES (1);"];
 
 /** The second migration of a later version, which changes a released table. */
 const SECOND: Migration = [
@@ -32,25 +23,20 @@ const SECOND: Migration = [
    UPDATE accounts SET country = 'unknown';`,
   { sqlite: "CREATE INDEX only_sqlite ON accounts (country);", postgres: "COMMENT ON TABLE accounts IS 'second';" },
 ];
+const BROKEN: Migration = ["CREATE TABLE more (id TEXT PRIMARY KEY) STRICT;", "INSERT INTO nowhere VALUES (1);"];
 
-/** This program's domains, and one with tables of its own. */
-function domains(...migrations: readonly Migration[]): Domains {
-  return { ...DOMAINS, things: { reads: {}, writes: {}, notDurable: [], migrations } };
-}
-
-const LATER: Domains = { ...DOMAINS, base: { ...DOMAINS.base, migrations: [...DOMAINS.base.migrations, SECOND] } };
-
-/** Opens and closes a store of these domains; says why it cannot be used. */
-async function opened(engine: EngineName, at: Place, of: Domains): Promise<string | undefined> {
+/** Opens and closes a store with these migrations after those of this version; says why it cannot be used. */
+async function opened(engine: EngineName, at: Place, ...more: readonly Migration[]): Promise<string | undefined> {
+  const migrations = [...MIGRATIONS, ...more];
   if (engine === "PostgreSQL") {
-    const store = await openPostgresStore(of, at.environment.DATABASE_URL ?? "");
+    const store = await openPostgresStore(DOMAINS, at.environment.DATABASE_URL ?? "", { migrations });
     if (store instanceof Problem) return store.message;
     await store.close();
     return undefined;
   }
   const db = new Database(join(at.dir, "tendon.sqlite"), { create: true, strict: true, safeIntegers: true });
   try {
-    return migrate(db, of);
+    return migrate(db, migrations);
   } catch (error) {
     return String(error);
   } finally {
@@ -60,62 +46,45 @@ async function opened(engine: EngineName, at: Place, of: Domains): Promise<strin
 
 async function looked(engine: EngineName, at: Place): Promise<unknown> {
   const found = await (engine === "PostgreSQL"
-    ? lookAtPostgres(DOMAINS, at.environment.DATABASE_URL ?? "")
-    : lookAtDatabase(DOMAINS, at.dir));
+    ? lookAtPostgres(at.environment.DATABASE_URL ?? "")
+    : lookAtDatabase(at.dir));
   return found instanceof Problem ? found.message : found;
 }
 
 for (const { name, absent, title } of ENGINES) {
   describe.skipIf(absent)(title, () => {
-    test("a second migration of the schema runs once, on a database with rows and on a new one", async () => {
+    test("a second migration runs once, on a database with rows and on a new one", async () => {
       await using at = await place(name);
       const store = await at.open();
       await store.accounts.accountAdd(funded("a1", "one@example.org"));
       await store.close();
-      expect([await opened(name, at, LATER), await opened(name, at, LATER)]).toEqual([undefined, undefined]);
+      expect([await opened(name, at, SECOND), await opened(name, at, SECOND)]).toEqual([undefined, undefined]);
       expect(await at.rows("SELECT id, country FROM accounts")).toEqual([{ id: "a1", country: "unknown" }]);
       expect(await at.rows("SELECT name, version FROM tendon_versions")).toEqual([{ name: "base", version: 2n }]);
       await using fresh = await place(name);
-      expect(await opened(name, fresh, LATER)).toBeUndefined();
+      expect(await opened(name, fresh, SECOND)).toBeUndefined();
       expect(await fresh.rows("SELECT count(country) AS rows FROM accounts")).toEqual([{ rows: 0n }]);
-    });
-
-    test("a domain's migrations run once each, after those of the base", async () => {
-      await using at = await place(name);
-      expect(await opened(name, at, domains(MADE))).toBeUndefined();
-      expect(await opened(name, at, domains(MADE, FILLED))).toBeUndefined();
-      expect(await opened(name, at, domains(MADE, FILLED))).toBeUndefined();
-      expect(await at.rows("SELECT id, size FROM things")).toEqual([{ id: "one", size: 9_007_199_254_740_993n }]);
-      expect(await at.rows("SELECT name, version FROM tendon_versions WHERE name = 'things'")).toEqual([
-        { name: "things", version: 2n },
-      ]);
     });
 
     test("a migration that fails leaves nothing of itself, and the next start tries it again", async () => {
       await using at = await place(name);
-      expect(await opened(name, at, domains(MADE))).toBeUndefined();
-      expect(await opened(name, at, domains(MADE, BROKEN))).toContain("nowhere");
-      expect(await at.rows("SELECT name, version FROM tendon_versions WHERE name = 'things'")).toEqual([
-        { name: "things", version: 1n },
-      ]);
-      expect(await opened(name, at, domains(MADE, FILLED))).toBeUndefined();
+      expect(await opened(name, at)).toBeUndefined();
+      expect(await opened(name, at, BROKEN)).toContain("nowhere");
+      expect(await at.rows("SELECT name, version FROM tendon_versions")).toEqual([{ name: "base", version: 1n }]);
+      expect(await opened(name, at, ["CREATE TABLE more (id TEXT PRIMARY KEY) STRICT;"])).toBeUndefined();
     });
 
-    test("a database with a newer version of the base or of a domain, or with a domain that is not known, is refused", async () => {
+    test("a database with a later schema, or with tables that are not known, is refused", async () => {
       await using at = await place(name);
       expect(await looked(name, at)).toBe("absent");
-      expect(await opened(name, at, domains(MADE, FILLED))).toBeUndefined();
+      expect(await opened(name, at, SECOND)).toBeUndefined();
+      const later = expect.stringContaining("it was written by a newer tendon (schema 2, this one knows 1)");
+      expect([await opened(name, at), await looked(name, at)]).toEqual([later, later]);
+      expect(await opened(name, at, SECOND)).toBeUndefined();
+      await at.corrupt("INSERT INTO tendon_versions (name, version) VALUES ('things', 1)");
       const unknown = 'it was written by a newer tendon (it has tables of "things", which this one does not know)';
-      expect([await opened(name, at, DOMAINS), await looked(name, at)]).toEqual([
-        expect.stringContaining(unknown),
-        expect.stringContaining(unknown),
-      ]);
-      expect(await opened(name, at, domains(MADE))).toContain('schema 2 of "things", this one knows 1');
-      expect(await opened(name, at, domains(MADE, FILLED))).toBeUndefined();
-      await at.corrupt("UPDATE tendon_versions SET version = 6 WHERE name = 'base'");
-      expect(await opened(name, at, domains(MADE, FILLED))).toContain(
-        'newer tendon (schema 6 of "base", this one knows 1)',
-      );
+      expect(await opened(name, at, SECOND)).toContain(unknown);
+      expect(await looked(name, at)).toContain("newer tendon");
     });
 
     test("a database of before the first release is refused at the start, with what to do, and is not changed", async () => {

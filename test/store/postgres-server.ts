@@ -30,36 +30,25 @@ export class PostgresServer implements AsyncDisposable {
 
   /** `settings`: such as `fsync=off`, for tests that cut no power. */
   static async start(...settings: readonly string[]): Promise<PostgresServer> {
-    const dir = await mkdtemp(join(tmpdir(), "tendon-postgres-"));
-    await Bun.$`${UNPRIVILEGED.length > 0 ? ["chown", "postgres", dir] : ["true"]}`.quiet();
-    const initdb = [join(BIN ?? "", "initdb"), "-D", join(dir, "data"), "-U", "tendon", "-A", "trust", "-E", "UTF8"];
-    const made = Bun.spawn([...UNPRIVILEGED, ...initdb, ...LANGUAGE, "--no-sync"], {
-      stdout: "ignore",
-      stderr: "pipe",
-    });
-    if ((await made.exited) !== 0) throw new Error(await new Response(made.stderr).text());
-    const server = new PostgresServer(dir, await freePort(), settings);
-    await server.up();
-    return server;
+    return await PostgresServer.make(settings, "initdb", ["-U", "tendon", "-A", "trust", "-E", "UTF8", ...LANGUAGE]);
   }
 
   /** A replica that gets the log of this server by itself, without this server waiting for it, and answers reads. */
   async replica(): Promise<PostgresServer> {
-    const dir = await mkdtemp(join(tmpdir(), "tendon-replica-"));
+    const from = ["-h", "127.0.0.1", "-p", String(this.port), "-U", "tendon"];
+    return await PostgresServer.make(this.settings, "pg_basebackup", [...from, "-R", "-X", "stream", "-c", "fast"]);
+  }
+
+  /** Starts a server in the folder that the program fills. */
+  private static async make(settings: readonly string[], program: string, flags: readonly string[]) {
+    const dir = await mkdtemp(join(tmpdir(), "tendon-postgres-"));
     await Bun.$`${UNPRIVILEGED.length > 0 ? ["chown", "postgres", dir] : ["true"]}`.quiet();
-    const copy = ["-D", join(dir, "data"), "-R", "-X", "stream", "--no-sync", "-c", "fast"];
-    const program = join(BIN ?? "", "pg_basebackup");
-    const made = Bun.spawn(
-      [...UNPRIVILEGED, program, "-h", "127.0.0.1", "-p", String(this.port), "-U", "tendon", ...copy],
-      {
-        stdout: "ignore",
-        stderr: "pipe",
-      },
-    );
+    const command = [...UNPRIVILEGED, join(BIN ?? "", program), "-D", join(dir, "data"), ...flags, "--no-sync"];
+    const made = Bun.spawn(command, { stdout: "ignore", stderr: "pipe" });
     if ((await made.exited) !== 0) throw new Error(await new Response(made.stderr).text());
-    const replica = new PostgresServer(dir, await freePort(), this.settings);
-    await replica.up();
-    return replica;
+    const server = new PostgresServer(dir, await freePort(), settings);
+    await server.up();
+    return server;
   }
 
   /** From now on it gets no more of the log. */
@@ -121,10 +110,7 @@ export class PostgresServer implements AsyncDisposable {
     );
     for (;;) {
       const sql = postgres(this.url("postgres"), { max: 1, connect_timeout: 1 });
-      const answered = await sql`SELECT 1`.then(
-        () => true,
-        () => false,
-      );
+      const answered = await sql`SELECT 1`.then(Boolean, () => false);
       await sql.end({ timeout: 1 });
       if (answered) return;
       if (this.child.exitCode !== null) throw new Error(`PostgreSQL ended with ${this.child.exitCode}`);

@@ -1,9 +1,11 @@
 /** Rows that the tests of the store work with. */
 import { expect } from "bun:test";
+import type { NewAccount } from "../../src/account/store/accounts.ts";
 import type { NewCharge } from "../../src/charge/store/records.ts";
 import type { ChunkRecord, ChunkSettlement } from "../../src/robot/store/records.ts";
 import type { Store } from "../../src/service/domains.ts";
 import { StoreDown } from "../../src/store/store.ts";
+import { funded } from "../account/fake-store.ts";
 
 export const key = {
   publicId: "p".repeat(12),
@@ -59,6 +61,12 @@ export async function chunk(store: Store, observationId: string, changes: Partia
   return await store.robot.settleChunk(
     settled(chargeId, { session, observation: answered(observationId), at, ...changes }),
   );
+}
+
+/** Adds the account `a1`, which has money unless `changes` says otherwise. */
+export async function addAccount(store: Store, changes: Partial<NewAccount> = {}): Promise<void> {
+  const { id = "a1" } = changes;
+  expect(await store.accounts.accountAdd({ ...funded(id, `${id}@example.org`), ...changes })).toBe("added");
 }
 
 /** The account's money, in nano-dollars. */

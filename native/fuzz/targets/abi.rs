@@ -1,5 +1,5 @@
-//! Sequences of calls of the C ABI on `echo`, with good, stale, foreign and senseless arguments. Whatever is called: no crash, no
-//! panic (the fuzzer ends with one, caught or not), one completion for each accepted call and none for any other, no slot lost.
+//! Sequences of calls of the C ABI on `echo`, with good, stale, foreign and senseless arguments. No call may crash or panic (a panic ends
+//! the fuzzer, caught or not). Each accepted call has one completion, no other call has one, and no slot is lost.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ mod request;
 use caller::Caller;
 use libfuzzer_sys::fuzz_target;
 
-/// More calls find nothing that these do not.
+/// Calls at most; more find nothing new.
 const CALLS_MAX: usize = 96;
 
 fuzz_target!(|input: &[u8]| {

@@ -1,5 +1,5 @@
-//! The scan of JSON bodies: it takes what is JSON within its bounds and nothing else, as `serde_json` does; its skeleton is JSON of as
-//! many values; and every place that it names is there.
+//! The scan of JSON bodies: it accepts the JSON within its bounds that `serde_json` accepts, its skeleton is JSON with as many values, and
+//! every range that it names exists.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use serde::de::IgnoredAny;
 use tendon_fuzzed::http::body::scan::{Fault, Form, Rules, ScanResult, scan};
 
-/// Of `serde_json`, which must not be the first to refuse.
+/// The depth of `serde_json`, which must not be the first to refuse.
 const DEPTH_MAX: usize = 32;
 const VALUES_MAX: usize = 200;
 /// Longer than any string here.
@@ -40,7 +40,7 @@ fuzz_target!(|input: &[u8]| {
         serde_json::from_slice::<IgnoredAny>(&found.skeleton).is_ok() && std::str::from_utf8(&found.skeleton).is_ok(),
         "the skeleton is no JSON"
     );
-    // A skeleton is scanned to the same skeleton where nothing is too long for it: only placeholders are strings of the table then.
+    // The scan of a skeleton gives the same skeleton if nothing is too long: only placeholders are strings of the table then.
     let mut again = ScanResult::default();
     let wide = Rules { string_bytes_max: LONG, escaped_bytes_max: LONG, texts: true, ..rules };
     assert_eq!(scan(&found.skeleton, wide, &mut again), Ok(()), "the skeleton has other bounds");
@@ -58,7 +58,10 @@ fuzz_target!(|input: &[u8]| {
         }
         if text.form == Form::JpegBytes as u32 {
             assert!(image as usize + image_len as usize <= found.images.len(), "an image outside of the images");
-            assert!(image_len as usize <= rules.image_bytes_max && image_len == text.told, "an image of its length");
+            assert!(
+                image_len as usize <= rules.image_bytes_max && image_len == text.jpeg_len,
+                "an image of its length"
+            );
         }
     }
 });

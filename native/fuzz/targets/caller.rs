@@ -1,4 +1,4 @@
-//! A caller of the C ABI: what it has been given, and what it is owed.
+//! A caller of the C ABI: what it has received, and the completions that it awaits.
 
 use crate::completions::{self, Wire};
 use crate::plan::{FRAMES_MAX, SLOTS, plan};
@@ -9,8 +9,10 @@ use std::path::Path;
 use std::sync::OnceLock;
 use tendon_fuzzed::abi::frames::*;
 use tendon_fuzzed::abi::inferences::*;
+use tendon_fuzzed::abi::rehearsals::tendon_memory;
 use tendon_fuzzed::abi::*;
-use tendon_fuzzed::core::layout::{ABI_VERSION, CONSTANTS, MODELS_MAX, MemoryState, OpenOptions, Stats};
+use tendon_fuzzed::core::layout::{ABI_VERSION, CONSTANTS, MODELS_MAX, OpenOptions, Stats};
+use tendon_fuzzed::core::rehearsal;
 
 const CHUNKS_MAX: u32 = 5;
 const TEXT_BYTES: usize = 600;
@@ -34,6 +36,7 @@ pub struct Caller<'a> {
 impl<'a> Caller<'a> {
     pub fn open(input: &'a [u8]) -> Caller<'a> {
         completions::forget();
+        rehearsal::next_fault();
         let options = OpenOptions {
             abi_version: ABI_VERSION,
             decode_threads: 1,
@@ -65,7 +68,7 @@ impl<'a> Caller<'a> {
             owed: BTreeMap::new(),
             promised: BTreeSet::new(),
         };
-        // What the inputs before have left behind would show here.
+        // Memory that earlier inputs have leaked would show here.
         static FIRST: OnceLock<u64> = OnceLock::new();
         let stats = caller.stats();
         assert_eq!(stats.tensor_bytes, *FIRST.get_or_init(|| stats.tensor_bytes), "memory of a closed engine is free");
@@ -88,7 +91,7 @@ impl<'a> Caller<'a> {
         taken
     }
 
-    /// Mostly one that was given, sometimes a stale one of another kind, sometimes a senseless one.
+    /// Mostly a known ticket, sometimes a stale one of another kind, sometimes a senseless one.
     fn ticket(&mut self, known: &[Wire]) -> Wire {
         match (self.byte(), known.len()) {
             (choice @ 0..=223, 1..) => known[choice % known.len()],
@@ -180,7 +183,7 @@ impl<'a> Caller<'a> {
         *self.owed.entry(ticket.to_bits()).or_default() += 1;
     }
 
-    /// A frame has one completion, however often it is said to come.
+    /// A frame has one completion, however often it is announced.
     fn promise(&mut self, frame: Wire, later: bool) {
         if later && self.promised.insert(frame.to_bits()) {
             self.accepted(frame);
@@ -200,10 +203,10 @@ impl<'a> Caller<'a> {
         if ticket > 0.0 {
             self.accepted(ticket);
             self.models.push(ticket);
-            // What follows mostly wants a model that is loaded.
+            // The next calls mostly need a loaded model.
             if !self.byte().is_multiple_of(8) {
                 self.wait();
-                // Else all that follows is refused, and nothing is tested.
+                // Otherwise all later calls are refused, and nothing is tested.
                 assert!(
                     !good || completions::of(ticket) == [0],
                     "the plan as it stands loads: {:?}",
@@ -230,15 +233,14 @@ impl<'a> Caller<'a> {
     }
 
     fn frame_put(&mut self) {
-        let (model, camera, turn) = (self.model(), self.byte() as u32 % 3, self.byte() as u32 % 3);
+        let (model, turn) = (self.model(), self.byte() as u32 % 3);
         let jpeg = match self.byte() % 8 {
             0 => self.bytes(32),
             1 => &JPEG[..JPEG.len() / 2],
             _ => JPEG,
         };
         // SAFETY: an open engine; the bytes live through the call.
-        let frame =
-            unsafe { tendon_frame_put(self.engine.cast(), model, camera, turn, jpeg.as_ptr(), jpeg.len() as u32) };
+        let frame = unsafe { tendon_frame_put(self.engine.cast(), model, turn, jpeg.as_ptr(), jpeg.len() as u32) };
         if frame > 0.0 {
             self.frames.push((model, frame));
         }
@@ -275,7 +277,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// A run that was kept has a whole result, which stays until its slot is freed.
+    /// A committed inference has a whole result, which stays until its slot is freed.
     fn read(&self, run: Wire) {
         // SAFETY: an open engine; the slot of the run is not freed, so that the result is not written.
         let result = unsafe { tendon_result(self.engine.cast(), index(run)).as_ref() }.expect("the result of a run");
@@ -288,8 +290,7 @@ impl<'a> Caller<'a> {
         // SAFETY: an open engine; what is written is plain numbers that live through the call.
         unsafe {
             if what == 0 {
-                let mut state: MemoryState = std::mem::zeroed();
-                tendon_memory(self.engine.cast(), model, slot, &mut state);
+                tendon_memory(self.engine.cast(), model, slot, &mut [0; 2]);
             } else {
                 tendon_session_drop(self.engine.cast(), model, slot);
             }
@@ -317,7 +318,7 @@ impl<'a> Caller<'a> {
         assert!(lengths.iter().all(|&length| length <= most as i32), "no text is longer than its buffer");
     }
 
-    /// Until every completion that is owed has come.
+    /// Waits until every awaited completion has come.
     pub fn wait(&mut self) {
         completions::wait(self.owed.values().sum());
     }
@@ -331,7 +332,7 @@ impl<'a> Caller<'a> {
         }
     }
 
-    /// Gives all back; then nothing is held.
+    /// Frees everything; then nothing is in use.
     pub fn tidy(&mut self) {
         self.wait();
         for (model, frame) in self.frames.clone() {
@@ -373,7 +374,7 @@ impl<'a> Caller<'a> {
         self.wait();
     }
 
-    /// Whatever is in flight ends with it.
+    /// Everything in progress ends with it.
     pub fn close(self) {
         // SAFETY: an open engine, not used again.
         assert_eq!(unsafe { tendon_close(self.engine.cast()) }, 0);

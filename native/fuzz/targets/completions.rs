@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// As tickets cross the ABI.
+/// A ticket as it crosses the ABI.
 pub type Wire = f64;
 
-/// A completion that has not come by then is lost.
+/// The wait after which a completion is lost.
 const LOST: Duration = Duration::from_secs(30);
-/// `Status::ReplicaOut`, which is of no call: a fault has taken a replica out.
+/// `Status::ReplicaOut`, which no call awaits: a fault has taken a replica out.
 const REPLICA_OUT: i32 = -10;
 
 static DONE: Mutex<Vec<(Wire, i32)>> = Mutex::new(Vec::new());
@@ -22,12 +22,12 @@ pub extern "C" fn done(ticket: Wire, status: i32) {
     }
 }
 
-/// Before an engine is opened.
+/// Forgets all completions, before an engine is opened.
 pub fn forget() {
     DONE.lock().expect("no panic").clear();
 }
 
-/// Until so many have come.
+/// Waits until `count` completions have come.
 pub fn wait(count: usize) {
     let mut done = DONE.lock().expect("no panic");
     while done.len() < count {
@@ -43,7 +43,7 @@ pub fn of(ticket: Wire) -> Vec<i32> {
     done.iter().filter(|(other, _)| *other == ticket).map(|(_, status)| *status).collect()
 }
 
-/// How many have come, by the bits of their tickets.
+/// Completions so far, by the bits of their tickets.
 pub fn counted() -> BTreeMap<u64, usize> {
     let mut counts = BTreeMap::new();
     for (ticket, _) in DONE.lock().expect("no panic").iter() {

@@ -1,5 +1,5 @@
-//! Load plans of three small models on `echo`, and changes of what is in them: one without episode memory, one with it, and one whose rows
-//! have a rotation. Graphs are not opened there: of their ports is reached what reads the manifest.
+//! Load plans of three small models on `echo`, and changes of them: one without episode memory, one with it, and one whose rows have a
+//! rotation. Graphs are not opened, so of ports only the manifest's checks run.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ pub const FRAMES_MAX: usize = 6;
 /// Session slots of each replica of the model with memory.
 pub const SLOTS: usize = 2;
 
-/// What can be changed. Sizes of memory are not among these beyond what `VALUES` makes of them: an operator may ask for a terabyte.
+/// The values that can be changed. `VALUES` bounds sizes of memory, since an operator may ask for a terabyte.
 const PLACES: [&str; 25] = [
     "/manifest/cameras",
     "/manifest/frames/first",
@@ -58,7 +58,7 @@ fn values() -> [Value; 16] {
     ]
 }
 
-/// What a manifest need not have, and what ports are: the object, the field, and values of it as JSON, right ones and wrong ones.
+/// The optional parts of a manifest and the fields of ports: the object, the field, and right and wrong values of it as JSON.
 const FIELDS: [(&str, &str, &str); 36] = [
     ("", "compute", r#"["f16", "bf16", "f32", "i64", "f64", null, 1]"#),
     ("", "weight_files", r#"[["w.bin"], ["norm.json"], [1], "w.bin"]"#),
@@ -111,7 +111,7 @@ const DTYPES: &str = r#"["f32", "f16", "bf16", "i32", "i64", "u8", "bool", "f64"
 const SHAPES: &str = r#"[[], [1], ["batch", "prompt"], ["batch", "prefix"], ["batch", 2, 3, 8, 8], [1, 8, 8, 3], [1, 8, 2], [1, 8, 0], [2, 8, 2],
     [18446744073709551615, 8, 2], [4294967296, 8, 4294967296], [268435456, 8, 1], ["rows"], [-1], "batch"]"#;
 
-/// A plan, and whether nothing of it is changed; `next` gives bytes to choose by.
+/// A plan, and whether it is unchanged; `next` gives bytes to choose by.
 pub fn plan(mut next: impl FnMut() -> usize) -> (String, bool) {
     let kind = [Kind::Plain, Kind::Memory, Kind::Turned][next() % 3];
     let mut plan = base(kind);

@@ -3,7 +3,7 @@
 use crate::core::active_batch::{Running, Stop};
 use crate::core::queue::Queue;
 use crate::core::ticket::{FREE, Kind, Ticket, Word};
-use crate::frame::{Dropped, Listener, State};
+use crate::frame::{DropOutcome, Listener, State};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 use std::sync::Arc as Plain;
@@ -18,7 +18,7 @@ fn slot() -> (loom::sync::Arc<Word>, Ticket) {
     (word, ticket)
 }
 
-/// Run slots: the replica and the watchdog both end a run; one of them does, so it has one completion.
+/// Result slots: the replica and the watchdog both end an inference. One of them does, so it has one completion.
 #[test]
 fn a_run_is_ended_by_exactly_one_of_two_threads() {
     loom::model(|| {
@@ -31,7 +31,7 @@ fn a_run_is_ended_by_exactly_one_of_two_threads() {
     });
 }
 
-/// Tickets: a thread with an old ticket wakes up while the slot is freed and given to another run, and never changes it.
+/// Tickets: a thread with an old ticket wakes up while the slot gets its next user, and never changes it.
 #[test]
 fn a_late_thread_never_reaches_the_slots_next_user() {
     loom::model(|| {
@@ -50,7 +50,7 @@ fn a_late_thread_never_reaches_the_slots_next_user() {
     });
 }
 
-/// A run is written to under its lock while it is live: what the ender sees afterwards is whole, and nothing is written later.
+/// An inference is written to under its lock while it is live: its result is whole afterwards, and nothing is written later.
 #[test]
 fn nothing_is_written_to_a_run_after_its_end() {
     loom::model(|| {
@@ -87,12 +87,12 @@ fn a_closed_queue_gives_every_item_that_it_accepted() {
             count += taken.len();
         }
         closing.join().expect("no panic");
-        // What was accepted after the last look of the consumer cannot be: a closed queue accepts nothing.
+        // A closed queue accepts nothing, so no item comes after the consumer's last check.
         assert_eq!(pushed.join().expect("no panic"), count);
     });
 }
 
-/// Queue: a consumer that leaves, whenever it is told, leaves no item behind that another one would have taken.
+/// Queue: a consumer that leaves at any time leaves no item behind that another one would have taken.
 #[test]
 fn what_a_leaving_consumer_was_woken_for_is_taken_by_another() {
     let mut model = loom::model::Builder::new();
@@ -101,10 +101,10 @@ fn what_a_leaving_consumer_was_woken_for_is_taken_by_another() {
     model.check(|| {
         let queue = loom::sync::Arc::new(Queue::new(2));
         let leaves = loom::sync::Arc::new(AtomicBool::new(false));
-        let (own, told) = (queue.clone(), leaves.clone());
+        let (own, leaves_now) = (queue.clone(), leaves.clone());
         let leaving = thread::spawn(move || {
             let mut taken = Vec::with_capacity(2);
-            let had = own.take(&mut taken, 1, || told.load(Ordering::SeqCst));
+            let had = own.take(&mut taken, 1, || leaves_now.load(Ordering::SeqCst));
             if had { taken.len() } else { 0 }
         });
         let stays = queue.clone();
@@ -150,7 +150,7 @@ impl Stop for Flag {
     }
 }
 
-/// A cancel between taking a batch and publishing it runs no prefill: the run is not begun, or it is told to stop.
+/// A cancel between the take and the begin of a batch prevents the prefill: the inference does not begin, or it is stopped.
 #[test]
 fn a_cancel_while_a_batch_begins_is_never_missed() {
     loom::model(|| {
@@ -170,7 +170,7 @@ fn a_cancel_while_a_batch_begins_is_never_missed() {
     });
 }
 
-/// The watchdog and the end of a computation: its runs are the replica's or the watchdog's, never both's and never nobody's.
+/// The watchdog and the end of a computation: either the replica or the watchdog ends each inference.
 #[test]
 fn a_batch_is_ended_by_the_replica_or_by_the_watchdog() {
     loom::model(|| {
@@ -186,7 +186,8 @@ fn a_batch_is_ended_by_the_replica_or_by_the_watchdog() {
         });
         let computed = running.computed();
         watchdog.join().expect("no panic");
-        // Out before the computation ended: the watchdog has the run. Out later: both may try, and the slot's word decides.
+        // A replica that went out before leaves the inference to the watchdog. One that goes out later may try too, and the slot's word
+        // decides.
         assert!(computed || owned.load(Ordering::SeqCst) == 1);
     });
 }
@@ -216,7 +217,7 @@ fn frame() -> (loom::sync::Arc<State<u8>>, Ticket) {
     (state, ticket)
 }
 
-/// Frames: a run claims a frame while its decode ends. The run counts it, or is told of it by the decoder: once.
+/// Frames: an inference claims a frame while its decode ends. The inference or the decoder counts it, once.
 #[test]
 fn a_run_learns_of_each_of_its_frames_exactly_once() {
     loom::model(|| {
@@ -225,15 +226,14 @@ fn a_run_learns_of_each_of_its_frames_exactly_once() {
         let other = state.clone();
         let decoder = thread::spawn(move || other.ended(ticket, true, 1, 2));
         let awaited = state.claim(ticket, run, 5);
-        let told = decoder.join().expect("no panic");
-        assert_eq!(told, if awaited { Listener::Run(run) } else { Listener::Nobody });
-        assert!(state.is_claimed(ticket) && state.place() == 5);
+        let listener = decoder.join().expect("no panic");
+        assert_eq!(listener, if awaited { Listener::Run(run) } else { Listener::Nobody });
+        assert!(state.is_claimed(ticket) && state.index() == 5);
         assert_eq!(state.last(ticket).map(|last| (last.status, last.spent_us)), Some((1, 2)));
     });
 }
 
-/// Frames: a frame that is watched and then dropped while its decode ends has the completions that it was said to have, and its
-/// slot is free once.
+/// Frames: a frame that is watched and dropped while its decode ends has the announced completions, and its slot is free once.
 #[test]
 fn a_frame_that_is_watched_and_dropped_has_one_completion() {
     loom::model(|| {
@@ -242,11 +242,11 @@ fn a_frame_that_is_watched_and_dropped_has_one_completion() {
         let decoder = thread::spawn(move || other.ended(ticket, false, 7, 0));
         let watched = state.watch(ticket).expect("its user");
         let dropped = state.drop_frame(ticket).expect("its user");
-        let told = decoder.join().expect("no panic");
+        let listener = decoder.join().expect("no panic");
         match (watched, dropped) {
-            (Some(7), Dropped::Free) => assert_eq!(told, Listener::Nobody),
-            (None, Dropped::Free) => assert_eq!(told, Listener::Caller(7)),
-            (None, Dropped::Later) => assert_eq!(told, Listener::Dropped),
+            (Some(7), DropOutcome::Free) => assert_eq!(listener, Listener::Nobody),
+            (None, DropOutcome::Free) => assert_eq!(listener, Listener::Caller(7)),
+            (None, DropOutcome::Later) => assert_eq!(listener, Listener::Dropped),
             other => panic!("{other:?} cannot be"),
         }
         assert!(!state.is_of(ticket));

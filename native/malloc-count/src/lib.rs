@@ -1,7 +1,7 @@
 //! Counts heap allocations per thread: `LD_PRELOAD=libtendon_malloc_count.so`, for the bench of memory only.
 //!
-//! The names of the C allocator are taken over and passed on to glibc's own; the engine finds `tendon_malloc_count` by
-//! name and takes differences around a run on its own thread. Nothing of this is in the product.
+//! The library replaces the names of the C allocator and calls glibc's own. The engine finds `tendon_malloc_count` by name and takes the
+//! difference over a run on its thread. The product does not contain it.
 
 use libc::{c_int, c_void, size_t};
 use std::cell::Cell;
@@ -29,7 +29,7 @@ pub extern "C" fn tendon_malloc_count() -> u64 {
 }
 
 /// # Safety
-/// As malloc(3).
+/// The contract is that of malloc(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
     count();
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
 }
 
 /// # Safety
-/// As calloc(3).
+/// The contract is that of calloc(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn calloc(blocks: size_t, size: size_t) -> *mut c_void {
     count();
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn calloc(blocks: size_t, size: size_t) -> *mut c_void {
 }
 
 /// # Safety
-/// As realloc(3).
+/// The contract is that of realloc(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(block: *mut c_void, size: size_t) -> *mut c_void {
     count();
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, size: size_t) -> *mut c_voi
 }
 
 /// # Safety
-/// As memalign(3).
+/// The contract is that of memalign(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
     count();
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn memalign(align: size_t, size: size_t) -> *mut c_void {
 }
 
 /// # Safety
-/// As aligned_alloc(3).
+/// The contract is that of aligned_alloc(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn aligned_alloc(align: size_t, size: size_t) -> *mut c_void {
     count();
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn aligned_alloc(align: size_t, size: size_t) -> *mut c_vo
 }
 
 /// # Safety
-/// As posix_memalign(3).
+/// The contract is that of posix_memalign(3).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, align: size_t, size: size_t) -> c_int {
     if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {

@@ -1,7 +1,7 @@
-//! The calls of requests' bodies. The rules of `abi.rs` apply, with a handle of their own: it needs no engine.
+//! The calls of request bodies. The rules of `abi.rs` apply; the handle is that of `tendon_bodies_open`, and no engine is needed.
 
 use super::{answer, bytes, done};
-use crate::core::layout::{BodyFound, BodyRules};
+use crate::core::layout::{BodyResult, BodyRules};
 use crate::core::status::{Failure, Status};
 use crate::http::body::{Bodies, OnScanned};
 
@@ -12,8 +12,8 @@ unsafe fn bodies<'a>(handle: *const Bodies) -> Result<&'a Bodies, Failure> {
     unsafe { handle.as_ref() }.ok_or_else(|| Failure::new(Status::Misuse, "the handle of bodies is null"))
 }
 
-/// Starts the threads that scan bodies: `*out` becomes the handle of the calls below, until `tendon_bodies_close`. `completion` is
-/// called on them with a body's id and `Ok`, `Syntax`, `Depth`, `Values` or `Panic`, and must not call back.
+/// Starts the threads that scan bodies: `*out` becomes the handle of the calls below until `tendon_bodies_close`. The threads call
+/// `completion` with a body's id and `Ok`, `Syntax`, `Depth`, `Values` or `Panic`. It must not make a call.
 ///
 /// # Safety
 /// Pointers as the module's rules say; `out` is writable.
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn tendon_bodies_open(completion: Option<OnScanned>, out: 
     })
 }
 
-/// Scans what is queued, joins the threads, frees all bodies. Blocks for as long as that takes.
+/// Scans the queued bodies, joins the threads and frees all bodies. Blocks until then.
 ///
 /// # Safety
 /// `handle` comes from `tendon_bodies_open` and is not used again.
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn tendon_bodies_close(handle: *mut Bodies) -> i32 {
     })
 }
 
-/// An empty body for `capacity` bytes. Returns its id, or `Busy`.
+/// Makes an empty body for `capacity` bytes. Returns its id, or `Busy`.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn tendon_body_make(handle: *const Bodies, capacity: u32) 
     answer(|| unsafe { Ok(bodies(handle)?.make(capacity as usize)? as i32) })
 }
 
-/// Copies bytes to the end of a body that is not scanned yet; at most its capacity in all.
+/// Appends bytes to a body that has not been scanned. A body takes at most its capacity.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn tendon_body_write(handle: *const Bodies, body: u32, sta
     answer(|| unsafe { done(bodies(handle)?.write(body, bytes(start, len)?)) })
 }
 
-/// Queues a body's one scan; different turns alternate. Its completion comes once.
+/// Queues the one scan of a body. Bodies of different turns alternate. The completion comes once.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
@@ -81,23 +81,23 @@ pub unsafe extern "C" fn tendon_body_scan(handle: *const Bodies, body: u32, turn
     })
 }
 
-/// Writes what the scan found to `to`; after the completion.
+/// Writes the result of a scan to `to`, after its completion.
 ///
 /// # Safety
 /// Pointers as the module's rules say; `to` is writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_body_found(handle: *const Bodies, body: u32, to: *mut BodyFound) -> i32 {
+pub unsafe extern "C" fn tendon_body_result(handle: *const Bodies, body: u32, to: *mut BodyResult) -> i32 {
     answer(|| {
         // SAFETY: the caller's pointers.
         unsafe {
             let to = to.as_mut().ok_or_else(|| Failure::new(Status::Misuse, "the buffer is null"))?;
-            *to = bodies(handle)?.found(body)?;
+            *to = bodies(handle)?.result(body)?;
         }
         Ok(Status::Ok as i32)
     })
 }
 
-/// Frees a body: one that is not scanned yet, or whose completion has come.
+/// Frees a body before its scan or after its completion.
 ///
 /// # Safety
 /// Pointers as the module's rules say.

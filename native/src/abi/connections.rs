@@ -1,4 +1,4 @@
-//! The calls of the watch over connections. They need no engine; the rules of `abi.rs` apply.
+//! The calls about connections and listening sockets. They need no engine; the rules of `abi.rs` apply.
 
 use super::answer;
 use crate::core::layout::ConnectionNote;
@@ -13,7 +13,7 @@ fn port_of(port: u32) -> Result<u16, Failure> {
     u16::try_from(port).map_err(|_| misuse("there is no such port"))
 }
 
-/// Starts to watch the connections accepted on `port`: `*out` becomes the handle for `tendon_watch_read` and `tendon_watch_close`.
+/// Starts to watch the connections that are accepted on `port`: `*out` becomes the handle for `tendon_watch_read` and `tendon_watch_close`.
 ///
 /// # Safety
 /// `out` is writable.
@@ -28,7 +28,8 @@ pub unsafe extern "C" fn tendon_watch_open(port: u32, out: *mut *mut Watch) -> i
     })
 }
 
-/// Takes notes of what changed since the last call, at most `max`; returns how many. A connection that is new is noted with what it has sent.
+/// Moves at most `max` notes of changes to `to`, the oldest first; returns how many. The first note of a connection has the bytes that it
+/// has received.
 ///
 /// # Safety
 /// `handle` comes from `tendon_watch_open`; `to` is writable for `max` notes.
@@ -60,7 +61,7 @@ pub unsafe extern "C" fn tendon_watch_close(handle: *mut Watch) -> i32 {
     })
 }
 
-/// Writes the bytes that the connection has received up to now to `to`. Returns 1, or 0 if it has gone.
+/// Writes the bytes that the connection has received so far to `to`. Returns 1, or 0 if the connection is gone.
 ///
 /// # Safety
 /// `to` is writable.
@@ -77,27 +78,27 @@ pub unsafe extern "C" fn tendon_connection_received(fd: u32, cookie_low: u32, co
     })
 }
 
-/// Ends the connection with this descriptor and cookie. Returns 1, or 0 if it has gone. To be called on the thread that closes connections.
+/// Ends the connection with this descriptor and cookie, on the thread that closes connections. Returns 1, or 0 if the connection is gone.
 #[unsafe(no_mangle)]
 pub extern "C" fn tendon_connection_end(fd: u32, cookie_low: u32, cookie_high: u32) -> i32 {
     let cookie = u64::from(cookie_high) << 32 | u64::from(cookie_low);
     answer(|| Ok(i32::from(connections::end(fd as i32, cookie))))
 }
 
-/// With `on` 1: other sockets of this user may listen on the port beside this process'; 0: no longer. Returns how many listen.
+/// Allows (`on` 1) or forbids (0) other sockets of this user to listen on the port. Returns how many sockets of this process listen there.
 #[unsafe(no_mangle)]
 pub extern "C" fn tendon_listener_share(port: u32, on: u32) -> i32 {
     answer(|| Ok(connections::share(port_of(port)?, on != 0) as i32))
 }
 
-/// Connections of the port that are accepted from here on keep about so many bytes that were not read. Returns how many sockets listen.
+/// Bounds the unread bytes of connections that are accepted on the port from now on. Returns how many sockets listen.
 #[unsafe(no_mangle)]
 pub extern "C" fn tendon_listener_receive(port: u32, bytes: u32) -> i32 {
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     answer(|| Ok(connections::receive_at_most(port_of(port)?, bytes) as i32))
 }
 
-/// New connections go to the one of this process' listening sockets that joined last. Returns 1, or 0 where the kernel refuses.
+/// Gives new connections to the listening socket of this process that joined last. Returns 1, or 0 if the kernel refuses.
 #[unsafe(no_mangle)]
 pub extern "C" fn tendon_listener_prefer_last(port: u32) -> i32 {
     answer(|| Ok(i32::from(connections::prefer_last(port_of(port)?))))

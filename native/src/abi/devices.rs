@@ -1,4 +1,4 @@
-//! What the devices of this machine say, for `doctor`, without an engine; and those that an engine's models run on.
+//! The calls about devices: those of this machine, for `doctor`, and those that the models of an engine run on.
 
 use super::{answer, done, engine, text, written};
 use crate::abi::engine::Engine;
@@ -8,7 +8,7 @@ use crate::gpu::driver::{self, Driver};
 use crate::ort::{environment, runtime};
 use std::path::Path;
 
-/// The driver, and each kind of device with the reason why nothing runs on its first one.
+/// The NVIDIA driver, and each kind of device.
 #[derive(serde::Serialize)]
 struct Devices {
     driver: Driver,
@@ -18,13 +18,13 @@ struct Devices {
 #[derive(serde::Serialize)]
 struct DeviceCheck {
     device: String,
-    /// None: it runs a graph.
+    /// Why the device runs no graph; None if it runs one.
     refused: Option<String>,
 }
 
-/// Tries each kind of device but the CPU with a graph of one node, through the ONNX Runtime at the absolute path `runtime`, and writes
-/// what came out to `to`, as JSON. Returns the length, or the length needed if it is more than `to_len`. Blocks: up to a minute where
-/// TensorRT is. `Status::Load` when ONNX Runtime cannot be opened.
+/// Tries a graph of one node on each kind of device but the CPU, with the ONNX Runtime at the absolute path `runtime`, and writes the
+/// results to `to` (JSON). Returns the length, or the length needed if it is more than `to_len`. Blocks, for up to a minute with TensorRT.
+/// Returns `Status::Load` if ONNX Runtime cannot be opened.
 ///
 /// # Safety
 /// Pointers as the module's rules say; `to` is writable for `to_len` bytes.
@@ -44,8 +44,8 @@ pub unsafe extern "C" fn tendon_devices(runtime: *const u8, runtime_len: u32, to
     })
 }
 
-/// Writes what each device with replicas holds and how it is (JSON, see `devices::Figures`) to `to`. Returns the length, or the length
-/// needed if it is more than `to_len`.
+/// Writes the figures of each device that has replicas (JSON, `devices::Figures`) to `to`. Returns the length, or the length needed if it
+/// is more than `to_len`.
 ///
 /// # Safety
 /// Pointers as the module's rules say; `to` is writable for `to_len` bytes.
@@ -60,9 +60,9 @@ pub unsafe extern "C" fn tendon_device_figures(handle: *const Engine, to: *mut u
     })
 }
 
-/// Drains a device: its replicas end the runs that they have, take no more, and are out then, each told with its model's ticket and
-/// `Status::ReplicaOut`. What lies in the memory of their session slots is lost: the caller sees to it that no session needs it. `Misuse`
-/// where the device has no replicas or is lost, and where a model would have no replica left that works.
+/// Drains a device: its replicas finish their inferences, take no more, and are out then. Each loss is a completion of its model's ticket
+/// with `Status::ReplicaOut`. The memory of the replicas' session slots is lost: the caller ensures that no session needs it. Returns
+/// `Misuse` if the device has no replicas or is lost, and if a model would have no replica left.
 ///
 /// # Safety
 /// Pointers as the module's rules say.

@@ -5,14 +5,14 @@ mod load;
 use crate::core::allocator;
 use crate::core::completion::{Completion, Completions, panics};
 use crate::core::layout::{
-    ERROR_TEXT_BYTES, FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX, MemoryState, ObserveRequest, OpenOptions, Stats,
+    ERROR_TEXT_BYTES, FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX, ObserveRequest, OpenOptions, Stats,
 };
 use crate::core::memory;
 use crate::core::status::{ErrorText, Failure, Status};
 use crate::core::sync::lock;
 use crate::core::ticket::{Kind, Ticket, Word};
 use crate::episode::{Moves, Usage};
-use crate::image::frame::Dropped;
+use crate::image::frame::DropOutcome;
 use crate::image::jpeg::Library;
 use crate::model::decode_pool::Pool;
 use crate::model::devices::Devices;
@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 #[derive(Default)]
-enum Place {
+enum SlotState {
     #[default]
     Free,
     Loading,
@@ -39,7 +39,7 @@ const NAMED: u8 = 1;
 
 struct ModelSlot {
     word: Word,
-    place: Mutex<Place>,
+    state: Mutex<SlotState>,
     error: Mutex<ErrorText>,
 }
 
@@ -60,7 +60,7 @@ fn misuse<T>(text: &str) -> Answer<T> {
 }
 
 impl Engine {
-    /// Starts the decode pool. The runtime is opened with the first model that needs it.
+    /// Starts the decode pool. The first model that needs ONNX Runtime opens it.
     pub fn open(options: &OpenOptions, runtime: &Path, jpeg: &Path, done: Completion) -> Answer<Engine> {
         let range = |what: &str, value: u32, max: u32| {
             if (1..=max).contains(&value) { Ok(()) } else { misuse(&format!("{what} is {value}, expected 1 to {max}")) }
@@ -87,7 +87,7 @@ impl Engine {
         });
         let slot = |index| ModelSlot {
             word: Word::new(Kind::Model, 0, index),
-            place: Mutex::new(Place::Free),
+            state: Mutex::new(SlotState::Free),
             error: Mutex::new(ErrorText::new()),
         };
         Ok(Engine {
@@ -99,9 +99,9 @@ impl Engine {
         })
     }
 
-    /// Begins a call; the next one may begin when the guard is dropped. None while another thread is in a call.
+    /// Begins a call, which ends when the guard is dropped. None while another thread is in a call.
     pub fn begin(&self) -> Option<InCall<'_>> {
-        // Not made by the one who is refused: dropping it would end the call of the other.
+        // A refused caller makes no guard: dropping it would end the call of the other one.
         (!self.in_call.swap(true, Ordering::Acquire)).then(|| InCall(self))
     }
 
@@ -111,8 +111,8 @@ impl Engine {
     }
 
     fn model(&self, ticket: Ticket) -> Answer<Arc<Model>> {
-        match self.slot(ticket).map(|slot| lock(&slot.place)).as_deref() {
-            Some(Place::Ready(model)) => Ok(model.clone()),
+        match self.slot(ticket).map(|slot| lock(&slot.state)).as_deref() {
+            Some(SlotState::Ready(model)) => Ok(model.clone()),
             _ => misuse("unknown model, or it is not loaded"),
         }
     }
@@ -126,7 +126,7 @@ impl Engine {
         serde_json::to_string(&figures).expect("plain strings")
     }
 
-    /// Lets the replicas of a device end what they have and take no more.
+    /// Has the replicas of a device finish their inferences and take no more.
     pub fn drain(&self, device: &str) -> Answer<()> {
         self.host.devices.drain(device).map_err(|text| Failure::new(Status::Misuse, text))
     }
@@ -141,11 +141,8 @@ impl Engine {
     }
 
     /// Copies a JPEG and queues its decode.
-    pub fn frame_put(&self, model: Ticket, camera: u32, turn: u32, jpeg: &[u8]) -> Answer<Ticket> {
+    pub fn frame_put(&self, model: Ticket, turn: u32, jpeg: &[u8]) -> Answer<Ticket> {
         let model = self.model(model)?;
-        if camera as usize >= model.manifest.cameras.len() {
-            return misuse("no such camera");
-        }
         if jpeg.len() > JPEG_BYTES_MAX {
             return misuse("the JPEG is longer than its bound");
         }
@@ -158,12 +155,12 @@ impl Engine {
         Ok(ticket)
     }
 
-    /// Frees a frame: 0 if that is done, 1 if its completion comes.
+    /// Frees a frame: 0 if it is free now, 1 if its completion comes.
     pub fn frame_drop(&self, model: Ticket, frame: Ticket) -> Answer<i32> {
         let dropped = self.model(model)?.frames.drop_frame(frame);
         dropped.map_or_else(
             || misuse("stale frame, or it belongs to an inference"),
-            |dropped| Ok(i32::from(dropped == Dropped::Later)),
+            |dropped| Ok(i32::from(dropped == DropOutcome::Later)),
         )
     }
 
@@ -193,12 +190,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Cancels an inference that has not started; true if it had not.
+    /// Cancels an inference that has not started; returns whether it was cancelled.
     pub fn withdraw(&self, inference: Ticket) -> bool {
         self.host.inferences.take_back(inference)
     }
 
-    /// Keeps or discards what the inference would add to episode memory, if the model has such memory.
+    /// Keeps or discards what the inference adds to the memory of its episode, if the model has memory.
     pub fn close_inference(&self, inference: Ticket, keep: bool) -> Answer<()> {
         if self.host.inferences.close(inference, keep) {
             return Ok(());
@@ -217,11 +214,11 @@ impl Engine {
     }
 
     /// Latent frames that a slot's memory holds, and a digest of their values.
-    pub fn memory(&self, model: Ticket, slot: u32) -> Answer<MemoryState> {
+    #[cfg(feature = "rehearsal")]
+    pub fn memory(&self, model: Ticket, slot: u32) -> Answer<(usize, u64)> {
         let model = self.model(model)?;
         let Some((episodes, slot)) = model.episode(slot) else { return misuse("the model has no such slot") };
-        let Some((frames, digest)) = episodes.content(slot) else { return misuse("an inference has the slot") };
-        Ok(MemoryState { digest, frames: frames as u32, reserved: 0 })
+        episodes.content(slot).map_or_else(|| misuse("an inference has the slot"), Ok)
     }
 
     pub fn result(&self, index: u32) -> Option<*const crate::core::layout::ChunkResult> {
@@ -253,7 +250,7 @@ impl Engine {
         let (mut usage, mut moved) = (Usage::default(), [0; 3]);
         let (mut replicas, mut replicas_out) = (0, 0);
         for slot in self.models.iter() {
-            if let Place::Ready(model) = &*lock(&slot.place)
+            if let SlotState::Ready(model) = &*lock(&slot.state)
                 && model.frames.counted
             {
                 frames_free += model.frames.free() as u32;
@@ -294,15 +291,15 @@ impl Engine {
         }
     }
 
-    /// Cancels what runs and joins every thread, but those of replicas that are out; no completion comes afterwards.
+    /// Cancels all inferences and joins every thread but those of replicas that are out. No completion comes afterwards.
     pub fn close(&self) {
         for thread in lock(&self.threads).drain(..) {
             // Cannot fail: these threads catch their panics.
             let _ = thread.join();
         }
         for slot in self.models.iter() {
-            let place = std::mem::take(&mut *lock(&slot.place));
-            if let Place::Ready(model) = place {
+            let state = std::mem::take(&mut *lock(&slot.state));
+            if let SlotState::Ready(model) = state {
                 model.close();
             }
         }
@@ -311,7 +308,7 @@ impl Engine {
     }
 }
 
-/// A call that is under way: the engine's tables are for one thread at a time.
+/// A call in progress: one thread at a time uses the tables of the engine.
 pub struct InCall<'a>(&'a Engine);
 
 impl Deref for InCall<'_> {

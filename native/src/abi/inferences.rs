@@ -1,14 +1,15 @@
 //! The calls of an inference: observe, cancel, withdraw, commit, abort, slot_free. The rules of `abi.rs` apply.
 
-use super::{answer, done, engine, text, ticketed};
+use super::{answer, calls, done, engine, text, ticketed};
 use crate::abi::engine::Engine;
 use crate::core::layout::ObserveRequest;
 use crate::core::status::{Failure, Status};
 use crate::core::ticket::Ticket;
 
-/// Queues one inference, which starts once its frames are decoded. Returns the inference's ticket; its remainder by `TICKET_INDEX_COUNT` is the index for
-/// `tendon_result`. The frames belong to the inference from here on; with a failure they stay with the caller. A frame that cannot be
-/// decoded ends the inference with `Image`, or with `Decoder`; `bad_frame` of its result is the first one, whose reason is the inference's text.
+/// Queues one inference, which starts once its frames are decoded. Returns the inference's ticket, whose remainder by `TICKET_INDEX_COUNT`
+/// is the index for `tendon_result`. The frames belong to the inference, but stay with the caller if this fails. A frame that cannot be
+/// decoded ends the inference with `Image` or `Decoder`: `bad_frame` of the result is the first such frame, and the text of the inference
+/// is the reason.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
@@ -28,53 +29,20 @@ pub unsafe extern "C" fn tendon_observe(
     })
 }
 
-/// Asks an inference to stop: a queued one is not started, a running one ends before its next flow step, a finished one stays as it
-/// is. The completion says `Cancelled`, or how the inference had ended before.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_cancel(handle: *const Engine, inference: f64) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.cancel(Ticket::from_wire(inference))) })
-}
+calls! {
+    /// Asks an inference to stop: a queued one does not start, a running one ends before its next flow step, an ended one stays as it is.
+    /// The completion says `Cancelled`, or how the inference had ended before.
+    fn tendon_cancel(engine, inference: f64) { done(engine.cancel(Ticket::from_wire(inference))) }
 
-/// Cancels an inference that has not started. Returns 1, and its completion says `Cancelled`; or 0 if it has started or ended.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_withdraw(handle: *const Engine, inference: f64) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { Ok(i32::from(engine(handle)?.withdraw(Ticket::from_wire(inference)))) })
-}
+    /// Cancels an inference that has not started. Returns 1, and the completion says `Cancelled`. Returns 0 if it has started or ended.
+    fn tendon_withdraw(engine, inference: f64) { Ok(i32::from(engine.withdraw(Ticket::from_wire(inference)))) }
 
-/// Keeps what an inference with a chunk adds to its episode's memory.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_commit(handle: *const Engine, inference: f64) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.close_inference(Ticket::from_wire(inference), true)) })
-}
+    /// Keeps what an inference with a chunk adds to its episode's memory.
+    fn tendon_commit(engine, inference: f64) { done(engine.close_inference(Ticket::from_wire(inference), true)) }
 
-/// Discards what an ended inference would add to its episode's memory.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_abort(handle: *const Engine, inference: f64) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.close_inference(Ticket::from_wire(inference), false)) })
-}
+    /// Discards what an ended inference would add to its episode's memory.
+    fn tendon_abort(engine, inference: f64) { done(engine.close_inference(Ticket::from_wire(inference), false)) }
 
-/// Frees the result slot of a committed or aborted run; its result may be overwritten from now on.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_slot_free(handle: *const Engine, inference: f64) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.slot_free(Ticket::from_wire(inference))) })
+    /// Frees the result slot of a committed or aborted inference. Its result may be overwritten from now on.
+    fn tendon_slot_free(engine, inference: f64) { done(engine.slot_free(Ticket::from_wire(inference))) }
 }

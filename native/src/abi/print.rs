@@ -1,6 +1,10 @@
-//! Prints the layout: as JSON, which the library reports, and as the TypeScript file.
+//! The layout of the ABI as JSON, which the library reports, and as the TypeScript file.
 
+use crate::core::fault::Fault;
 use crate::core::layout::{CONSTANTS, STRUCTS};
+use crate::core::status::Status;
+use crate::core::ticket::Kind;
+use crate::http::body::scan::Form;
 
 /// The layout as one line of JSON, reported by the library itself.
 pub fn json() -> String {
@@ -25,28 +29,24 @@ pub fn typescript() -> String {
     for (name, value) in CONSTANTS {
         text += &format!("export const {name} = {value};\n");
     }
-    text += "\n/** Result codes of every call: 0 is success, a positive number a ticket. */\nexport const STATUS = {\n";
-    for (name, value) in crate::core::status::Status::NAMES {
-        text += &format!("  {name}: {},\n", *value as i32);
-    }
-    text += "} as const;\n\n/** Ticket kinds. */\nexport const KIND = {\n";
-    for (name, value) in crate::core::ticket::Kind::NAMES {
-        text += &format!("  {name}: {},\n", *value as u32);
-    }
-    text += "} as const;\n\n/** What goes wrong with an inference on purpose. */\nexport const FAULT = {\n";
-    for (name, value) in crate::core::fault::Fault::NAMES {
-        text += &format!("  {name}: {},\n", *value as u32);
-    }
-    text += "} as const;\n\n/** How a long string of a body is given. */\nexport const BODY_TEXT = {\n";
-    for (name, value) in crate::http::body::scan::Form::NAMES {
-        text += &format!("  {name}: {},\n", *value as u32);
-    }
-    text += "} as const;\n\n/** Sizes and offsets in bytes; a field is a u32 where nothing else is said. */\n";
+    text += "\n";
+    text += &table(
+        "STATUS",
+        "Result codes of every call: 0 is success, a positive number a ticket.",
+        Status::NAMES,
+        |of| of as i32,
+    );
+    text += &table("KIND", "Ticket kinds.", Kind::NAMES, |of| of as i32);
+    text += &table("FAULT", "What goes wrong with an inference on purpose.", Fault::NAMES, |of| of as i32);
+    text += &table("BODY_TEXT", "The form of a long string of a body.", Form::NAMES, |of| of as i32);
+    text += "/** Sizes and offsets in bytes; a field is a u32 where nothing else is said. */\n";
     for layout in STRUCTS {
         text += &format!("export const {} = {{\n  size: {},\n", layout.name, layout.size);
         for field in layout.fields {
-            if field.kind != "u32" {
-                text += &format!("  /** {} */\n", field.kind);
+            let element = field.kind.strip_prefix('[').and_then(|array| array.split(';').next());
+            let kind = element.map_or(field.kind.into(), |element| format!("{element}[]"));
+            if kind != "u32" {
+                text += &format!("  /** {kind} */\n");
             }
             text += &format!("  {}: {},\n", field.name, field.offset);
         }
@@ -54,4 +54,10 @@ pub fn typescript() -> String {
     }
     text.pop();
     text
+}
+
+/// An object with a number for each name.
+fn table<T: Copy>(name: &str, about: &str, names: &[(&str, T)], number: impl Fn(T) -> i32) -> String {
+    let lines: String = names.iter().map(|&(name, value)| format!("  {name}: {},\n", number(value))).collect();
+    format!("/** {about} */\nexport const {name} = {{\n{lines}}} as const;\n\n")
 }

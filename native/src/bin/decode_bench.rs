@@ -9,6 +9,7 @@ use std::ffi::{c_int, c_void};
 use std::path::Path;
 use std::time::Instant;
 use tendon::bundle::manifest::{Image, Resize};
+use tendon::core::memory::Block;
 use tendon::image::frame::{FrameSpec, Worker};
 use tendon::image::jpeg::{Decoder, Library};
 
@@ -32,7 +33,7 @@ fn main() -> Result<(), String> {
     let image =
         Image { width: 224, height: 224, resize: Resize::Pad, place: None, mean: [0.5; 3], std: [0.5; 3], tokens: 256 };
     let spec = FrameSpec::new(&image);
-    let mut tensor = vec![0.0; spec.values()];
+    let mut tensor = Block::lazy(spec.bytes())?;
     for file in arguments {
         let jpeg = std::fs::read(&file).map_err(|error| format!("{file}: {error}"))?;
         let header = worker.pixels(&jpeg)?;
@@ -46,7 +47,7 @@ fn main() -> Result<(), String> {
             bare.push(start.elapsed().as_nanos() as u64);
             assert!(status == 0, "libjpeg-turbo decodes the file");
             let start = Instant::now();
-            worker.tensor(&spec, &jpeg, &mut tensor)?;
+            worker.frame(&spec, &jpeg, &mut tensor)?;
             whole.push(start.elapsed().as_nanos() as u64);
         }
         let median = |times: &mut Vec<u64>| {

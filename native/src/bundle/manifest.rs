@@ -1,5 +1,5 @@
-//! The part of a bundle's manifest that the engine needs. `src/bundle/manifest.ts` has the full format and has checked the file;
-//! this module and `flow.rs` check again what memory safety and correctness depend on.
+//! The part of a bundle's manifest that the engine needs. `src/bundle/manifest.ts` has the full format and has checked the file. This
+//! module and `flow.rs` check again what memory safety and correctness depend on.
 
 mod graphs;
 mod motion;
@@ -8,7 +8,7 @@ mod picture;
 
 pub use graphs::{Dim, Extent, Graph, Graphs, Picture, Port, Role};
 pub use norm::{Clip, ColumnStats, Norm, NormStats, Normalisation, Scale, Statistic};
-pub use picture::Place;
+pub use picture::Alignment;
 
 use crate::core::dtype::Dtype;
 use crate::core::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
@@ -70,7 +70,7 @@ pub struct Image {
     pub width: usize,
     pub height: usize,
     pub resize: Resize,
-    pub place: Option<Place>,
+    pub place: Option<Alignment>,
     pub mean: [f64; 3],
     pub std: [f64; 3],
     pub tokens: usize,
@@ -161,14 +161,14 @@ impl Flow {
         self.shift * t / (1.0 + (self.shift - 1.0) * t)
     }
 
-    /// The time of a step as a graph is told it, and what the latents are moved with.
+    /// The time of a step for the graph, and the difference to the next time.
     pub fn step(&self, index: u32) -> (f32, f32) {
         let (t, next) = (self.time(index), self.time(index + 1));
         (t as f32, (next - t) as f32)
     }
 }
 
-/// Two branches: row 0 with the instruction, row 1 without it.
+/// There are two branches: row 0 with the instruction, row 1 without it.
 #[derive(Deserialize)]
 pub struct Guidance {
     pub scale: f64,
@@ -182,7 +182,7 @@ pub enum Guided {
     Action,
 }
 
-/// An episode's memory, in latent frames of `tokens` tokens each.
+/// The memory of an episode, in latent frames of `tokens` tokens each.
 #[derive(Deserialize, Clone, Copy)]
 pub struct MemoryFacts {
     pub window: usize,
@@ -192,7 +192,7 @@ pub struct MemoryFacts {
 }
 
 impl MemoryFacts {
-    /// Tokens of the block that one run writes, at most.
+    /// Tokens of an inference's block at most.
     pub fn block_tokens(&self) -> usize {
         self.first.max(self.later) * self.tokens
     }
@@ -209,13 +209,13 @@ impl Manifest {
         if self.guidance.is_some() { 2 } else { 1 }
     }
 
-    /// How far beyond the velocity without instruction a latent goes; None: as the first branch says.
+    /// The scale of the guidance; None: the first branch counts alone.
     pub fn guide(&self, what: Guided) -> Option<f32> {
         let guidance = self.guidance.as_ref().filter(|guidance| guidance.apply.contains(&what));
         guidance.map(|guidance| guidance.scale as f32)
     }
 
-    /// The sizes of a run of `batch` rows whose prompts are padded to `prompt` tokens.
+    /// The sizes of an inference of `batch` rows whose prompts are padded to `prompt` tokens.
     pub fn extent(&self, batch: usize, prompt: usize) -> Extent {
         let images = self.prefix_views() * self.frames.later * self.image.tokens;
         Extent { batch, prompt, prefix: images + prompt }

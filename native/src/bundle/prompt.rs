@@ -1,4 +1,4 @@
-//! The prompt: turns instruction and state into the fixed row of tokens that the prefill graph reads.
+//! The prompt: instruction and state as the fixed row of tokens that the prefill graph reads.
 
 mod template;
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tokenizers::Tokenizer;
 
-/// Size of the cache of tokenised instructions, so that a repeated instruction allocates nothing. A full cache is emptied.
+/// Instructions in the cache of tokenised ones, so that a repeated instruction allocates nothing. A full cache is emptied.
 const CACHE_ENTRIES_MAX: usize = 1024;
 /// Bytes of an instruction before its white space is reduced.
 const RAW_BYTES_MAX: usize = 64 << 10;
@@ -18,7 +18,7 @@ const RAW_BYTES_MAX: usize = 64 << 10;
 /// A part of the prompt, ready to be written.
 enum Part {
     Token(u32),
-    /// The instruction's tokens, and those of the text around it.
+    /// The tokens of the instruction and of the text around it.
     Instruction,
     StateTokens {
         base: u32,
@@ -34,10 +34,10 @@ pub struct Prompt {
     pad_id: u32,
     /// Tokens left for the instruction, whatever the state.
     text_tokens_max: usize,
-    /// No text of more bytes can fit.
+    /// Bytes of a text that can fit.
     text_bytes_max: usize,
     columns: Vec<StateColumn>,
-    /// The tokens of no instruction, for the unconditional branch.
+    /// The tokens of an empty instruction, for the unconditional branch.
     empty: Arc<[u32]>,
     cache: Mutex<HashMap<Box<str>, Arc<[u32]>>>,
 }
@@ -49,7 +49,7 @@ impl Prompt {
             Tokenizer::from_file(tokenizer).map_err(|error| format!("the tokenizer cannot be read: {error}"))?;
         // The text of a special token in an instruction must not become that token.
         tokenizer.set_encode_special_tokens(true);
-        // Switched off whatever the file says: an instruction that does not fit is refused, not truncated, and `write` pads.
+        // Truncation and padding of the file are switched off: an instruction that does not fit is refused, and `write` pads.
         tokenizer.with_truncation(None).map_err(|error| format!("the tokenizer keeps its truncation: {error}"))?;
         tokenizer.with_padding(None);
         let state = &manifest.state;
@@ -96,16 +96,16 @@ impl Prompt {
         Ok(prompt)
     }
 
-    /// A longer instruction, in UTF-8, is refused unread.
+    /// Bytes of UTF-8 beyond which an instruction is refused unread.
     pub fn raw_bytes_max(&self) -> usize {
         RAW_BYTES_MAX.max(2 * self.text_bytes_max)
     }
 
-    /// The instruction's tokens with those of the text around it, or None when they do not fit. Trims it and takes each run
-    /// of white space as one space.
+    /// The tokens of the instruction and of the text around it, or None if they do not fit. The instruction is trimmed, and each run of
+    /// white space counts as one space.
     pub fn instruction(&self, text: &str) -> Option<Arc<[u32]>> {
         if text.len() > self.raw_bytes_max() {
-            // Also if most of it is white space: bounds the work below.
+            // An instruction of white space is refused too: this bounds the work below.
             return None;
         }
         if let Some(tokens) = lock(&self.cache).get(text) {
@@ -132,8 +132,7 @@ impl Prompt {
         &self.empty
     }
 
-    /// Tokens of a whole prompt with an instruction of `text` tokens, padding not counted. Without a state: the most that one
-    /// can take.
+    /// Tokens of a whole prompt with an instruction of `text` tokens, without padding. Without a state it is the most that any state needs.
     pub fn len(&self, text: usize, state: Option<&[f32]>) -> usize {
         let parts = self.parts.iter().map(|part| match (part, state) {
             (Part::StateText(numbers), Some(state)) => numbers.of(&self.columns, state).map(<[u32]>::len).sum(),
@@ -142,7 +141,7 @@ impl Prompt {
         text + parts.sum::<usize>()
     }
 
-    /// Writes one row: `tokens` i64 and `mask` (1 where a token stands), both `tokens_max` long. Returns how many tokens stand there.
+    /// Writes one row: `tokens` i64 and `mask` (1 for a token), both `tokens_max` long. Returns the number of tokens.
     pub fn write(&self, instruction: &[u32], state: &[f32], tokens: &mut [i64], mask: &mut [u8]) -> usize {
         let mut at = 0;
         let mut put = |id: u32| {
@@ -179,7 +178,7 @@ impl Prompt {
 }
 
 impl Part {
-    /// Tokens beside the instruction's, at most.
+    /// Tokens besides the instruction's, at most.
     fn most(&self, columns: usize) -> usize {
         match self {
             Part::Token(_) => 1,

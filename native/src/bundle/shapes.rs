@@ -1,15 +1,14 @@
-//! Which nodes of a graph compute shapes: they begin at `Shape` or `Size`, and are arithmetic on what comes from there. A GPU provider
-//! leaves them to the CPU, where their few integers are needed; everything else of a graph belongs on the device.
+//! The nodes of a graph that compute shapes: they begin at `Shape` or `Size`, and are arithmetic on their results. A GPU provider leaves
+//! them to the CPU, where their few integers are needed. All other nodes belong on the device.
 //!
-//! Reads the nodes of an ONNX file and nothing else of it: weights are passed over. Not a reader of ONNX: fields are taken by their
-//! numbers in onnx.proto.
+//! Only the nodes of an ONNX file are read, by the field numbers of onnx.proto; weights are skipped.
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Operators that make a shape of a shape. Those that make a tensor of one, such as `Expand`, are not among them.
+/// Operators that make a shape of a shape. Operators that make a tensor of one, such as `Expand`, do not count.
 const ARITHMETIC: [&str; 26] = [
     "Abs",
     "Add",
@@ -41,8 +40,8 @@ const ARITHMETIC: [&str; 26] = [
 
 /// Names of the nodes in the file at `path` that compute shapes.
 pub fn of(path: &Path) -> Result<HashSet<String>, String> {
-    let told = |error: std::io::Error| format!("{}: {error}", path.display());
-    read(BufReader::new(File::open(path).map_err(told)?)).map_err(told).map(|graph| graph.shapes())
+    let failure = |error: std::io::Error| format!("{}: {error}", path.display());
+    read(BufReader::new(File::open(path).map_err(failure)?)).map_err(failure).map(|graph| graph.shapes())
 }
 
 pub fn of_bytes(model: &[u8]) -> Result<HashSet<String>, String> {
@@ -52,7 +51,7 @@ pub fn of_bytes(model: &[u8]) -> Result<HashSet<String>, String> {
 #[derive(Default)]
 struct Graph {
     nodes: Vec<Node>,
-    /// Inputs of the graph. What is neither one of them nor the output of a node is a constant.
+    /// Inputs of the graph. A value that is neither an input nor the output of a node is a constant.
     inputs: HashSet<String>,
 }
 
@@ -71,7 +70,7 @@ impl Graph {
         let is_constant = |name: &str| name.is_empty() || !(computed.contains(name) || self.inputs.contains(name));
         let (mut values, mut constants): (HashSet<&str>, HashSet<&str>) = Default::default();
         let mut names = HashSet::new();
-        // A graph lists a node behind those that it needs.
+        // A graph lists a node after those that it needs.
         for node in self.nodes.iter().filter(|node| matches!(node.domain.as_str(), "" | "ai.onnx")) {
             let operator = node.operator.as_str();
             let outputs = node.outputs.iter().map(String::as_str);
@@ -100,7 +99,7 @@ struct Field {
 }
 
 enum Value {
-    /// So many bytes, not read yet.
+    /// The number of bytes that follow, which are not read yet.
     Bytes(u64),
     Other,
 }
@@ -147,7 +146,7 @@ fn not_onnx() -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::InvalidData, "it is no ONNX file")
 }
 
-/// Calls `each` for every field of bytes before `end`, and passes over what it leaves of it. It may read the bytes.
+/// Calls `each` for every field of bytes before `end`, and skips what it does not read.
 fn fields<R: Read + Seek>(
     file: &mut R,
     end: u64,
@@ -257,7 +256,7 @@ mod tests {
     #[test]
     fn a_file_that_is_cut_off_or_is_no_graph_is_an_error() {
         let whole = graph_with(&["x"], &["y"], &[written("rows", "Shape", &["x"], &["y"])]);
-        // Behind the first field, up to the last one, the graph is cut.
+        // The graph is cut between its first and its last field.
         for len in 3..whole.len() - 4 {
             assert!(read(Cursor::new(whole[..len].to_vec())).is_err(), "{len}");
         }

@@ -1,19 +1,18 @@
-//! The weight files of a bundle: mapped, never read into memory of our own, and given to ONNX Runtime by address.
+//! The weight files of a bundle: mapped, never read into our own memory, and given to ONNX Runtime by address.
 //!
-//! One mapping serves all graphs and replicas of a model. Its pages are those of the system's file cache: they come when a weight is
-//! first used, and leave without being written when memory is short. On a CPU the kernels read them there. A GPU gets one copy of
-//! each tensor, which all graphs and replicas on it read (`ort/weight_store.rs`).
+//! One mapping serves all graphs and replicas of a model. Its pages are those of the system's file cache: they are read at the first use of
+//! a weight, and dropped without a write when memory is short. On a CPU the kernels read them in place. A GPU has one copy of each tensor
+//! for all its graphs and replicas (`ort/weight_store.rs`).
 //!
-//! Of the ways that ONNX Runtime 1.30 has, only `AddInitializer` uses memory where it lies: `AddExternalInitializersFromFilesInMemory`
-//! copied each tensor, and a folded or cast one more than once (485 MB of bf16 weights took 1.9 GB, `bench/weights.ts` has what is
-//! left). A prepacked-weights container would share what kernels repack between sessions of one model, but not what is folded, and
-//! each session packs it before it finds the other's; replicas on a CPU share the whole session instead (`Providers::shares_sessions`).
+//! ONNX Runtime 1.30 uses memory in place with `AddInitializer` alone. `AddExternalInitializersFromFilesInMemory` copied each tensor, and a
+//! folded or cast one more than once: 485 MB of bf16 weights took 1.9 GB (`bench/weights.ts`). A prepacked-weights container would share
+//! the weights that kernels repack, but not folded ones, and each session packs its own first. Replicas on a CPU share the whole session
+//! instead (`Providers::shares_sessions`).
 //!
-//! A bundle is immutable: it is replaced by renaming a folder over it, as `tendon bundle build` does, never by writing into its
-//! files. Its digests are checked before a load, its sizes here, on the opened file. A renamed or deleted file stays mapped as it
-//! was. Against somebody who writes into a served file there is no defence that does not copy it: changed bytes become changed
-//! weights until the next load refuses the digest, and a file that is cut short ends the process with SIGBUS at the next touch of
-//! what is gone. Its supervisor starts it again, and the load then refuses the file.
+//! A bundle is immutable: a folder is renamed over it, as `tendon bundle build` does, and nobody writes into its files. Its digests are
+//! checked before a load; its sizes are checked here, on the opened file. A renamed or deleted file stays mapped. Only a copy would protect
+//! against a write into a served file. Changed bytes become changed weights until the next load refuses the digest. A truncated file ends
+//! the process with SIGBUS at the next use of a lost page; its supervisor starts it again, and the load refuses the file.
 
 mod external;
 
@@ -28,9 +27,9 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr::null_mut;
 
-/// Values of a folded node in a session of a bundle with weight files: larger ones are computed in each run. A matrix that is kept
-/// as bf16 is cast to f32 where it is used; folded, all of them would stay in memory as f32 beside their file. What a model's own
-/// times and positions give is smaller than this and is folded.
+/// Bytes of a folded node in a session with weight files. A larger node is computed in each run. A bf16 matrix is cast to f32 at its use:
+/// if that were folded, all matrices would stay in memory as f32 beside their file. A model's own times and positions are smaller and are
+/// folded.
 pub const FOLDED_BYTES_MAX: &str = "1048576";
 
 const PAGE: usize = 4096;
@@ -53,8 +52,7 @@ unsafe impl Send for Mapped {}
 unsafe impl Sync for Mapped {}
 
 impl Weights {
-    /// Maps the files that the manifest names, by their paths in `paths`. The error is a sentence about the file that is not as the
-    /// manifest lists it.
+    /// Maps the files of the manifest; `paths` has their paths. The error is a sentence about a wrong file.
     pub fn open(manifest: &Manifest, paths: &HashMap<String, String>) -> Result<Weights, String> {
         let mapped = manifest.weight_files.iter().map(|name| {
             let listed = manifest.files.iter().find(|file| file.path == *name);
@@ -73,12 +71,12 @@ impl Weights {
         self.0.is_empty()
     }
 
-    /// SHA-256 of each file, which is how they were checked before the load.
+    /// SHA-256 of each file; they were checked before the load.
     pub fn digests(&self) -> Vec<String> {
         self.0.iter().map(|mapped| mapped.sha256.clone()).collect()
     }
 
-    /// Takes values that were copied out of this process's memory: they come again from the file if somebody reads them.
+    /// Drops the pages of copied values. They are read from the file again if they are needed.
     pub fn forget(&self, values: &[u8]) {
         let range = values.as_ptr_range();
         let start = (range.start as usize).next_multiple_of(PAGE);
@@ -90,9 +88,9 @@ impl Weights {
 
     /// The tensors of the graph at `path` that lie in these files.
     pub fn of_graph(&self, path: &Path) -> Result<Vec<External>, String> {
-        let told = |error: String| format!("{}: {error}", path.display());
-        let model = std::fs::read(path).map_err(|error| told(error.to_string()))?;
-        externals(&model).map_err(told)
+        let failure = |error: String| format!("{}: {error}", path.display());
+        let model = std::fs::read(path).map_err(|error| failure(error.to_string()))?;
+        externals(&model).map_err(failure)
     }
 
     /// The values of a tensor: the number of their file, and where it is mapped.
@@ -109,7 +107,7 @@ impl Mapped {
         let (name, size, sha256) = (name.clone(), *size, sha256.clone());
         let shown = path.display();
         let file = File::open(path).map_err(|error| format!("{shown} cannot be opened: {error}"))?;
-        // Of the opened file: what is mapped cannot be another one.
+        // The size is that of the opened file, so that no other file can be mapped.
         let found = file.metadata().map_err(|error| format!("{shown}: {error}"))?;
         if !found.is_file() || found.len() != size {
             return Err(format!("{shown} has {} bytes, expected {size}: fetch the bundle again", found.len()));
@@ -127,7 +125,7 @@ impl Mapped {
     }
 
     fn all(&self) -> &[u8] {
-        // SAFETY: a readable mapping of so many bytes, which lives as long as `self`.
+        // SAFETY: a readable mapping of `len` bytes, which lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.cast(), self.bytes) }
     }
 }
@@ -167,7 +165,7 @@ mod tests {
         let mapped = open(&path, 10_000).expect("mapped");
         std::fs::remove_dir_all(&folder).expect("removed");
         assert_eq!((mapped.all(), mapped.start as usize % PAGE), (&values[..], 0));
-        // What was copied to a device may go, wherever it begins, and is there again when it is read.
+        // Pages of copied values may go, and are there again when they are read.
         let weights = Weights(vec![mapped]);
         for range in [0..10_000, 1..9999, 4096..4097, 10..10] {
             weights.forget(&weights.0[0].all()[range]);

@@ -1,4 +1,4 @@
-//! What a replica works on now, so that other threads can stop it, and take it out when it does not end.
+//! The batch that a replica computes now. Other threads can stop it, and take the replica out if it does not end.
 
 use crate::core::sync::{Mutex, lock};
 use crate::core::ticket::Ticket;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 /// Stops an inference from another thread.
 pub trait Stop {
-    /// Ends the inference that goes on now, or the next one that begins.
+    /// Ends the current inference, or the next one.
     fn set(&self);
     fn unset(&self);
 }
 
 struct Inner {
     batch: Vec<Ticket>,
-    /// Inferences that were taken from the queue and have not ended.
+    /// Inferences that the replica has taken and not ended.
     owed: Vec<Ticket>,
     since: Option<Instant>,
     lost: Option<Arc<str>>,
@@ -27,21 +27,22 @@ pub struct Running<S> {
 }
 
 impl<S: Stop> Running<S> {
-    /// A replica that runs nothing, for batches of at most `most`.
+    /// A replica without a batch; a batch has at most `most` inferences.
     pub fn new(most: usize, stop: Option<Arc<S>>) -> Running<S> {
         let (batch, owed) = (Vec::with_capacity(most), Vec::with_capacity(most));
         Running { inner: Mutex::new(Inner { batch, owed, since: None, lost: None }), stop }
     }
 
-    /// What stops its inferences; None on `echo`.
+    /// The handle that stops its inferences; None on `echo`.
     pub fn stopper(&self) -> Option<&Arc<S>> {
         self.stop.as_ref()
     }
 
-    /// Begins a batch with those of `taken` that are not cancelled; the others go to `gone`. False if none is left. All of them
-    /// are gone once the replica is out: nobody watches it any more.
+    /// Begins a batch with the inferences of `taken` that are not cancelled; the others go to `gone`. False if none is left. Once the
+    /// replica is out all go to `gone`, because no watchdog would end them.
     ///
-    /// One step under the lock: a cancel comes before it, and the inference is among the gone, or after it, and stops the batch.
+    /// It is one step under the lock. So a cancel comes before it and puts the inference among `gone`, or comes after it and stops the
+    /// batch.
     pub fn begin(&self, taken: &mut Vec<Ticket>, gone: &mut Vec<Ticket>, cancelled: impl Fn(Ticket) -> bool) -> bool {
         gone.clear();
         let mut inner = lock(&self.inner);
@@ -59,8 +60,8 @@ impl<S: Stop> Running<S> {
         !taken.is_empty()
     }
 
-    /// The batch has been computed: nobody stops it any more, so that a late cancel cannot stop the next one. False once the
-    /// replica is out: its inferences have been ended by others then.
+    /// Ends the computation of the batch: a later cancel cannot stop the next batch. False once the replica is out: others have ended the
+    /// inferences then.
     pub fn computed(&self) -> bool {
         let mut inner = lock(&self.inner);
         inner.batch.clear();
@@ -70,8 +71,7 @@ impl<S: Stop> Running<S> {
         inner.lost.is_none()
     }
 
-    /// Every run of the batch has ended. False once the replica is out, which may have been while the batch was encoded: it must
-    /// not take another one, whose end nobody watches.
+    /// Ends the batch. False once the replica is out, perhaps since the batch was encoded: the replica must not take another batch.
     pub fn ended(&self) -> bool {
         let mut inner = lock(&self.inner);
         inner.owed.clear();
@@ -79,13 +79,13 @@ impl<S: Stop> Running<S> {
         inner.lost.is_none()
     }
 
-    /// The process did not run for so long before `now`: its batch is taken to have begun later, but not later than `now`.
+    /// Moves the begin of the batch by `paused`, a time in which the process did not run, but not beyond `now`.
     pub fn excuse(&self, paused: Duration, now: Instant) {
         let mut inner = lock(&self.inner);
         inner.since = inner.since.map(|since| since.max((since + paused).min(now)));
     }
 
-    /// Stops the batch if it has this inference and all its inferences are cancelled.
+    /// Stops the batch if this inference is in it and all its inferences are cancelled.
     pub fn stop_if_all(&self, ticket: Ticket, cancelled: impl Fn(Ticket) -> bool) {
         let inner = lock(&self.inner);
         if inner.batch.contains(&ticket)
@@ -103,7 +103,7 @@ impl<S: Stop> Running<S> {
         }
     }
 
-    /// Takes the replica out if its batch began more than `most` before `now`; returns the runs that it owes.
+    /// Takes the replica out if its batch began more than `most` before `now`; returns the inferences that have not ended.
     pub fn lose_overdue(&self, now: Instant, most: Duration) -> Option<Vec<Ticket>> {
         let mut inner = lock(&self.inner);
         let ran = now.saturating_duration_since(inner.since?);
@@ -114,12 +114,12 @@ impl<S: Stop> Running<S> {
         inner.lose(reason)
     }
 
-    /// Takes the replica out; returns the runs that it owes, or None if it was out.
+    /// Takes the replica out; returns the inferences that have not ended, or None if it was out.
     pub fn lose(&self, reason: String) -> Option<Vec<Ticket>> {
         lock(&self.inner).lose(reason)
     }
 
-    /// Runs of the batch that it works on.
+    /// Inferences of the batch that have not ended.
     pub fn owed(&self) -> usize {
         lock(&self.inner).owed.len()
     }
@@ -165,7 +165,7 @@ mod tests {
         (Running::new(4, Some(flag.clone())), flag, tickets)
     }
 
-    /// A cancel between taking a batch and publishing it runs no prefill.
+    /// A cancel between the take and the begin of a batch prevents the prefill.
     #[test]
     fn a_run_that_is_cancelled_after_it_was_taken_does_not_begin() {
         let (running, flag, tickets) = replica();
@@ -202,7 +202,7 @@ mod tests {
         let resumed = Instant::now() + paused;
         running.excuse(paused, resumed);
         assert_eq!(running.lose_overdue(resumed, most), None);
-        // A batch that began after the pause is not excused beyond now.
+        // A batch that began after the pause is not moved beyond now.
         running.excuse(paused, resumed);
         assert_eq!(running.lose_overdue(resumed + most, most), None);
         assert!(running.lose_overdue(resumed + most + Duration::from_millis(1), most).is_some());

@@ -36,8 +36,7 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed)
 }
 
-/// The calling thread's count of `malloc` and its kin, from the counter library that a bench preloads
-/// (native/malloc-count); None in ordinary use.
+/// Allocations of the calling thread, counted by the library that a bench preloads (native/malloc-count); None without it.
 pub fn thread_mallocs() -> Option<u64> {
     type Count = extern "C" fn() -> u64;
     static COUNTER: std::sync::OnceLock<Option<Count>> = std::sync::OnceLock::new();

@@ -1,63 +1,61 @@
-//! What goes wrong on purpose, for drills and tests, and how the failure of a device is told from that of an inference or of a bundle.
+//! Faults on purpose, and the meaning of the runtime's errors: a lost device, a failed inference or a bad bundle.
 
 use crate::core::status::Status;
 
-/// What goes wrong with an inference.
+/// A fault of an inference, on purpose.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "rehearsal", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Fault {
     /// Nothing.
     None = 0,
     /// Its replica hangs until the process ends.
     Hang = 1,
-    /// Its replica hangs until others have ended the inference, then goes on.
-    Late = 2,
-    /// The thread of its replica ends.
-    Die = 3,
     /// Its device fails.
-    Device = 4,
+    Device = 2,
     /// Native code panics.
-    Panic = 5,
+    Panic = 3,
+    /// Its replica hangs until others have ended the inference, and works again then.
+    #[cfg(feature = "rehearsal")]
+    Late,
+    /// The thread of its replica ends.
+    #[cfg(feature = "rehearsal")]
+    Die,
     /// A frame of the inference cannot be read.
-    Feed = 6,
+    #[cfg(feature = "rehearsal")]
+    Feed,
     /// Its device has no memory left for it.
-    Memory = 7,
+    #[cfg(feature = "rehearsal")]
+    Memory,
 }
 
 impl Fault {
-    /// Names for the generated file.
-    pub const NAMES: &[(&str, Fault)] = &[
-        ("none", Fault::None),
-        ("hang", Fault::Hang),
-        ("late", Fault::Late),
-        ("die", Fault::Die),
-        ("device", Fault::Device),
-        ("panic", Fault::Panic),
-        ("feed", Fault::Feed),
-        ("memory", Fault::Memory),
-    ];
+    /// The faults that a drill may ask for, with their names in the generated file.
+    pub const NAMES: &[(&str, Fault)] =
+        &[("none", Fault::None), ("hang", Fault::Hang), ("device", Fault::Device), ("panic", Fault::Panic)];
 
-    /// From its number in a request.
+    /// The fault of a number in a request.
     pub fn from_wire(number: u32) -> Option<Fault> {
         Fault::NAMES.iter().map(|&(_, fault)| fault).find(|&fault| fault as u32 == number)
     }
 }
 
-/// The text of a device that is lost, in the words of ONNX Runtime's CUDA provider.
+/// The text of a lost device, as ONNX Runtime's CUDA provider writes it.
 pub const DEVICE_LOST: &str = "CUDA failure 700: an illegal memory access was encountered ; GPU=0";
 
-/// The text of a device without memory, in the same words.
+/// The text of a device without memory, as the same provider writes it.
+#[cfg(any(test, feature = "rehearsal"))]
 pub const DEVICE_FULL: &str = "CUDA failure 2: out of memory ; GPU=0";
 
-/// Errors of CUDA after which every later call of the process fails as well (cudaError_t): ECC, NVLink, illegal address, launch
-/// time-out, destroyed context, device assert, hardware stack, illegal instruction, misaligned address, address space, program
-/// counter, launch failure, unknown.
+/// Errors of CUDA (cudaError_t) after which every later call of the process fails: ECC, NVLink, illegal address, launch time-out, destroyed
+/// context, device assert, hardware stack, illegal instruction, misaligned address, address space, program counter, launch failure,
+/// unknown.
 pub const CUDA_STICKY: &[u32] = &[214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999];
 
-/// Words of an error that mean the same where there is no number.
+/// Texts of errors without a number that mean the same.
 const LOST: &[&str] = &["device lost", "device is lost", "devicelost", "device removed"];
 
-/// Whether an error of the runtime says that its device has failed, and not this inference alone.
+/// Whether an error of the runtime is a failure of the device and not of one inference.
 pub fn is_device_failure(text: &str) -> bool {
     let number = |rest: &str| rest.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok();
     let lower = text.to_ascii_lowercase();
@@ -69,8 +67,8 @@ pub fn is_device_failure(text: &str) -> bool {
     sticky || LOST.iter().any(|word| lower.contains(word))
 }
 
-/// Words of an error that says that there is no memory: of CUDA, of ONNX Runtime's arenas, cuBLAS and cuDNN, TensorRT, WebGPU, the
-/// C++ library, and of our own blocks (`core/memory.rs`, `ort/device_memory.rs`).
+/// Texts of errors about missing memory: of CUDA, ONNX Runtime's arenas, cuBLAS, cuDNN, TensorRT, WebGPU, the C++ library, and our own
+/// blocks (`core/memory.rs`, `ort/device_memory.rs`).
 const NO_MEMORY: &[&str] = &[
     "out of memory",
     "out_of_memory",
@@ -85,12 +83,12 @@ const NO_MEMORY: &[&str] = &[
     "the device has no room for",
 ];
 
-/// Words of ONNX Runtime about a graph that no device can run.
+/// Texts of ONNX Runtime about a graph that no device can run.
 const NO_GRAPH: &[&str] =
     &["load model from", "protobuf parsing failed", "invalid model", "not a registered function/op"];
 
-/// What an error of the runtime says about the future: of the device before that of the inference, since a device that is lost also has no
-/// memory to give. `otherwise`: of any other error.
+/// The status of an error of the runtime, `otherwise` for an unknown text. A lost device comes first, because it has no memory to give
+/// either.
 pub fn status_of(text: &str, otherwise: Status) -> Status {
     let lower = text.to_ascii_lowercase();
     let says = |list: &[&str]| list.iter().any(|word| lower.contains(word));

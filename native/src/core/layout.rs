@@ -1,6 +1,6 @@
-//! The structs and constants of the ABI, for both sides: the TypeScript file is generated from them.
+//! The structs and constants of the ABI. The TypeScript file is generated from them.
 //!
-//! `cargo run --bin abi` prints `src/engine/abi.ts`; a test on each side compares it with this library.
+//! `cargo run --bin abi` prints `src/engine/abi.ts`; a test on each side compares it with the library.
 
 pub use chunk::ChunkResult;
 
@@ -8,7 +8,7 @@ use crate::core::ticket::Ticket;
 use std::mem::{offset_of, size_of};
 
 /// Increased when a struct, a constant or a call changes.
-pub const ABI_VERSION: u32 = 9;
+pub const ABI_VERSION: u32 = 10;
 
 /// Frames that one observation may carry.
 pub const OBSERVATION_FRAMES_MAX: usize = 16;
@@ -26,22 +26,22 @@ pub const JPEG_BYTES_MAX: usize = 262_144;
 pub const JPEG_EDGE_MAX: u32 = 4096;
 /// Bytes of one error text, its end included.
 pub const ERROR_TEXT_BYTES: usize = 512;
-/// "No memory slot" in `ObserveRequest.slot`.
+/// The value of `ObserveRequest.slot` for no memory slot.
 pub const NO_SLOT: u32 = u32::MAX;
-/// "The inference does not fail on purpose" in `ObserveRequest.fail_step`.
+/// The value of `ObserveRequest.fail_step` for no failure.
 pub const NO_STEP: u32 = u32::MAX;
 
-/// A field of an ABI struct: name, offset in bytes, TypeScript reader.
+/// A field of an ABI struct: name, offset in bytes, type.
 pub struct Field {
     /// The name in Rust.
     pub name: &'static str,
     /// Bytes from the start of the struct.
     pub offset: usize,
-    /// `u32`, `i32`, `u64`, `f64`, or `f32[]`, `f64[]`, `u32[]` for arrays.
+    /// The type in Rust: a number, or an array of numbers.
     pub kind: &'static str,
 }
 
-/// An ABI struct as the other side sees it.
+/// The layout of an ABI struct.
 pub struct Struct {
     /// The name in Rust.
     pub name: &'static str,
@@ -49,30 +49,6 @@ pub struct Struct {
     pub size: usize,
     /// In the order of declaration.
     pub fields: &'static [Field],
-}
-
-macro_rules! kind {
-    (u32) => {
-        "u32"
-    };
-    (i32) => {
-        "i32"
-    };
-    (u64) => {
-        "u64"
-    };
-    (f64) => {
-        "f64"
-    };
-    ([f32; $n:expr]) => {
-        "f32[]"
-    };
-    ([f64; $n:expr]) => {
-        "f64[]"
-    };
-    ([u32; $n:expr]) => {
-        "u32[]"
-    };
 }
 
 macro_rules! abi_struct {
@@ -88,7 +64,7 @@ macro_rules! abi_struct {
             pub const LAYOUT: Struct = Struct {
                 name: stringify!($name),
                 size: size_of::<$name>(),
-                fields: &[$(Field { name: stringify!($field), offset: offset_of!($name, $field), kind: kind!($ty) },)*],
+                fields: &[$(Field { name: stringify!($field), offset: offset_of!($name, $field), kind: stringify!($ty) },)*],
             };
         }
     };
@@ -103,9 +79,9 @@ abi_struct! {
         abi_version: u32,
         /// Threads that decode JPEGs, at least 1.
         decode_threads: u32,
-        /// Result slots: runs queued, running or waiting to be read; 1 to 65,535.
+        /// Result slots: inferences that are queued, running or to be read; 1 to 65,535.
         chunks_max: u32,
-        /// Frame slots of each model, 1 to 4,096; fewer where their tensors are large.
+        /// Frame slots of each model, 1 to 4,096; a model with large tensors has fewer.
         frames_max: u32,
     }
 }
@@ -127,9 +103,9 @@ abi_struct! {
         seed_high: u32,
         /// A number per account: queued inferences of different numbers alternate.
         turn: u32,
-        /// The inference fails before this flow step, or `NO_STEP`: for drills and tests.
+        /// The flow step before which a drill has the inference fail, or `NO_STEP`.
         fail_step: u32,
-        /// What goes wrong with the inference on purpose: a `Fault`, for drills and tests.
+        /// The `Fault` of a drill.
         fault: u32,
         /// Number of frames.
         frames_len: u32,
@@ -149,7 +125,7 @@ abi_struct! {
     Stats {
         /// Heap allocations by this library.
         allocations: u64,
-        /// Heap allocations during the runs of the last batch; `u64::MAX` when nothing counts them.
+        /// Heap allocations during the last batch; `u64::MAX` if they are not counted.
         runtime_allocations_last: u64,
         /// Frames decoded.
         frames_decoded: u64,
@@ -169,11 +145,11 @@ abi_struct! {
         parked_bytes_held: u64,
         /// Times that a session was parked.
         sessions_parked: u64,
-        /// Times that one was brought back.
+        /// Times that a session was brought back.
         sessions_brought_back: u64,
-        /// Microseconds that replicas spent on both.
+        /// Microseconds that replicas spent on parking and bringing back.
         parking_us: u64,
-        /// Panics that were caught, each at the cost of a request.
+        /// Panics that were caught; each has failed a request.
         panics: u64,
         /// Page-locked bytes of tensor memory.
         locked_bytes: u64,
@@ -187,7 +163,7 @@ abi_struct! {
         slots_held: u32,
         /// Replicas, over all models.
         replicas: u32,
-        /// Of these, those that take no more work.
+        /// Replicas that take no more work.
         replicas_out: u32,
         /// Session slots whose memory is parked.
         slots_parked: u32,
@@ -195,31 +171,19 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// Content of a session slot. Owned by the caller, written during `tendon_memory` only.
-    MemoryState {
-        /// Of the values, the same in every slot.
-        digest: u64,
-        /// Latent frames.
-        frames: u32,
-        /// Always 0.
-        reserved: u32,
-    }
-}
-
-abi_struct! {
-    /// What is new of one connection. Owned by the caller, written during `tendon_watch_read` only.
+    /// A change of one connection. Owned by the caller, written during `tendon_watch_read` only.
     ConnectionNote {
-        /// The kernel's name of the socket, never used again.
+        /// The kernel's cookie of the socket, never used again.
         cookie: u64,
         /// Bytes received so far, read by the server or not.
         received: u64,
-        /// The peer's, in network order, IPv4 in the form of IPv6; 0 when it has gone.
+        /// The peer's address in network order, IPv4 in the form of IPv6; 0 when the connection is gone.
         address: [u32; 4],
         /// The peer's.
         port: u32,
         /// Its descriptor.
         fd: u32,
-        /// 1 when it has gone.
+        /// 1 when the connection is gone.
         gone: u32,
         /// Always 0.
         reserved: u32,
@@ -227,7 +191,7 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// Bounds of a body, and what is wanted of its strings. Owned by the caller, read during `tendon_body_scan` only.
+    /// Bounds of a body, and the wanted forms of its strings. Owned by the caller, read during `tendon_body_scan` only.
     BodyRules {
         /// Levels of arrays and objects.
         depth_max: u32,
@@ -235,7 +199,7 @@ abi_struct! {
         values_max: u32,
         /// A longer string goes into the table.
         string_bytes_max: u32,
-        /// The same of a string with an escape that it needs.
+        /// The same for a string with an escape that it needs.
         escaped_bytes_max: u32,
         /// Bytes of a JPEG that is decoded from its data URL.
         image_bytes_max: u32,
@@ -245,9 +209,9 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// What the scan of a body found. Owned by the caller, written during `tendon_body_found`; the addresses are valid until
+    /// The result of a body's scan. Owned by the caller, written during `tendon_body_result`; the addresses are valid until
     /// `tendon_body_free`.
-    BodyFound {
+    BodyResult {
         /// The body.
         bytes: u64,
         /// The body's JSON with placeholders, UTF-8.
@@ -274,7 +238,7 @@ abi_struct! {
         images_len: u32,
         /// 1 when a key is a placeholder.
         keys: u32,
-        /// How long the scan took, microseconds.
+        /// Microseconds of the scan.
         scan_us: u32,
     }
 }
@@ -282,39 +246,38 @@ abi_struct! {
 abi_struct! {
     /// A string behind a placeholder.
     BodyText {
-        /// `BODY_TEXT`: how it is given.
+        /// Its form, one of `BODY_TEXT`.
         form: u32,
-        /// Where: see `body::scan::Form`.
+        /// Its start there (`body::scan::Form`).
         start: u32,
-        /// How long it is there.
+        /// Its length there.
         len: u32,
         /// Its length in UTF-16 units.
         units: u32,
-        /// 1 if images are wanted and it is blank.
+        /// 1 if it is blank and images are wanted.
         blank: u32,
-        /// Of a JPEG: its bytes by the length of its base64.
-        told: u32,
-        /// Of a decoded JPEG: where it is in the images.
+        /// Bytes of a JPEG by the length of its base64.
+        jpeg_len: u32,
+        /// The start of a decoded JPEG in the images.
         image: u32,
-        /// Its bytes.
+        /// Bytes of the decoded JPEG.
         image_len: u32,
     }
 }
 
 /// Every struct, in the order of `abi.ts`.
-pub const STRUCTS: [&Struct; 9] = [
+pub const STRUCTS: [&Struct; 8] = [
     &OpenOptions::LAYOUT,
     &ObserveRequest::LAYOUT,
     &ChunkResult::LAYOUT,
     &Stats::LAYOUT,
-    &MemoryState::LAYOUT,
     &ConnectionNote::LAYOUT,
     &BodyRules::LAYOUT,
-    &BodyFound::LAYOUT,
+    &BodyResult::LAYOUT,
     &BodyText::LAYOUT,
 ];
 
-/// Every constant that the other side needs.
+/// The constants for the other side.
 pub const CONSTANTS: [(&str, u64); 12] = [
     ("ABI_VERSION", ABI_VERSION as u64),
     ("OBSERVATION_FRAMES_MAX", OBSERVATION_FRAMES_MAX as u64),

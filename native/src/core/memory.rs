@@ -1,8 +1,8 @@
 //! Tensor memory: whole pages, zeroed, page-locked where the system allows it.
 //!
-//! A locked frame is not paged out between its decode and its run, and a GPU copies from locked memory without a staging
-//! buffer once its driver knows it (`Block::register`). Locking is best effort: an ordinary user's limit is often 8 MiB (`tendon doctor`
-//! shows how much was locked).
+//! A locked frame is not paged out between its decode and its inference, and a GPU copies from locked memory without a staging buffer once
+//! its driver knows it (`Block::register`). Locking may fail: the limit of an ordinary user is often 8 MiB. `tendon doctor` shows how much
+//! was locked.
 
 use std::ffi::c_void;
 use std::ops::{Deref, DerefMut};
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static TENSOR_BYTES: AtomicU64 = AtomicU64::new(0);
 static LOCKED_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// (bytes of tensor memory, page-locked ones among them) over the whole process.
+/// Bytes of tensor memory of the process, and the page-locked ones among them.
 pub fn totals() -> (u64, u64) {
     (TENSOR_BYTES.load(Ordering::Relaxed), LOCKED_BYTES.load(Ordering::Relaxed))
 }
 
-/// Returns what the C library's heap keeps free to the system.
+/// Returns the free memory of the C library's heap to the system.
 pub fn trim_heap() {
     // SAFETY: it touches free memory alone, from any thread.
     unsafe { libc::malloc_trim(0) };
@@ -25,23 +25,14 @@ pub fn trim_heap() {
 /// Blocks of this size and more go back to the system as soon as they are free.
 const LARGE_BYTES: i32 = 4 << 20;
 
-/// Makes the C library's heap map each large block by itself, for the rest of the process. By default its limit grows to 32 MiB with
-/// the first such block that is freed; smaller ones then leave holes, of 1.3 GB after a run of 3 billion weights that never had more
-/// than 0.5 GB at a time.
+/// Has the C library map each large block by itself, for the rest of the process. Its default limit grows to 32 MiB with the first such
+/// block that is freed. Smaller blocks then leave holes: 1.3 GB after an inference of 3 billion weights that needed 0.5 GB at a time.
 pub fn return_large_blocks() {
     // SAFETY: it changes where later blocks come from, at any time, from any thread.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
 }
 
-/// Plain values that any bit pattern is valid for.
-pub trait Plain: Copy + Send + Sync + 'static {}
-impl Plain for u8 {}
-impl Plain for u16 {}
-impl Plain for i32 {}
-impl Plain for f32 {}
-impl Plain for i64 {}
-
-/// Whole pages that hold so many bytes, one at least.
+/// Bytes of the whole pages that hold `bytes`, one page at least.
 fn pages(bytes: usize) -> usize {
     bytes.max(1).next_multiple_of(4096)
 }
@@ -49,29 +40,29 @@ fn pages(bytes: usize) -> usize {
 /// Keeps host memory registered with the driver of a GPU until it is dropped.
 pub trait Registration: Send + Sync {}
 
-/// A fixed block of `T`, zeroed when made, at a page boundary, never moved.
-pub struct Block<T: Plain> {
-    start: *mut T,
+/// A fixed block of bytes, zeroed when made, at a page boundary, never moved.
+pub struct Block {
+    start: *mut u8,
     len: usize,
     bytes: usize,
-    /// Made by `locked`: counts as tensor memory.
+    /// It counts as tensor memory.
     tensor: bool,
     locked: bool,
     /// The driver of a GPU copies from and to it by itself.
     registered: Option<Box<dyn Registration>>,
 }
 
-// SAFETY: a Block owns its pages as a Box owns its slice; T is plain data.
-unsafe impl<T: Plain> Send for Block<T> {}
-// SAFETY: shared access only reads, but through `address`, whose users see to it that nobody reads what they write.
-unsafe impl<T: Plain> Sync for Block<T> {}
+// SAFETY: a Block owns its pages as a Box owns its slice.
+unsafe impl Send for Block {}
+// SAFETY: shared access only reads, but through `address`, whose users ensure that no thread reads what they write.
+unsafe impl Sync for Block {}
 
-impl<T: Plain> Block<T> {
-    /// `len` zeroes, page-locked from their first touch if possible.
-    pub fn locked(len: usize) -> Result<Block<T>, String> {
-        let mut block: Block<T> = Block::lazy(len)?;
+impl Block {
+    /// `len` zeroes, page-locked at their first write if the system allows it.
+    pub fn locked(len: usize) -> Result<Block, String> {
+        let mut block = Block::lazy(len)?;
         block.tensor = true;
-        // Pages are locked when they are first written: most slots of a service are never used.
+        // Pages are locked at their first write: most slots of a service are never used.
         // SAFETY: the range is the mapping just made.
         block.locked = unsafe { libc::mlock2(block.start.cast(), block.bytes, libc::MLOCK_ONFAULT) } == 0;
         TENSOR_BYTES.fetch_add(block.bytes as u64, Ordering::Relaxed);
@@ -81,15 +72,14 @@ impl<T: Plain> Block<T> {
         Ok(block)
     }
 
-    /// `count` blocks of `len` zeroes out of one mapping, which is far cheaper than one for each. They use memory only where they were
-    /// written; `lock`: they are page-locked, as many as the system allows.
-    pub fn several(len: usize, count: usize, lock: bool) -> Result<Vec<Block<T>>, String> {
-        let mut whole: Block<T> = Block::lazy(count.max(1) * pages(len * size_of::<T>()) / size_of::<T>())?;
-        let bytes = pages(len * size_of::<T>());
-        // From their first touch on: most slots of a service are never used.
+    /// `count` blocks of `len` zeroes in one mapping, which is far cheaper than one mapping each. They use memory only where they were
+    /// written. With `lock` they are page-locked, as many as the system allows.
+    pub fn several(len: usize, count: usize, lock: bool) -> Result<Vec<Block>, String> {
+        let bytes = pages(len);
+        let mut whole = Block::lazy(count.max(1) * bytes)?;
         // SAFETY: the range lies inside the mapping just made.
         let locks = |at: usize, bytes: usize| unsafe {
-            libc::mlock2(whole.start.cast::<u8>().add(at).cast(), bytes, libc::MLOCK_ONFAULT) == 0
+            libc::mlock2(whole.start.add(at).cast(), bytes, libc::MLOCK_ONFAULT) == 0
         };
         let mut locked = if !lock {
             0
@@ -100,7 +90,7 @@ impl<T: Plain> Block<T> {
         };
         let blocks = (0..count).map(|index| {
             // SAFETY: inside the mapping, at a page boundary.
-            let start = unsafe { whole.start.cast::<u8>().add(index * bytes).cast() };
+            let start = unsafe { whole.start.add(index * bytes) };
             let is_locked = locked > 0;
             locked -= usize::from(is_locked);
             TENSOR_BYTES.fetch_add(if lock { bytes as u64 } else { 0 }, Ordering::Relaxed);
@@ -114,8 +104,8 @@ impl<T: Plain> Block<T> {
     }
 
     /// `len` zeroes that use memory only where they were written.
-    pub fn lazy(len: usize) -> Result<Block<T>, String> {
-        let bytes = pages(len * size_of::<T>());
+    pub fn lazy(len: usize) -> Result<Block, String> {
+        let bytes = pages(len);
         // SAFETY: a new private anonymous mapping; the result is checked.
         let start = unsafe {
             libc::mmap(
@@ -133,10 +123,10 @@ impl<T: Plain> Block<T> {
         Ok(Block { start: start.cast(), len, bytes, tensor: false, locked: false, registered: None })
     }
 
-    /// Lets the driver of a GPU copy from and to it without a buffer between. Its pages, which no other block has a part of, are in memory
-    /// from here on, and locked.
+    /// Registers the block with the driver of a GPU, which then copies from and to it without its own buffer. Its pages are in memory and
+    /// locked from now on. No other block shares them.
     ///
-    /// `register` takes the first byte and the length: whole pages that stay mapped until the registration is dropped.
+    /// `register` takes the first byte and the length: whole pages, which stay mapped until the registration is dropped.
     pub fn register<E>(
         &mut self,
         register: impl FnOnce(*mut c_void, usize) -> Result<Box<dyn Registration>, E>,
@@ -158,23 +148,17 @@ impl<T: Plain> Block<T> {
     /// Returns the pages after the first `keep` values to the system; they read as zero afterwards.
     pub fn release_beyond(&mut self, keep: usize) {
         assert!(self.registered.is_none(), "a driver would go on with pages that the block has no more");
-        let from = (keep * size_of::<T>()).next_multiple_of(4096);
+        let from = keep.next_multiple_of(4096);
         if from < self.bytes {
             // SAFETY: the range lies inside this mapping, and `&mut self` is the only reference.
-            unsafe { libc::madvise(self.start.cast::<u8>().add(from).cast(), self.bytes - from, libc::MADV_DONTNEED) };
+            unsafe { libc::madvise(self.start.add(from).cast(), self.bytes - from, libc::MADV_DONTNEED) };
         }
-    }
-
-    /// The bytes of the values: any bit pattern is valid for T.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping holds them, any byte of plain data is one, and `&mut self` makes it the only reference.
-        unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.len * size_of::<T>()) }
     }
 
     /// Returns all pages to the system; they read as zero afterwards.
     ///
     /// # Safety
-    /// Nobody reads or writes the block meanwhile.
+    /// No other thread reads or writes the block meanwhile.
     pub unsafe fn release(&self) {
         assert!(self.registered.is_none(), "a driver would go on with pages that the block has no more");
         // SAFETY: the range is this mapping, or its part of one; the caller has it alone.
@@ -182,36 +166,39 @@ impl<T: Plain> Block<T> {
     }
 
     /// The address, for a library that is bound to this memory. Valid for the life of the block.
-    pub fn address(&self) -> *mut T {
+    pub fn address(&self) -> *mut u8 {
         self.start
     }
-}
 
-impl Block<u8> {
-    /// The bytes as floats, for a tensor of which the manifest says what it holds.
+    /// The bytes as floats, for a tensor of f32.
+    pub fn floats(&self) -> &[f32] {
+        // SAFETY: the floats lie in the mapping, which begins at a page boundary; any four bytes are one.
+        unsafe { std::slice::from_raw_parts(self.start.cast(), self.len / size_of::<f32>()) }
+    }
+
+    /// The bytes as floats, to be written.
     pub fn floats_mut(&mut self) -> &mut [f32] {
-        // SAFETY: so many floats lie in the mapping, which begins at a page; any four bytes are one, and `&mut self` makes it the
-        // only reference.
+        // SAFETY: as above, and `&mut self` makes it the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.len / size_of::<f32>()) }
     }
 }
 
-impl<T: Plain> Deref for Block<T> {
-    type Target = [T];
-    fn deref(&self) -> &[T] {
+impl Deref for Block {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
         // SAFETY: the mapping holds `len` values, zeroed at first, and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }
 
-impl<T: Plain> DerefMut for Block<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
+impl DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and `&mut self` makes it the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
 }
 
-impl<T: Plain> Drop for Block<T> {
+impl Drop for Block {
     fn drop(&mut self) {
         self.registered = None;
         // SAFETY: a mapping made in `lazy`, or a part of one, unmapped once. Of one that became several nothing is left.
@@ -233,14 +220,14 @@ mod tests {
 
     #[test]
     fn several_blocks_lie_side_by_side_and_are_given_back_each_by_itself() {
-        let mut blocks: Vec<Block<f32>> = Block::several(1500, 3, false).expect("memory");
+        let mut blocks = Block::several(6000, 3, false).expect("memory");
         let addresses: Vec<usize> = blocks.iter().map(|block| block.address() as usize).collect();
         assert_eq!((addresses[1] - addresses[0], addresses[2] - addresses[1]), (8192, 8192));
         for (value, block) in blocks.iter_mut().enumerate() {
-            assert!(block.len() == 1500 && block.iter().all(|&zero| zero == 0.0));
-            block.fill(value as f32);
+            assert!(block.len() == 6000 && block.iter().all(|&zero| zero == 0));
+            block.fill(value as u8);
         }
         drop(blocks.remove(1));
-        assert!(blocks[0].iter().all(|&value| value == 0.0) && blocks[1].iter().all(|&value| value == 2.0));
+        assert!(blocks[0].iter().all(|&value| value == 0) && blocks[1].iter().all(|&value| value == 2));
     }
 }

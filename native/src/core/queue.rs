@@ -1,4 +1,4 @@
-//! A bounded queue between threads in which accounts alternate; it allocates only when it is made.
+//! A bounded queue between threads in which accounts alternate. It allocates only when it is made.
 //!
 //! Every item belongs to a turn, a number per account. Each round has one item of each turn, in the order of arrival: an account
 //! with 64 queued items delays the next item of another one by a single item. Items of one turn are first in, first out.
@@ -15,7 +15,7 @@ struct Entry<T> {
 
 pub struct Waiting<T> {
     items: VecDeque<Entry<T>>,
-    /// The round that is being served, and the turns that were served in it.
+    /// The current round, and the turns that were served in it.
     round: u64,
     served: Vec<u32>,
     bound: usize,
@@ -55,7 +55,8 @@ impl<T> Queue<T> {
         self.pop_unless(|| false)
     }
 
-    /// As `pop`; None also for a consumer that leaves, which `wake` makes look. What it might have been woken for is left to another one.
+    /// Waits for the next item; None also for a consumer that leaves, which `wake` has look again. Another consumer takes the item that
+    /// this one may have been woken for.
     fn pop_unless(&self, leaves: impl Fn() -> bool) -> Option<T> {
         let mut inner = lock(&self.inner);
         loop {
@@ -74,8 +75,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Waits for an item, then moves all queued ones, at most `most`, into `taken`. False once closed and empty, and for a consumer that
-    /// leaves.
+    /// Waits for an item, then moves all queued ones, at most `most`, to `taken`. False if the queue is closed and empty, or if the
+    /// consumer leaves.
     pub fn take(&self, taken: &mut Vec<T>, most: usize, leaves: impl Fn() -> bool) -> bool {
         taken.clear();
         let Some(first) = self.pop_unless(leaves) else { return false };
@@ -88,9 +89,9 @@ impl<T> Queue<T> {
         true
     }
 
-    /// Makes every consumer that waits look whether it leaves.
+    /// Has every waiting consumer check whether it leaves.
     pub fn wake(&self) {
-        // Whoever has looked before holds the lock until it waits: it is not missed.
+        // A consumer holds the lock from its check to its wait, so it does not miss this.
         drop(lock(&self.inner));
         self.changed.notify_all();
     }

@@ -1,42 +1,94 @@
-//! A provider that computes wrongly, for tests: what the check at load must refuse cannot be had on a machine without a GPU.
+//! Rehearsals of tests: a GPU that the CPU plays and that computes wrongly, and faults that no drill has.
 //!
-//! Nothing of a configuration, an environment or a load plan reaches this: it is set by one exported call, which the product never
-//! makes (`src/engine/binding.ts` does not declare it).
+//! The cargo feature `rehearsal` turns this on, in the library of the tests (`native/rehearsal`) and in the fuzz targets. Without it
+//! `Playing` and `Rehearsal` have no values, so that the compiler leaves out all code for them.
 
-use crate::core::sync::lock;
-use serde::Deserialize;
+use crate::core::fault::Fault;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
-/// Makes a device be played by the CPU.
-#[derive(Deserialize, Clone)]
-#[serde(deny_unknown_fields)]
+#[cfg(feature = "rehearsal")]
+type Possible = ();
+#[cfg(not(feature = "rehearsal"))]
+type Possible = std::convert::Infallible;
+
+/// How the CPU plays a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "rehearsal", derive(Default, serde::Deserialize), serde(default, deny_unknown_fields))]
+pub struct Playing {
+    /// False: an input is copied when it is bound and before each inference, as on a GPU. True: when it is bound alone.
+    pub stale: bool,
+    /// No inference ends.
+    pub hangs: bool,
+    #[cfg_attr(feature = "rehearsal", serde(skip))]
+    possible: Possible,
+}
+
+/// A device that the CPU plays.
+#[derive(Clone)]
+#[cfg_attr(feature = "rehearsal", derive(Default, serde::Deserialize), serde(default, deny_unknown_fields))]
 pub struct Rehearsal {
     /// Name of the device, for example `cuda:0`.
     pub device: String,
-    /// Inputs are copied when they are bound, as a GPU does it; true: what changed is not bound again.
-    #[serde(default)]
-    pub stale: bool,
-    #[serde(default)]
-    pub hangs: bool,
-    /// Milliseconds that its first runs may take, instead of those of the product.
+    pub playing: Playing,
+    /// Milliseconds that its first inferences may take, instead of the product's.
     pub proof_ms_max: Option<u64>,
-    /// A library that plays the driver of an NVIDIA GPU (`native/cuda/driver.h`); without it none is asked.
+    /// A library that plays the driver of an NVIDIA GPU (`native/cuda/driver.h`). None: the device has no driver.
     pub driver: Option<PathBuf>,
     /// Graphs that the device runs instead of the bundle's, by their path in the bundle: a flipped weight, half precision.
-    #[serde(default)]
     pub graphs: HashMap<String, PathBuf>,
 }
 
-static REHEARSALS: Mutex<Vec<Rehearsal>> = Mutex::new(Vec::new());
-
-/// Sets what the next loads meet, each device once; none ends it.
-pub fn set(rehearsals: Vec<Rehearsal>) {
-    *lock(&REHEARSALS) = rehearsals;
+#[cfg(not(feature = "rehearsal"))]
+pub fn of(_device: &str) -> Option<Rehearsal> {
+    None
 }
 
-/// The rehearsal of a device, if there is one.
-pub fn of(device: &str) -> Option<Rehearsal> {
-    lock(&REHEARSALS).iter().find(|rehearsal| rehearsal.device == device).cloned()
+#[cfg(not(feature = "rehearsal"))]
+pub fn next_fault() -> Option<Fault> {
+    None
+}
+
+#[cfg(feature = "rehearsal")]
+pub use self::on::{Plan, next_fault, of};
+
+#[cfg(feature = "rehearsal")]
+mod on {
+    use super::{Fault, Rehearsal};
+    use crate::core::sync::{Mutex, lock};
+    use serde::Deserialize;
+
+    static DEVICES: Mutex<Vec<Rehearsal>> = Mutex::new(Vec::new());
+    static FAULT: Mutex<Option<Fault>> = Mutex::new(None);
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct Plan {
+        /// Devices of the next loads, each once.
+        devices: Option<Vec<Rehearsal>>,
+        /// The fault of the next inference.
+        fault: Option<Fault>,
+    }
+
+    impl Plan {
+        /// Replaces the parts that the plan names.
+        pub fn begin(self) {
+            if let Some(devices) = self.devices {
+                *lock(&DEVICES) = devices;
+            }
+            if self.fault.is_some() {
+                *lock(&FAULT) = self.fault;
+            }
+        }
+    }
+
+    /// The rehearsal of a device, if there is one.
+    pub fn of(device: &str) -> Option<Rehearsal> {
+        lock(&DEVICES).iter().find(|rehearsal| rehearsal.device == device).cloned()
+    }
+
+    /// Takes the fault of the next inference.
+    pub fn next_fault() -> Option<Fault> {
+        lock(&FAULT).take()
+    }
 }

@@ -1,21 +1,21 @@
-//! How much memory there is for sessions, measured where they live: of this machine or its cgroup, or of a GPU.
+//! The memory for sessions, measured where they live: on this machine or its cgroup, or on a GPU.
 //!
-//! To be asked after the weights are loaded and a first run was made, so that what these take is not counted as free. What is promised
-//! to sessions is used only when they come: until then it is kept here, so that two models do not count on the same bytes.
+//! It is measured after the weights are loaded and a first inference was made, so that their memory does not count as free. Promised bytes
+//! are used only when sessions come. They are kept here until then, so that two models do not count on the same bytes.
 
 use crate::core::sync::lock;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Where it cannot be measured: for the sessions of one model.
+/// The bytes for the sessions of one model where memory cannot be measured.
 const UNKNOWN_BYTES: u64 = 1 << 30;
-/// What stays free of a machine, as a share of all its memory: for requests, the store and whatever else runs.
+/// The part of a machine's memory, one in four, that stays free for requests, the store and other programs.
 const HOST_RESERVE: u64 = 4;
-/// The share of a machine's available memory that holds parked sessions where the configuration names no limit.
+/// The part of a machine's available memory, one in eight, for parked sessions if the configuration names no limit.
 const PARKED: u64 = 8;
 
-/// Bytes that sessions were promised and do not use yet. What they use is measured as no longer free.
+/// Bytes that are promised to sessions and not used yet. Used bytes are measured as no longer free.
 pub struct Promises(Mutex<usize>);
 
 pub static PROMISED: Promises = Promises::new();
@@ -30,7 +30,7 @@ impl Promises {
         *lock(&self.0)
     }
 
-    /// Of a model that kept `before` bytes for its sessions and now keeps `now`.
+    /// Changes the kept bytes of one model from `before` to `now`.
     pub fn change(&self, before: usize, now: usize) {
         let mut bytes = lock(&self.0);
         *bytes = *bytes - before + now;
@@ -42,7 +42,7 @@ pub struct Room {
     pub of: &'static str,
     /// Bytes that were free.
     pub free: u64,
-    /// Of these, bytes that sessions do not get.
+    /// Bytes of them that sessions do not get.
     pub reserve: u64,
 }
 
@@ -56,14 +56,14 @@ impl Room {
     }
 }
 
-/// Of this machine, or of the cgroup of this process if that allows less; less what is kept for sessions.
+/// The memory of this machine, or of the cgroup of this process if that allows less; less what is kept for sessions.
 pub fn host() -> Room {
     let mut room = host_at(Path::new("/")).unwrap_or_else(Room::unknown);
     room.free = room.free.saturating_sub(PROMISED.bytes() as u64);
     room
 }
 
-/// How many sessions of so many bytes fit, from 1 to `most`.
+/// How many sessions of `slot_bytes` fit into `bytes`, from 1 to `most`.
 pub fn fit(bytes: u64, slot_bytes: usize, most: usize) -> usize {
     usize::try_from(bytes / slot_bytes.max(1) as u64).unwrap_or(usize::MAX).clamp(1, most)
 }
@@ -84,12 +84,12 @@ fn host_at(root: &Path) -> Option<Room> {
 
 /// A cgroup, and the names of its files in its version.
 struct Group {
-    /// Above it are those that bound it too.
+    /// The folders above it, up to `top`, bound it too.
     folder: PathBuf,
     top: PathBuf,
     most: &'static str,
-    used: &'static str,
-    /// Pages of files, which the system takes back when memory is short.
+    usage: &'static str,
+    /// The field for pages of files, which the system takes back when memory is short.
     files: &'static str,
 }
 
@@ -97,7 +97,7 @@ impl Group {
     fn of(root: &Path, line: &str) -> Option<Group> {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?.trim_start_matches('/'));
-        let (top, most, used, files) = if controllers.is_empty() {
+        let (top, most, usage, files) = if controllers.is_empty() {
             (root.join("sys/fs/cgroup"), "memory.max", "memory.current", "inactive_file")
         } else if controllers.split(',').any(|one| one == "memory") {
             let top = root.join("sys/fs/cgroup/memory");
@@ -105,11 +105,11 @@ impl Group {
         } else {
             return None;
         };
-        Some(Group { folder: top.join(path), top, most, used, files })
+        Some(Group { folder: top.join(path), top, most, usage, files })
     }
 
-    /// The narrowest of its own bound and those above it; None where there is no bound. In a container the path may be one of the
-    /// machine outside: then only the top is there.
+    /// The narrowest bound of the group and those above it; None without a bound. In a container the path may be that of the machine
+    /// outside: then only the top exists.
     fn room(&self) -> Option<Room> {
         let above = self.folder.ancestors().take_while(|folder| folder.starts_with(&self.top));
         above.filter_map(|folder| self.room_in(folder)).min_by_key(Room::bytes)
@@ -117,7 +117,7 @@ impl Group {
 
     fn room_in(&self, folder: &Path) -> Option<Room> {
         let number = |file: &str| std::fs::read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
-        let (most, used) = (number(self.most)?, number(self.used)?);
+        let (most, used) = (number(self.most)?, number(self.usage)?);
         let stat = std::fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
         let free = most.saturating_sub(used) + field(&stat, self.files).unwrap_or(0).min(used);
         Some(Room { of: "cgroup", free, reserve: most / HOST_RESERVE })

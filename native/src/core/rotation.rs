@@ -1,6 +1,6 @@
 //! Rotations of end effectors: a rotation6d, the first two columns of a rotation matrix.
 //!
-//! In f64, with divisions and square roots alone, and in the order that `native/cuda/rotation.h` has too: the bits are the same.
+//! The sums are in f64, with divisions and square roots alone, in the same order as in `native/cuda/rotation.h`: the bits are the same.
 
 type Vector = [f64; 3];
 
@@ -13,13 +13,13 @@ fn dot(a: Vector, b: Vector) -> f64 {
     a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }
 
-/// Makes a rotation6d orthonormal in its place by Gram-Schmidt (Zhou et al. 2019, arXiv 1812.07035): b1 = a1 / |a1|,
-/// b2 = (a2 − (b1 · a2) b1) / |…|. False when the two span no plane, and when a value is no finite number; `six` is then as it was.
+/// Makes a rotation6d orthonormal in place by Gram-Schmidt (Zhou et al. 2019, arXiv 1812.07035): b1 = a1 / |a1|, b2 = (a2 − (b1 · a2) b1) /
+/// |…|. False, and `six` is unchanged, if the two columns span no plane or a value is not finite.
 pub fn settle(six: &mut [f32]) -> bool {
     let column = |at: usize| [0, 1, 2].map(|axis| f64::from(six[at + axis]));
     let (a1, a2) = (column(0), column(3));
     let (len1, len2) = (dot(a1, a1).sqrt(), dot(a2, a2).sqrt());
-    // Written so that what is no number fails.
+    // NaN fails this condition too.
     if !(len1 >= LENGTH_MIN && len2 >= LENGTH_MIN && len1 + len2 < f64::INFINITY) {
         return false;
     }

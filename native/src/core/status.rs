@@ -27,7 +27,7 @@ pub enum Status {
     Panic = -8,
     /// The replica of the inference is out: it hung, its thread ended or its device failed. Nothing of the inference is kept.
     Lost = -9,
-    /// Not of a call: told with a model's ticket, whenever one of its replicas is out.
+    /// A completion of a model's ticket, for each replica that goes out; no call returns it.
     ReplicaOut = -10,
     /// The body is not JSON in UTF-8.
     Syntax = -11,
@@ -41,7 +41,7 @@ pub enum Status {
     OutOfMemory = -15,
     /// The device has failed: nothing runs on it any more.
     DeviceLost = -16,
-    /// The bundle is not as it should be, whatever the device.
+    /// The bundle is wrong on every device.
     BadBundle = -17,
 }
 
@@ -85,7 +85,7 @@ impl Failure {
     }
 }
 
-/// The text of a slot's last failure, in a buffer of its own.
+/// The text of a slot's last failure, in its own buffer.
 pub struct ErrorText {
     bytes: [u8; ERROR_TEXT_BYTES],
     len: usize,

@@ -1,4 +1,4 @@
-//! Locks that survive a caught panic. The crate `interleavings` compiles some modules of this one with a `sync` of its own.
+//! Locks that survive a caught panic. The crate `interleavings` compiles some modules of this crate with another `sync`.
 
 pub use std::sync::atomic::AtomicU64;
 pub use std::sync::{Condvar, Mutex, MutexGuard};

@@ -4,9 +4,9 @@ use std::thread::JoinHandle;
 
 /// Runs `work` on a new thread of this name.
 ///
-/// The policy is SCHED_BATCH (sched(7)): the thread gets its fair share of the cores, but does not preempt another thread when it
-/// wakes. Otherwise, with few cores, a decode thread would preempt the event loop during the call that woke it, and a call of
-/// 5 µs would take milliseconds.
+/// The policy is SCHED_BATCH (sched(7)): the thread gets its fair share of the cores, but does not preempt another thread when it wakes.
+/// With few cores a decode thread would otherwise preempt the event loop during the call that woke it, and a call of 5 µs would take
+/// milliseconds.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
     spawn_prompt(name, move || {
         let parameters = libc::sched_param { sched_priority: 0 };
@@ -17,7 +17,7 @@ pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHan
     })
 }
 
-/// The same with the ordinary policy, for work that is shorter than the wait for a core would be.
+/// Runs `work` on a new thread with the ordinary policy: it is shorter than the wait for a core.
 pub fn spawn_prompt(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
     std::thread::Builder::new().name(name.into()).spawn(work).map_err(|error| format!("no thread {name}: {error}"))
 }

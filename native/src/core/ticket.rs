@@ -1,4 +1,4 @@
-//! Tickets: what the caller names a slot by, and the word that each slot keeps of its ticket and its state.
+//! Tickets name slots for the caller. Each slot keeps its ticket and its state in one word.
 
 use crate::core::sync::AtomicU64;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ impl Kind {
     pub const NAMES: &[(&str, Kind)] = &[("frame", Kind::Frame), ("chunk", Kind::Chunk), ("model", Kind::Model)];
 }
 
-/// A slot and its generation, so that a stale ticket is refused and cannot reach the slot's next user.
+/// The index of a slot and its generation, so that a stale ticket cannot reach the slot's next user.
 ///
 /// `kind:2 | generation:35 | index:16`, 53 bits: a double holds each of them exactly, and JavaScript reads a double without an
 /// allocation. Generations count per slot and never wrap: a slot that has used its last one is not used again.
@@ -33,7 +33,7 @@ impl Ticket {
     const GENERATION_SHIFT: u32 = 16;
     const KIND_SHIFT: u32 = 51;
 
-    /// Generation 0 is that of a slot that was never used: no ticket of it is given out, so that none is 0.
+    /// Generation 0 is that of a slot that was never used. No ticket has it, so that none is 0.
     pub fn new(kind: Kind, generation: u64, index: usize) -> Ticket {
         debug_assert!((index as u64) < Self::INDEX_COUNT && generation <= Self::GENERATION_MAX);
         Ticket((kind as u64) << Self::KIND_SHIFT | generation << Self::GENERATION_SHIFT | index as u64)
@@ -52,7 +52,7 @@ impl Ticket {
         self.0 as f64
     }
 
-    /// What the caller sent; anything but a whole number of a ticket's size becomes a ticket of no slot.
+    /// The ticket that the caller sent. A number that cannot be a ticket becomes a ticket of no slot.
     pub fn from_wire(value: f64) -> Ticket {
         let whole = value as u64;
         if whole as f64 == value { Ticket(whole) } else { Ticket(u64::MAX) }
@@ -61,8 +61,8 @@ impl Ticket {
 
 pub const FREE: u8 = 0;
 
-/// Ticket and state of a slot in one word: a change of state names the ticket, so a stale caller, or a thread that wakes up
-/// late, changes nothing that belongs to the slot's next user.
+/// Ticket and state of a slot in one word. A change of state names the ticket, so that a stale caller or a late thread changes nothing of
+/// the slot's next user.
 pub struct Word(AtomicU64);
 
 const STATE_BITS: u32 = 3;
@@ -78,14 +78,14 @@ impl Word {
         Ticket(self.0.load(Ordering::Acquire) >> STATE_BITS)
     }
 
-    /// The ticket of the next user of a free slot; None once all are used. For the thread that has the slot from the free list.
+    /// The ticket of the next user of a free slot; None once all are used. Only the thread that took the slot from the free list calls it.
     pub fn next(&self) -> Option<Ticket> {
         let Ticket(last) = self.ticket();
         let next = Ticket(last + Ticket::INDEX_COUNT);
         (Ticket(last).generation() < Ticket::GENERATION_MAX).then_some(next)
     }
 
-    /// Gives the slot to its next user. For the thread that has the slot from the free list.
+    /// Gives the slot to its next user. Only the thread that took the slot from the free list calls it.
     pub fn open(&self, ticket: Ticket, state: u8) {
         self.0.store(word(ticket, state), Ordering::Release);
     }
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// With generations of 12 bits the ticket of 4,095 uses ago was valid again.
+    /// With generations of 12 bits the ticket of 4,095 uses ago became valid again.
     #[test]
     fn a_stale_ticket_is_refused_after_2_to_the_12_and_2_to_the_20_reuses() {
         let slot = Word::new(Kind::Chunk, 0, 3);

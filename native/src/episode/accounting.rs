@@ -1,8 +1,8 @@
-//! What sessions have come to use of the bytes that were promised to them. Used bytes are measured as no longer free; only what is still
-//! to come has to be kept for them (`room.rs`).
+//! The promised bytes that sessions have come to use. Used bytes are measured as no longer free, so only the rest is kept for them
+//! (`room.rs`).
 //!
-//! Counted is what was written, whole rows and blocks: the system may have given more, never less. A place stays used when its session
-//! leaves; a block's pages go back.
+//! Written bytes count, in whole rows and blocks: the system may have given more, never less. A place stays used when its session leaves;
+//! the pages of a block go back.
 
 use super::Episodes;
 use super::layout::Write;
@@ -18,11 +18,11 @@ pub(super) struct MemoryAccount {
 
 #[derive(Default)]
 struct Inner {
-    /// Bytes written so far in each place and each parked block, and the sum.
+    /// Bytes written in each place and each parked block, and their sum.
     places: Vec<usize>,
     blocks: Vec<usize>,
     written_bytes: usize,
-    /// Bytes promised, of which so many are kept.
+    /// Bytes promised, and those of them that are kept.
     promised: usize,
     kept: usize,
 }
@@ -32,7 +32,7 @@ impl MemoryAccount {
         MemoryAccount { inner: Mutex::new(Inner { places: vec![0; places], ..Inner::default() }), promises }
     }
 
-    /// So many bytes are promised, in the places and in blocks; what was used before is part of them. Once.
+    /// Promises bytes for the places and blocks, once. Bytes used before are part of them.
     pub(super) fn promise(&self, bytes: usize, blocks: usize) {
         let mut inner = lock(&self.inner);
         inner.promised = bytes;
@@ -40,7 +40,7 @@ impl MemoryAccount {
         self.keep(&mut inner);
     }
 
-    /// So many bytes of a place were written, or less than before.
+    /// Counts the bytes written in a place. It stays at the most so far.
     pub(super) fn place(&self, place: usize, bytes: usize) {
         let mut inner = lock(&self.inner);
         let Inner { places, written_bytes, .. } = &mut *inner;
@@ -55,7 +55,7 @@ impl MemoryAccount {
         self.keep(&mut inner);
     }
 
-    /// The system has a block's pages back.
+    /// The pages of a block went back to the system.
     pub(super) fn released(&self, block: usize) {
         let mut inner = lock(&self.inner);
         inner.written_bytes -= std::mem::take(&mut inner.blocks[block]);
@@ -81,14 +81,14 @@ impl Drop for MemoryAccount {
 }
 
 impl Episodes {
-    /// Copies a kept block to the end of the committed rows. Called by the place's only user.
+    /// Copies a kept block to the end of the committed rows. Only the user of the place calls it.
     pub(super) fn append_block(&self, place: usize, write: Write) -> Result<(), String> {
         self.rows.apply_write(place, write)?;
         self.count_written(place, write.from + write.frames);
         Ok(())
     }
 
-    /// So many frames of a place have been written, and its staged rows. Those on a device use nothing of the host.
+    /// Counts the frames written in a place, and its staged rows. Rows on a device use no host memory.
     pub(super) fn count_written(&self, place: usize, frames: usize) {
         if self.is_on_device() {
             return;
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::episode::tests::{computed, run, with_capacity};
 
-    /// A model that is loaded beside a busy one does not count the same bytes twice, as used and as promised.
+    /// A model that is loaded beside a busy one does not count the same bytes as used and as promised.
     #[test]
     fn what_a_session_has_come_to_use_is_not_kept_for_it_any_more() {
         static PROMISES: Promises = Promises::new();
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(promises.bytes(), 3 * slot - 5 * frame);
         run(&mut episodes, 1, 4.0, true);
         assert_eq!(promises.bytes(), 3 * slot - 7 * frame);
-        // Session 0 was idle for the longest, with 5 frames; its place is used already.
+        // Session 0 was idle for the longest, with 5 frames. Its place is used already.
         run(&mut episodes, 2, 5.0, true);
         assert_eq!(promises.bytes(), 3 * slot - 14 * frame);
         drop(episodes);
@@ -146,7 +146,7 @@ mod tests {
         assert!(episodes.forget(0) && episodes.forget(1));
         assert_eq!(promises.bytes(), written_bytes);
         episodes.give_back();
-        // The block had one frame, the place that and what two inferences have staged.
+        // The block had one frame. The place had it too, and the staged rows of two inferences.
         assert_eq!(promises.bytes(), 2 * slot - 3 * 48);
         assert_eq!(written_bytes, promises.bytes() - 48);
     }

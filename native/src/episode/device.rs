@@ -1,12 +1,11 @@
-//! The rows of a replica's sessions in the memory of its device, where its graphs read and write them: nothing of them is copied for an
-//! observation.
+//! The rows of a replica's sessions in the memory of its device, where its graphs read and write them. An observation copies none of them.
 //!
-//! An address there may be a handle, so that each cache of each place has blocks of its own, and what the host would do with pointers is
-//! done by a graph (`bundle/onnx/copy_rows.rs`). The committed block has one row more than the window: the staged rows that an inference has not written go
-//! there. A place that is parked is copied whole.
+//! An address there may be a handle, so each cache of each place has its own blocks, and a graph does what the host would do with pointers
+//! (`bundle/onnx/copy_rows.rs`). The committed block has one row more than the window: staged rows that an inference has not written go
+//! there. A parked place is copied whole.
 
 use super::finite_check::FiniteCheck;
-use super::layout::{Cache, Kept, Layout, Write};
+use super::layout::{Cache, Layout, ParkedFrames, Write};
 use crate::bundle::manifest::Role;
 use crate::bundle::onnx::copy_rows::{self, Names};
 use crate::core::dtype::Dtype;
@@ -19,7 +18,7 @@ use crate::ort::value::{Value, transfer};
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex};
 
-/// Rows are moved as integers of so many bytes.
+/// Bytes of an integer; rows are moved as integers.
 const WORD: usize = 4;
 /// Rows of one cache; WebGPU counts them in 32 bits.
 const ROWS_MAX: usize = i32::MAX as usize;
@@ -31,21 +30,21 @@ pub struct DeviceRows {
     state: Mutex<State>,
 }
 
-/// Its programs, which are dropped before the memory that they are bound to.
+/// The programs are dropped before the memory that they are bound to.
 struct State {
     program: Program,
     finite_check: FiniteCheck,
-    places: Vec<Place>,
+    places: Vec<PlaceMemory>,
     offered: usize,
-    /// For each block that an inference can write, where its rows go.
+    /// The target rows of each block that an inference can write.
     writes: Vec<(Write, Vec<(CString, Value)>)>,
     _numbers: Vec<DeviceBlock>,
 }
 
-struct Place {
+struct PlaceMemory {
     binding: usize,
     finite_check: usize,
-    /// No committed row was written since it was zeroed.
+    /// No committed row was written since the place was zeroed.
     is_clean: bool,
     caches: Vec<PlaceCache>,
 }
@@ -58,8 +57,8 @@ struct PlaceCache {
 }
 
 impl DeviceRows {
-    /// Tried on one place, whose rows are zeroes afterwards. `open` makes a session of a graph there. The error is a sentence: the rows
-    /// have to lie elsewhere.
+    /// Tries one place, whose rows are zero afterwards. `open` makes a session of a graph on the device. The error is a sentence: the rows
+    /// must lie elsewhere.
     pub(super) fn new(
         layout: Arc<Layout>,
         home: Home,
@@ -87,14 +86,14 @@ impl DeviceRows {
         lock(&self.state).offered
     }
 
-    /// So many places, all of which are made, are bound to all graphs.
+    /// Offers places to the graphs. They were made and are bound to all graphs.
     pub fn offer(&self, places: usize) {
         let mut state = lock(&self.state);
         assert!(places <= state.places.len(), "what is offered was made");
         state.offered = places;
     }
 
-    /// Where the committed or the staged rows of a cache of a place lie, for a binding.
+    /// The address of the committed or staged rows of a cache of a place, for a binding.
     pub fn address(&self, cache: usize, role: Role, place: usize) -> *mut c_void {
         let state = lock(&self.state);
         let PlaceCache { committed, staged, .. } = &state.places[place].caches[cache];
@@ -103,11 +102,11 @@ impl DeviceRows {
 
     /// A value over words of the device's memory, or the host's.
     fn words(&self, home: Home, start: *mut c_void, shape: &[usize]) -> Result<Value, String> {
-        // SAFETY: callers give memory of so many words, which they keep as long as the value.
+        // SAFETY: callers give memory of this number of words, which they keep as long as the value.
         unsafe { Value::over(home, self.home.turns, start, Dtype::I32, shape) }
     }
 
-    /// Writes the numbers of the rows that each block goes to into the device's memory.
+    /// Writes the target rows of each block into the device's memory.
     fn number(&self) -> Result<(), String> {
         let mut distinct: Vec<usize> = Vec::new();
         for cache in &self.layout.caches {
@@ -137,7 +136,7 @@ impl DeviceRows {
         Ok(())
     }
 
-    /// The committed row of each staged one: of lead after lead, token after token.
+    /// The committed row of each staged one, by lead and token.
     fn targets(&self, leads: usize, Write { from, frames }: Write) -> impl Iterator<Item = usize> {
         let (window, facts) = (self.layout.window_tokens(), self.layout.facts);
         let nowhere = leads * window;
@@ -152,7 +151,7 @@ impl DeviceRows {
         (0..leads).flat_map(of_lead)
     }
 
-    /// Makes one place more that is not offered yet, of zeroes: rows behind those that are kept are read, and must be numbers.
+    /// Makes another place of zeroes, which is not offered yet. Rows behind the kept ones are read, and must be numbers.
     pub fn add(&self) -> Result<(), String> {
         let state = &mut *lock(&self.state);
         let (mut caches, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
@@ -173,7 +172,7 @@ impl DeviceRows {
             outputs.push((name(&kept), 2 * index));
             caches.push(PlaceCache { committed, staged, committed_words, staged_words });
         }
-        // The input of the numbers is bound for each inference.
+        // The target rows are bound for each inference.
         let outputs: Vec<(CString, &Value)> = outputs.into_iter().map(|(name, at)| (name, &inputs[at].1)).collect();
         let inputs: Vec<(CString, &Value)> = inputs.iter().map(|(name, value)| (name.clone(), value)).collect();
         // SAFETY: the place is kept as long as the program.
@@ -181,13 +180,13 @@ impl DeviceRows {
         let staged: Vec<*mut c_void> = caches.iter().map(|cache| cache.staged.address()).collect();
         // SAFETY: as above.
         let finite_check = unsafe { state.finite_check.bind(&self.layout, &staged) }?;
-        let place = Place { binding, finite_check, is_clean: true, caches };
+        let place = PlaceMemory { binding, finite_check, is_clean: true, caches };
         self.clear(&place)?;
         state.places.push(place);
         Ok(())
     }
 
-    /// Zeroes a place that another session has had.
+    /// Zeroes a place that another session had.
     pub(super) fn renew(&self, place: usize) -> Result<(), String> {
         let place = &mut lock(&self.state).places[place];
         if !place.is_clean {
@@ -197,15 +196,15 @@ impl DeviceRows {
         Ok(())
     }
 
-    /// Gives back what was made and is not offered, whose graphs may not be bound.
+    /// Frees places that were made and not offered. No graph may be bound to them.
     pub fn give_up(&self) {
         let mut state = lock(&self.state);
         let offered = state.offered;
         state.places.truncate(offered);
     }
 
-    /// Why the staged rows are not to be kept: they are not finite. They are zeroed then: an inference may write fewer than the one before it.
-    /// Called by the place's only user.
+    /// Why the staged rows must not be kept: they are not finite. They are zeroed then, because the next inference may write fewer rows.
+    /// Only the user of the place calls it.
     pub(super) fn unfit(&self, place: usize) -> Result<Option<String>, String> {
         let State { places, finite_check, .. } = &mut *lock(&self.state);
         let place = &places[place];
@@ -217,13 +216,13 @@ impl DeviceRows {
         Ok(Some("the rows for its memory are not finite".into()))
     }
 
-    fn clear(&self, place: &Place) -> Result<(), String> {
+    fn clear(&self, place: &PlaceMemory) -> Result<(), String> {
         self.zero(place.caches.iter().flat_map(|cache| [&cache.committed_words, &cache.staged_words]))
     }
 
     fn zero<'a>(&self, words: impl Iterator<Item = &'a Value>) -> Result<(), String> {
         let most = self.layout.caches.iter().map(|cache| self.layout.place_bytes(cache)).map(|(one, two)| one.max(two));
-        let zeroes: Block<u8> = Block::lazy(most.max().unwrap_or(0))?;
+        let zeroes = Block::lazy(most.max().unwrap_or(0))?;
         let mut all = Vec::new();
         for to in words {
             all.push((self.words(Home::HOST, zeroes.address().cast(), &[to.bytes() / WORD])?, to));
@@ -233,7 +232,7 @@ impl DeviceRows {
         unsafe { transfer(self.home.turns, &pairs) }
     }
 
-    /// Copies a kept block to the end of the committed rows. Called by the place's only user.
+    /// Copies a kept block to the end of the committed rows. Only the user of the place calls it.
     pub(super) fn apply_write(&self, place: usize, write: Write) -> Result<(), String> {
         let State { program, places, writes, .. } = &mut *lock(&self.state);
         let (_, inputs) =
@@ -243,13 +242,13 @@ impl DeviceRows {
         unsafe { program.run(places[place].binding, inputs) }
     }
 
-    /// Copies what a place keeps into a parked block. Called by the only user of both.
-    pub(super) fn park(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+    /// Copies the rows of a place into a parked block. Only the user of both calls it.
+    pub(super) fn park(&self, place: usize, kept: ParkedFrames, block: &Block) -> Result<(), String> {
         self.copy(place, kept, block, |host, device| (device, host))
     }
 
-    /// Copies a parked block into a place. Called by the only user of both.
-    pub(super) fn bring_back(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+    /// Copies a parked block into a place. Only the user of both calls it.
+    pub(super) fn bring_back(&self, place: usize, kept: ParkedFrames, block: &Block) -> Result<(), String> {
         lock(&self.state).places[place].is_clean = false;
         self.copy(place, kept, block, |host, device| (host, device))
     }
@@ -257,8 +256,8 @@ impl DeviceRows {
     fn copy(
         &self,
         place: usize,
-        kept: Kept,
-        block: &Block<u8>,
+        kept: ParkedFrames,
+        block: &Block,
         direction: impl for<'a> Fn(&'a Value, &'a Value) -> (&'a Value, &'a Value),
     ) -> Result<(), String> {
         assert!(self.layout.slot_bytes() <= block.len(), "a parked block has room for a whole memory");
@@ -283,24 +282,24 @@ impl DeviceRows {
     }
 
     /// Bytes that a parked block takes.
-    pub(super) fn parked_bytes(&self, kept: Kept) -> usize {
+    pub(super) fn parked_bytes(&self, kept: ParkedFrames) -> usize {
         let each = self.layout.caches.iter().map(|cache| self.layout.place_bytes(cache));
         let taken = |bytes: usize, frames: usize| if frames > 0 { bytes } else { 0 };
         each.map(|(committed, staged)| taken(committed, kept.committed) + taken(staged, kept.staged)).sum()
     }
 
-    /// Whether the device does with the first place what it is told: every block is carried out, and each word of the place is looked at.
+    /// Checks on the first place that the device copies every block to the right rows.
     fn prove(&self) -> Result<(), String> {
-        let all = Kept { committed: self.layout.facts.window, staged: 1 };
-        let mut values: Block<u8> = Block::lazy(self.layout.slot_bytes())?;
-        // Bits of all kinds, numbers and not.
+        let all = ParkedFrames { committed: self.layout.facts.window, staged: 1 };
+        let mut values = Block::lazy(self.layout.slot_bytes())?;
+        // The words have all kinds of bits, NaN too.
         for (at, word) in values.chunks_exact_mut(WORD).enumerate() {
             word.copy_from_slice(&(at as u32).wrapping_mul(0x9e37_79b9).to_le_bytes());
         }
         self.bring_back(0, all, &values)?;
         let writes = self.layout.writes();
         writes.iter().try_for_each(|&write| self.apply_write(0, write))?;
-        let found: Block<u8> = Block::lazy(self.layout.slot_bytes())?;
+        let found = Block::lazy(self.layout.slot_bytes())?;
         self.park(0, all, &found)?;
         parked_leads(&self.layout, |cache, at, staged_at| {
             let len = |frames: usize| cache.lead_len(frames * self.layout.facts.tokens);
@@ -315,14 +314,14 @@ impl DeviceRows {
         self.prove_finite_check()
     }
 
-    /// Whether it finds one value that is not finite, the first or the last of each cache, and nothing where there is none.
+    /// Checks that the device finds a value that is not finite, first or last in a cache, and finds none in finite rows.
     fn prove_finite_check(&self) -> Result<(), String> {
         let State { places, finite_check, .. } = &mut *lock(&self.state);
         let place = &places[0];
         // SAFETY: no run has the place.
         let mut is_finite = || unsafe { finite_check.is_finite(place.finite_check) };
         for (cache, lie) in self.layout.caches.iter().zip(&place.caches) {
-            let mut values: Block<u8> = Block::lazy(lie.staged_words.bytes())?;
+            let mut values = Block::lazy(lie.staged_words.bytes())?;
             let host = self.words(Home::HOST, values.address().cast(), &[values.len() / WORD])?;
             let last = values.len() - cache.dtype.bytes();
             for (value, bits) in not_finite(cache.dtype).into_iter().flat_map(|bits| [(0, bits), (last, bits)]) {
@@ -337,11 +336,11 @@ impl DeviceRows {
             // SAFETY: as above.
             unsafe { transfer(self.home.turns, &[(&host, &lie.staged_words)]) }?;
         }
-        if is_finite()? { Ok(()) } else { Err("it tells of rows that are finite that they are not".into()) }
+        if is_finite()? { Ok(()) } else { Err("it says that finite rows are not finite".into()) }
     }
 }
 
-/// Infinity and one that is not a number, of a type that has them.
+/// Infinity and NaN of a type that has them.
 fn not_finite(dtype: Dtype) -> Vec<&'static [u8]> {
     match dtype {
         Dtype::F32 => vec![&[0, 0, 0x80, 0x7f], &[0, 0, 0xc0, 0xff]],
@@ -351,13 +350,13 @@ fn not_finite(dtype: Dtype) -> Vec<&'static [u8]> {
     }
 }
 
-/// The graph that carries rows out, for caches of this layout.
+/// The graph that copies rows, for caches of this layout.
 fn copy_model(layout: &Layout) -> Vec<u8> {
     let leads: Vec<usize> = layout.caches.iter().map(|cache| cache.leads).collect();
     copy_rows::model(&leads)
 }
 
-/// Where each lead's committed and staged rows of a cache begin in a block that `DeviceRows::park` has written.
+/// The start of the committed and the staged rows of each lead in a block that `DeviceRows::park` has written.
 pub(super) fn parked_leads(layout: &Layout, mut each: impl FnMut(&Cache, usize, usize)) {
     let mut at = 0;
     for cache in &layout.caches {

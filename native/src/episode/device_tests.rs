@@ -1,4 +1,4 @@
-//! Rows in the memory of a device, which the CPU's provider plays here: what a session has is what it has on the host, to the bit.
+//! Rows in the memory of a device, which the CPU plays here. A session has the same bits as on the host.
 
 use super::tests::{lying, run, stage, with_capacity};
 use super::*;
@@ -8,7 +8,7 @@ use crate::core::dtype::Dtype;
 use crate::ort::home::Home as Memory;
 use crate::ort::program::Program;
 use crate::ort::runtime;
-use crate::ort::session::Opened;
+use crate::ort::session::OpenSession;
 use crate::ort::turn::Turns;
 use crate::ort::value::{Value, transfer};
 use std::path::Path;
@@ -21,7 +21,7 @@ fn program(model: &[u8]) -> Result<Program, String> {
     let runtime = runtime::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(packaged))?;
     let session = runtime.plain(1).and_then(|mut builder| builder.commit_from_memory(model));
     session
-        .map(|session| Program::new(Opened::new(session, Turns::Free), Turns::Free))
+        .map(|session| Program::new(OpenSession::new(session, Turns::Free), Turns::Free))
         .map_err(|error| error.to_string())
 }
 
@@ -36,16 +36,16 @@ fn there(places: usize, parked: usize) -> Episodes {
     })
 }
 
-/// The replica's part of an inference that has its slot: it writes `value` everywhere it may.
+/// The replica's part of an inference that has the slot: it writes `value` to all staged rows.
 fn begun(episodes: &Episodes, slot: usize, value: f32) -> Pass {
     let place = episodes.begin(slot).unwrap();
     let pass = episodes.plan(slot).unwrap();
     let staged = (episodes.address("k", Role::Block).unwrap().of)(place);
-    let given = [value; STAGED / 4];
+    let values = [value; STAGED / 4];
     // SAFETY: the staged rows of the place that this inference has.
     unsafe {
-        let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[given.len()]).unwrap();
-        transfer(Turns::Free, &[(&over(given.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
+        let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[values.len()]).unwrap();
+        transfer(Turns::Free, &[(&over(values.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
     }
     stage(episodes, slot, pass).unwrap();
     pass
@@ -91,7 +91,7 @@ fn an_episode_parked_between_every_two_steps_equals_one_that_never_was() {
     assert_eq!(shared.usage().parked_bytes, 2 * 2 * 10 * 3 * 4);
 }
 
-/// A block of an inference that fails is not kept, and its values that are not finite are in no later run, a shorter one among them.
+/// A failed inference keeps no block, and its values that are not finite reach no later inference.
 #[test]
 fn rows_that_are_not_finite_are_found_there_and_nothing_of_them_is_kept() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
@@ -103,12 +103,12 @@ fn rows_that_are_not_finite_are_found_there_and_nothing_of_them_is_kept() {
         let pass = far.plan(0).unwrap();
         let staged = (far.address("k", Role::Block).unwrap().of)(place);
         for at in [0, 5, STAGED / 4 - 1] {
-            let mut given = [2.0; STAGED / 4];
-            given[at] = bad;
+            let mut values = [2.0; STAGED / 4];
+            values[at] = bad;
             // SAFETY: the staged rows of the place that this inference has.
             unsafe {
-                let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[given.len()]).unwrap();
-                transfer(Turns::Free, &[(&over(given.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
+                let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[values.len()]).unwrap();
+                transfer(Turns::Free, &[(&over(values.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
             }
             assert_eq!(stage(&far, 0, pass), Err("the rows for its memory are not finite".into()), "{bad} at {at}");
             assert_eq!(stage(&far, 0, pass), Ok(()), "they are zeroes then");
@@ -118,7 +118,7 @@ fn rows_that_are_not_finite_are_found_there_and_nothing_of_them_is_kept() {
     }
 }
 
-/// The next session in a place finds zeroes, whatever the one before it had there.
+/// The next session of a place finds zeroes.
 #[test]
 fn a_session_finds_none_of_the_rows_of_another_one_that_had_its_place() {
     let far = there(1, 1);
@@ -137,7 +137,7 @@ fn a_session_finds_none_of_the_rows_of_another_one_that_had_its_place() {
         run_there(&far, 0, 1.0, true);
         run_there(&far, 0, 1.0, true);
         whole(true, &mut [f32::NAN; 60]);
-        // It leaves for good, or is parked before the other one comes.
+        // It ends, or is parked before the other one comes.
         assert!(parked || far.forget(0));
         run_there(&far, 1, 2.0, true);
         assert!(far.take(1) && far.begin(1) == Ok(0));
@@ -180,12 +180,12 @@ fn rows_that_are_no_whole_words_and_graphs_that_are_refused_leave_the_memory_whe
     assert!(!odd.is_on_device() && odd.refusal().is_some_and(|text| text.contains("32-bit")));
     let refused = there(1, 0).lie_on(Memory::HOST, |_| Err("no kernel".into()));
     assert_eq!(refused, Err("no kernel".into()));
-    // A device that moves nothing is found out before a session lies there.
+    // A device that moves nothing is refused before a session lies there.
     let names = copy_rows::names(0, 2);
     let still = node("still", "Identity", &[&names.committed], &[&names.kept]);
     let [committed, staged, kept] = [names.committed, names.staged, names.kept].map(|name| (name, 6));
     let idle = typed(&[committed, staged, (names.to, 7)], &[kept], &[still]);
-    // Nor one that finds nothing.
+    // A device that finds no bad value is refused too.
     let finite::Names { values, sum } = finite::names(Dtype::F32).unwrap();
     let nodes = [
         node("shape", "Shape", &["f32_0"], &["shape"]),

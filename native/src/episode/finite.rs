@@ -1,6 +1,5 @@
-//! Only rows that are finite are staged, and so committed. The masks of a graph hide rows of a memory by a weight of 0, and 0 times a
-//! value that is not finite is not a number: one row that nobody may read would be in every row that is computed beside it. Rows on a
-//! device are looked at there (`look.rs`).
+//! Only finite rows are staged and committed. The masks of a graph hide rows by a weight of 0, and 0 times a value that is not finite is
+//! NaN: one hidden row would spoil every row that is computed beside it. Rows on a device are checked there (`finite_check.rs`).
 
 use super::layout::Write;
 use super::seats::Home;
@@ -8,18 +7,18 @@ use super::{Episodes, Pass};
 use crate::core::dtype::Dtype;
 use crate::core::sync::lock;
 
-/// Values that are looked at before the first answer.
+/// Values that are checked together.
 const STRIDE: usize = 4096;
 
 impl Episodes {
-    /// Why what an inference has staged in a place is not to be kept, None if it is. The error is a sentence: the device cannot tell. Called by
-    /// the replica's thread as a part of the inference, which may wait for the device: others may end the inference meanwhile, and nobody else moves
-    /// rows.
+    /// Why the staged rows of an inference must not be kept, None if they may. The error is a sentence: the device cannot tell. The
+    /// replica's thread calls it as part of the inference, and may wait for the device. Others may end the inference meanwhile, but no
+    /// other thread moves rows.
     pub fn unfit(&self, place: usize, pass: Pass) -> Result<Option<String>, String> {
         self.rows.unfit(place, pass.written)
     }
 
-    /// Notes what the slot's run has written to its staged rows, which are fit to be kept.
+    /// Notes the staged rows of the slot's inference, which may be kept.
     pub fn stage(&self, slot: usize, pass: Pass) {
         let home = lock(&self.seats).slots[slot].home;
         if let Home::Place(place) = home {
@@ -29,7 +28,7 @@ impl Episodes {
     }
 }
 
-/// Whether all values of so many bytes are finite; integers are.
+/// Whether all values of the bytes are finite; integers always are.
 pub(super) fn is_finite(bytes: &[u8], dtype: Dtype) -> bool {
     match dtype {
         Dtype::F32 => all(bytes, |value: [u8; 4]| u32::from_ne_bytes(value) & 0x7f80_0000 != 0x7f80_0000),
@@ -39,7 +38,7 @@ pub(super) fn is_finite(bytes: &[u8], dtype: Dtype) -> bool {
     }
 }
 
-/// Whether `is` holds for all values. Without a branch for each, so that it is computed for many at once.
+/// Whether `is` holds for all values. There is no branch for each, so that the compiler checks many at once.
 fn all<const N: usize>(bytes: &[u8], is: impl Fn([u8; N]) -> bool) -> bool {
     let (values, rest) = bytes.as_chunks::<N>();
     debug_assert!(rest.is_empty(), "rows are whole values");
@@ -54,7 +53,7 @@ mod tests {
         values.concat()
     }
 
-    /// One bad value at the begin, at the end and in the middle of more values than are looked at at once.
+    /// One bad value at the begin, at the end and in the middle of more values than one check takes.
     fn finds<const N: usize>(dtype: Dtype, good: [u8; N], bad: [u8; N]) -> bool {
         let len = 2 * STRIDE + 3;
         is_finite(&bytes(&vec![good; len]), dtype)
@@ -72,7 +71,7 @@ mod tests {
                 assert!(finds(Dtype::F32, good.to_ne_bytes(), bad.to_ne_bytes()), "{good} {bad}");
             }
         }
-        // Infinity, -infinity, two NaNs; then 0, the largest value and the smallest.
+        // The bad values are infinity, -infinity and two NaNs; the good ones are 0, the largest and the smallest value.
         for (dtype, bad, good) in [
             (Dtype::F16, [0x7c00_u16, 0xfc00, 0x7e00, 0xfc01], [0_u16, 0x7bff, 0x0001]),
             (Dtype::Bf16, [0x7f80, 0xff80, 0x7fc0, 0xff81], [0, 0x7f7f, 0x0001]),

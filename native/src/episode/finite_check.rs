@@ -1,4 +1,4 @@
-//! The look at the staged rows of a place in a device's memory: whether all of them are finite, without a copy of them.
+//! Checks on a device whether the staged rows of a place are finite, without a copy of them.
 
 use super::device::name;
 use super::finite::is_finite;
@@ -12,11 +12,11 @@ use crate::ort::program::Program;
 use crate::ort::value::{Value, transfer_one};
 use std::ffi::{CString, c_void};
 
-/// Its program, which is dropped before the memory that it is bound to. None where all rows are integers.
+/// The program is dropped before the memory that it is bound to. None if all rows are integers.
 pub(super) struct FiniteCheck {
     program: Option<Program>,
     home: Home,
-    /// For each type of values what the device makes of them.
+    /// The sum of each type of values.
     sums: Vec<Sum>,
 }
 
@@ -24,14 +24,14 @@ struct Sum {
     name: CString,
     dtype: Dtype,
     there: Value,
-    /// The same value of the host, at the begin of `bits`: made once, so that a look makes nothing.
+    /// The host's value for it, at the begin of `bits`. It is made once, so that a check makes nothing.
     here: Value,
-    bits: Block<u8>,
+    bits: Block,
     _block: DeviceBlock,
 }
 
 impl FiniteCheck {
-    /// `open` makes a session of a graph there. The error is a sentence: the device cannot look.
+    /// `open` makes a session of a graph on the device. The error is a sentence: the device cannot check.
     pub(super) fn new(
         layout: &Layout,
         home: Home,
@@ -48,7 +48,7 @@ impl FiniteCheck {
             let block = program.block(home, size_of::<u32>())?;
             // SAFETY: the block is kept beside it.
             let there = unsafe { Value::over(home, home.turns, block.address(), dtype, &[1]) }?;
-            let bits: Block<u8> = Block::lazy(size_of::<u32>())?;
+            let bits = Block::lazy(size_of::<u32>())?;
             // SAFETY: as above.
             let here = unsafe { Value::over(Home::HOST, home.turns, bits.address().cast(), dtype, &[1]) }?;
             sums.push(Sum { name: name(&sum), dtype, there, here, bits, _block: block });
@@ -56,10 +56,10 @@ impl FiniteCheck {
         Ok(FiniteCheck { program: Some(program), home, sums })
     }
 
-    /// For staged rows at these addresses, one for each cache; returns the number for `is_finite`.
+    /// Binds staged rows at these addresses, one for each cache; returns the number for `is_finite`.
     ///
     /// # Safety
-    /// They are there until this is gone or that number is used no more.
+    /// The rows live as long as this, or until the number is not used any more.
     pub(super) unsafe fn bind(&mut self, layout: &Layout, staged: &[*mut c_void]) -> Result<usize, String> {
         let Some(program) = &mut self.program else { return Ok(0) };
         let mut inputs = Vec::new();
@@ -80,7 +80,7 @@ impl FiniteCheck {
     /// Whether all staged rows that were bound are finite.
     ///
     /// # Safety
-    /// Nobody uses them meanwhile.
+    /// No thread writes to the rows meanwhile.
     pub(super) unsafe fn is_finite(&mut self, bound: usize) -> Result<bool, String> {
         let Some(program) = &mut self.program else { return Ok(true) };
         // SAFETY: the caller's.

@@ -1,22 +1,20 @@
-//! The rows of a replica's sessions in host memory: where a CPU computes with them, and where a device's provider does not take them. Every
-//! cache has one tensor `[places, …]` of committed rows and one of staged rows.
+//! The rows of a replica's sessions in host memory: for a CPU, and for a device that cannot hold them. Every cache has one tensor `[places,
+//! …]` of committed rows and one of staged rows.
 
-use super::digest::Fnv;
 use super::finite::is_finite;
-use super::layout::{Cache, Kept, Layout, Write};
+use super::layout::{Layout, ParkedFrames, Write};
 use crate::core::memory::Block;
-use std::hash::Hasher;
 
 /// Committed and staged rows of one cache, of all places.
 pub(super) struct HostCache {
-    pub(super) committed: Block<u8>,
-    pub(super) staged: Block<u8>,
+    pub(super) committed: Block,
+    pub(super) staged: Block,
 }
 
 pub(super) struct HostRows(pub(super) Vec<HostCache>);
 
 impl HostRows {
-    /// Zeroes for so many places, which use memory only where they were written.
+    /// Zeroes for the places, which use memory only where they were written.
     pub(super) fn new(layout: &Layout, places: usize) -> Result<HostRows, String> {
         let blocks = layout.caches.iter().map(|cache| {
             let (committed, staged) = layout.place_bytes(cache);
@@ -36,9 +34,9 @@ impl HostRows {
         unsafe { (committed.address().add(at * row), staged.address().add(at * block)) }
     }
 
-    /// Whether the staged rows of so many latent frames are finite; the error names the first that are not. All that is ever committed has
-    /// passed here: then what a place holds behind the length of its session, also rows of another one, can be hidden by a mask.
-    /// Called by the place's only user.
+    /// Whether the staged rows of the frames are finite; the error names the first cache whose rows are not. All committed rows have passed
+    /// here. So a mask can hide what lies in a place behind the length of its session, also rows of another one. Only the user of the place
+    /// calls it.
     pub(super) fn check_staged(&self, layout: &Layout, place: usize, frames: usize) -> Result<(), String> {
         for (index, cache) in layout.caches.iter().enumerate() {
             let len = cache.lead_len(frames * layout.facts.tokens);
@@ -54,8 +52,8 @@ impl HostRows {
         Ok(())
     }
 
-    /// Copies a kept block to the end of the committed rows. Called by the place's only user.
-    pub(super) fn apply_write(&self, layout: &Layout, place: usize, write: Write) {
+    /// Copies a kept block to the end of the committed rows. Only the user of the place calls it.
+    pub(super) fn apply_write(&self, layout: &Layout, place: usize, write: Write) -> Result<(), String> {
         let tokens = layout.facts.tokens;
         for (index, cache) in layout.caches.iter().enumerate() {
             for lead in 0..cache.leads {
@@ -68,11 +66,12 @@ impl HostRows {
                 }
             }
         }
+        Ok(())
     }
 
-    /// Each piece of what a place keeps, with its start in a parked block. Committed pieces come first; inside both parts the order is
-    /// that of caches and leads.
-    fn pieces(&self, layout: &Layout, place: usize, kept: Kept, mut each: impl FnMut(*mut u8, usize, usize)) {
+    /// Each piece of a place's rows, with its start in a parked block. Committed pieces come first; both parts are ordered by caches and
+    /// leads.
+    fn pieces(&self, layout: &Layout, place: usize, kept: ParkedFrames, mut each: impl FnMut(*mut u8, usize, usize)) {
         let mut at = 0;
         for (frames, is_staged) in [(kept.committed, false), (kept.staged, true)] {
             for (index, cache) in layout.caches.iter().enumerate() {
@@ -86,45 +85,33 @@ impl HostRows {
         }
     }
 
-    /// Copies what a place keeps into a parked block. Called by the only user of both.
-    pub(super) fn park(&self, layout: &Layout, place: usize, kept: Kept, block: &Block<u8>) {
+    /// Copies the rows of a place into a parked block. Only the user of both calls it.
+    pub(super) fn park(&self, layout: &Layout, place: usize, kept: ParkedFrames, block: &Block) -> Result<(), String> {
         check(layout, kept, block);
         self.pieces(layout, place, kept, |from, at, len| {
             // SAFETY: inside the place and, by `check`, inside the block, which are different mappings; nobody else uses either.
             unsafe { std::ptr::copy_nonoverlapping(from, block.address().add(at), len) }
         });
+        Ok(())
     }
 
-    /// Copies a parked block into a place. Called by the only user of both.
-    pub(super) fn bring_back(&self, layout: &Layout, place: usize, kept: Kept, block: &Block<u8>) {
+    /// Copies a parked block into a place. Only the user of both calls it.
+    pub(super) fn bring_back(
+        &self,
+        layout: &Layout,
+        place: usize,
+        kept: ParkedFrames,
+        block: &Block,
+    ) -> Result<(), String> {
         check(layout, kept, block);
         self.pieces(layout, place, kept, |to, at, len| {
             // SAFETY: as in `park`.
             unsafe { std::ptr::copy_nonoverlapping(block.address().add(at), to, len) }
         });
-    }
-
-    /// Adds `frames` committed frames of a place to a digest. Called by its only user.
-    pub(super) fn digest(&self, layout: &Layout, place: usize, frames: usize, digest: &mut Fnv) {
-        self.pieces(layout, place, Kept { committed: frames, staged: 0 }, |from, _, len| {
-            // SAFETY: inside the place, which the caller has alone.
-            digest.write(unsafe { std::slice::from_raw_parts(from, len) });
-        });
+        Ok(())
     }
 }
 
-/// Where each lead's committed and staged rows of a cache begin in a block that `HostRows::park` has written.
-pub(super) fn parked_leads(layout: &Layout, kept: Kept, mut each: impl FnMut(&Cache, usize, usize)) {
-    let (mut at, mut staged_at) = (0, layout.bytes(kept.committed));
-    for cache in &layout.caches {
-        for _ in 0..cache.leads {
-            each(cache, at, staged_at);
-            at += cache.lead_len(kept.committed * layout.facts.tokens);
-            staged_at += cache.lead_len(kept.staged * layout.facts.tokens);
-        }
-    }
-}
-
-fn check(layout: &Layout, Kept { committed, staged }: Kept, block: &Block<u8>) {
+fn check(layout: &Layout, ParkedFrames { committed, staged }: ParkedFrames, block: &Block) {
     assert!(layout.bytes(committed + staged) <= block.len(), "a parked block has room for a whole memory");
 }

@@ -1,4 +1,4 @@
-//! What the memory of one session consists of: committed and staged rows of every cache.
+//! The parts of one session's memory: committed and staged rows of every cache.
 
 use crate::bundle::manifest::{Dim, Manifest, MemoryFacts, Port, Role};
 use crate::core::dtype::Dtype;
@@ -27,9 +27,9 @@ pub(super) struct Write {
     pub(super) frames: usize,
 }
 
-/// Latent frames that a parked block holds: committed ones, then staged ones of an inference that is not settled.
+/// Latent frames of a parked block: committed ones, then staged ones of an inference that is not settled.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Kept {
+pub(super) struct ParkedFrames {
     pub(super) committed: usize,
     pub(super) staged: usize,
 }
@@ -56,7 +56,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Bytes of so many latent frames, over all caches.
+    /// Bytes of latent frames, over all caches.
     pub(super) fn bytes(&self, frames: usize) -> usize {
         self.caches.iter().map(|cache| cache.leads * cache.lead_len(frames * self.facts.tokens)).sum()
     }

@@ -1,9 +1,9 @@
-//! Parked sessions: nothing of them changes, whenever they leave their place and come back, and whoever drops them meanwhile.
+//! Parked sessions keep their rows, whenever they leave their place and come back, and also when they are dropped meanwhile.
 
 use super::tests::{begun, computed, run, stage, with_capacity};
 use super::*;
 
-/// Bytes of so many latent frames in the memories of these tests.
+/// Bytes of latent frames in the memories of these tests.
 fn bytes(frames: usize) -> usize {
     2 * 3 * 2 * 4 * frames
 }
@@ -37,18 +37,18 @@ fn the_session_that_was_idle_for_the_longest_leaves_and_one_with_a_run_does_not(
         Home::Parked { .. } => "parked",
         Home::Nowhere => "nowhere",
     };
-    // Slot 2 was used first, but an inference has it: slot 0 goes.
+    // An inference has slot 2, which was used first. So slot 0 goes.
     assert!(episodes.take(2));
     run(&mut episodes, 3, 3.0, true);
     let all: Vec<_> = (0..4).map(|slot| where_is(&episodes, slot)).collect();
     assert_eq!(all, ["parked", "place", "place", "place"]);
-    // Its settlement is a use too: slot 1 is the one now.
+    // A settlement is a use too, so slot 1 goes now.
     episodes.settle(2, false);
     run(&mut episodes, 0, 0.0, true);
     assert_eq!((where_is(&episodes, 1), where_is(&episodes, 2)), ("parked", "place"));
 }
 
-/// One place: its session's block is computed and waits for its settlement while others run.
+/// The block of the one place's session is computed and waits for its settlement while others run.
 #[test]
 fn a_run_that_waits_for_its_settlement_is_parked_with_its_block() {
     for keep in [true, false] {
@@ -71,7 +71,7 @@ fn a_run_that_waits_for_its_settlement_is_parked_with_its_block() {
     }
 }
 
-/// Both are admitted, one place: the second run takes the place of the first, whose session is queued behind it.
+/// Both inferences are admitted to one place: the second takes the place of the first, whose session is queued behind it.
 #[test]
 fn two_runs_that_want_the_same_place_get_it_one_after_the_other() {
     let mut episodes = with_capacity(1, 1);
@@ -96,13 +96,13 @@ fn what_is_parked_is_as_long_as_what_is_committed_and_free_when_it_is_dropped() 
     assert_eq!(episodes.usage(), Usage { slots: 3, bytes: bytes(5), parked: 2, parked_bytes: bytes(4) });
     assert!(episodes.forget(1));
     assert_eq!(episodes.usage(), Usage { slots: 2, bytes: bytes(2), parked: 1, parked_bytes: bytes(1) });
-    // A slot that was dropped while it was parked is a new session's, and finds nothing.
+    // A slot that was dropped while parked belongs to a new session, which finds nothing.
     assert_eq!(run(&mut episodes, 1, 5.0, true).entry, Entry::First);
     episodes.forget(0);
     episodes.forget(1);
     episodes.forget(2);
     assert_eq!(episodes.usage(), Usage::default());
-    // As many sessions as before find place, again and again: no place and no block is lost.
+    // As many sessions as before find a place: no place and no block is lost.
     for _ in 0..20 {
         for slot in 0..3 {
             run(&mut episodes, slot, 1.0, true);
@@ -120,18 +120,18 @@ fn blocks_that_nobody_uses_go_back_to_the_system() {
     }
     (0..2).for_each(|slot| assert!(episodes.forget(slot)));
     let nine = 9.0_f32.to_ne_bytes();
-    let has_nine = |block: &&Block<u8>| block.chunks_exact(4).any(|bytes| bytes == nine);
+    let has_nine = |block: &&Block| block.chunks_exact(4).any(|bytes| bytes == nine);
     let nines = |episodes: &Episodes| episodes.blocks.get().unwrap().iter().filter(has_nine).count();
     assert_eq!(nines(&episodes), 3);
     episodes.give_back();
-    // One parked session, and one block that the next exchange takes.
+    // One session is parked, and the next exchange takes one block.
     assert_eq!(nines(&episodes), 2);
     assert!(episodes.forget(2));
     episodes.give_back();
     assert_eq!(nines(&episodes), 0);
 }
 
-/// The seats alone, because a move has no middle for one thread.
+/// The test uses the seats alone, because a move has no middle for one thread.
 #[test]
 fn a_session_that_is_dropped_while_it_moves_gives_place_and_block_back() {
     let mut seats = Seats::new(1);
@@ -139,15 +139,15 @@ fn a_session_that_is_dropped_while_it_moves_gives_place_and_block_back() {
     let place = seats.free_place().unwrap();
     assert!(seats.enter(0).is_none() && seats.entered(0, place));
     seats.slots[0].frames = 3;
-    // Dropped while its rows go to their block; its next session comes at once.
+    // It is dropped while its rows go to their block; its next session comes at once.
     let leaving = seats.leave();
     seats.forget(0);
     seats.slots[0].taken = true;
-    assert!(seats.is_moving(0));
+    assert!(seats.slots[0].moving);
     seats.left(leaving);
     assert!(matches!(seats.slots[0].home, Home::Nowhere) && seats.slots[0].taken && seats.parked == 0);
     assert!(seats.enter(1).is_none() && seats.entered(1, place));
-    // Dropped while its rows come back, by others who had ended its run.
+    // It is dropped while its rows come back, by others who had ended its inference.
     let leaving = seats.leave();
     seats.left(leaving);
     assert!(seats.enter(1).is_some());
@@ -166,20 +166,20 @@ fn a_session_that_could_not_be_copied_is_where_it_was_and_what_was_dropped_meanw
     assert!(seats.enter(0).is_none() && seats.entered(0, place));
     let pending = Some(Write { from: 1, frames: 2 });
     (seats.slots[0].frames, seats.slots[0].pending) = (3, pending);
-    // To its block: its kept block is still to be carried out.
+    // The copy to its block fails: its kept block stays pending.
     let leaving = seats.leave();
     let left = leaving.pending;
     seats.stayed(leaving, left);
-    assert!(matches!(seats.slots[0].home, Home::Place(0)) && !seats.is_moving(0));
+    assert!(matches!(seats.slots[0].home, Home::Place(0)) && !seats.slots[0].moving);
     assert_eq!((seats.slots[0].pending, seats.parked, seats.free_place()), (pending, 0, None));
-    // And back.
+    // The copy back fails.
     let leaving = seats.leave();
     seats.left(leaving);
     seats.enter(0);
     seats.turned_back(0, place);
-    assert!(matches!(seats.slots[0].home, Home::Parked { .. }) && !seats.is_moving(0));
+    assert!(matches!(seats.slots[0].home, Home::Parked { .. }) && !seats.slots[0].moving);
     assert_eq!((seats.parked, seats.free_place()), (1, Some(place)));
-    // Dropped during either.
+    // It is dropped during either.
     seats.enter(0);
     seats.forget(0);
     seats.turned_back(0, place);
@@ -190,17 +190,17 @@ fn a_session_that_could_not_be_copied_is_where_it_was_and_what_was_dropped_meanw
     seats.forget(1);
     seats.stayed(leaving, None);
     assert_eq!((seats.parked, seats.free_place()), (0, Some(place)));
-    // Its blocks too: as many can be parked as ever.
+    // Its blocks come back too: as many can be parked as before.
     assert_eq!((0..4).filter(|_| seats.cool().is_some()).count(), 1);
 }
 
-/// Observations, settlements and ends of one thread beside the moves of the replica's: what a session has is what it wrote itself.
+/// One thread makes observations, settlements and ends while the replica moves rows. A session has what it wrote itself.
 #[test]
 fn sessions_that_come_and_go_beside_the_moves_find_their_own_rows() {
     use std::sync::mpsc;
     let episodes = with_capacity(2, 4);
     let (submit, queue) = mpsc::channel::<(usize, f32)>();
-    let (told, done) = mpsc::channel::<usize>();
+    let (sender, done) = mpsc::channel::<usize>();
     std::thread::scope(|scope| {
         let shared = &episodes;
         scope.spawn(move || {
@@ -213,7 +213,7 @@ fn sessions_that_come_and_go_beside_the_moves_find_their_own_rows() {
                     unsafe { cache.staged.address().cast::<f32>().add(place * 24 + index).write(value) };
                 }
                 stage(shared, slot, pass).unwrap();
-                told.send(slot).unwrap();
+                sender.send(slot).unwrap();
             }
         });
         let mut alone: Vec<Episodes> = (0..6).map(|_| with_capacity(1, 0)).collect();
@@ -273,7 +273,7 @@ fn a_run_whose_session_has_a_place_moves_nothing() {
     assert_eq!([parked, brought_back, us].map(|counter| counter.load(Ordering::Relaxed)), [0; 3]);
 }
 
-/// A device may fail to copy, and go on.
+/// A device may fail to copy and go on.
 #[test]
 fn a_block_that_is_settled_while_its_session_fails_to_be_parked_is_kept() {
     let (settled, carried) = (Write { from: 1, frames: 2 }, Write { from: 0, frames: 1 });

@@ -1,9 +1,9 @@
-//! A session slot for the proof of a replica.
+//! The session slot for the proof of a replica.
 
 use super::Episodes;
 
-/// Slot 0 of a replica's memory while it is proved. It stands for all: they differ in their addresses alone. No session has it
-/// yet. However the proof ends, with a panic too, the next device that is tried finds the slot empty.
+/// Slot 0 of a replica's memory during its proof; no session has it yet. Slots differ in their addresses alone, so one is enough. It is
+/// empty after the proof, also after a panic.
 pub struct ProofSlot<'a>(&'a Episodes);
 
 impl<'a> ProofSlot<'a> {

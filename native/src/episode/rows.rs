@@ -1,18 +1,16 @@
-//! The rows of a replica's sessions, in places that the graphs are bound to, and their way to a block of host memory and back: in host
-//! memory, or in that of the replica's device.
+//! The rows of a replica's sessions in places that the graphs are bound to, in host memory or in that of a device. Parked rows go to a
+//! block of host memory and come back.
 
-use super::device::{self, DeviceRows};
-use super::digest::Fnv;
-use super::host::{self, HostRows};
-use super::layout::{Cache, Kept, Layout, Write};
+use super::device::DeviceRows;
+use super::host::HostRows;
+use super::layout::{Layout, ParkedFrames, Write};
 use crate::bundle::manifest::Role;
 use crate::core::dtype::Dtype;
 use crate::core::memory::Block;
 use crate::core::sync::lock;
-use std::hash::Hasher;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// All rows of one replica. They lie on the host until they are told to lie on a device.
+/// All rows of one replica. They lie on the host until they are placed on a device.
 pub(super) struct Rows {
     pub(super) layout: Arc<Layout>,
     mapped: usize,
@@ -25,22 +23,22 @@ impl Rows {
         Rows { layout: Arc::new(layout), mapped, host: OnceLock::new(), device: Mutex::new(None) }
     }
 
-    /// They lie in host memory from now on. All places are empty.
+    /// Places them in host memory. All places are empty.
     pub(super) fn lie_on_host(&self) -> Result<(), String> {
         *lock(&self.device) = None;
         if self.host.get().is_none() {
-            // Made by the one thread that loads the model.
+            // Only the thread that loads the model gets here.
             let _ = self.host.set(HostRows::new(&self.layout, self.mapped)?);
         }
         Ok(())
     }
 
-    /// They lie on no device from now on.
+    /// Takes them off the device.
     pub(super) fn leave_device(&self) {
         *lock(&self.device) = None;
     }
 
-    /// They lie on the device from now on. All places are empty.
+    /// Places them on the device. All places are empty.
     pub(super) fn lie_on(&self, rows: Arc<DeviceRows>) {
         *lock(&self.device) = Some(rows);
     }
@@ -53,7 +51,7 @@ impl Rows {
         self.host.get().expect("it is known where the rows lie before one is used")
     }
 
-    /// Number of places that there are addresses for.
+    /// Number of places that have addresses.
     pub(super) fn places(&self) -> usize {
         self.device().map_or(self.mapped, |rows| rows.places())
     }
@@ -66,14 +64,14 @@ impl Rows {
         Some((index, cache.dtype, if role == Role::Memory { committed } else { staged }))
     }
 
-    /// On the host, the address of place 0.
+    /// The address of place 0 on the host.
     pub(super) fn address(&self, cache: usize, role: Role) -> *mut u8 {
         let rows = &self.host().0[cache];
         if role == Role::Memory { rows.committed.address() } else { rows.staged.address() }
     }
 
-    /// Why the staged rows of so many latent frames are not to be kept: they are not finite. Called by the place's only user. A device
-    /// looks at all staged rows, those that were not written too, and does not tell which; the error is that of the device.
+    /// Why the staged rows of the frames must not be kept: they are not finite. A device checks all staged rows, and does not say which are
+    /// bad; the error is the device's. Only the user of the place calls it.
     pub(super) fn unfit(&self, place: usize, frames: usize) -> Result<Option<String>, String> {
         match self.device() {
             Some(rows) => rows.unfit(place),
@@ -81,78 +79,37 @@ impl Rows {
         }
     }
 
-    /// Sees to it that a place holds no rows of a session that had it, where these may not be finite. Called by its only user.
+    /// Clears rows of an earlier session from a place where they may not be finite. Only the user of the place calls it.
     pub(super) fn renew(&self, place: usize) -> Result<(), String> {
         self.device().map_or(Ok(()), |rows| rows.renew(place))
     }
 
-    /// Copies a kept block to the end of the committed rows. Called by the place's only user.
+    /// Copies a kept block to the end of the committed rows. Only the user of the place calls it.
     pub(super) fn apply_write(&self, place: usize, write: Write) -> Result<(), String> {
         match self.device() {
             Some(rows) => rows.apply_write(place, write),
-            None => {
-                self.host().apply_write(&self.layout, place, write);
-                Ok(())
-            }
+            None => self.host().apply_write(&self.layout, place, write),
         }
     }
 
-    /// Copies what a place keeps into a parked block. Called by the only user of both.
-    pub(super) fn park(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+    /// Copies the rows of a place into a parked block. Only the user of both calls it.
+    pub(super) fn park(&self, place: usize, kept: ParkedFrames, block: &Block) -> Result<(), String> {
         match self.device() {
             Some(rows) => rows.park(place, kept, block),
-            None => {
-                self.host().park(&self.layout, place, kept, block);
-                Ok(())
-            }
+            None => self.host().park(&self.layout, place, kept, block),
         }
     }
 
-    /// Copies a parked block into a place. Called by the only user of both.
-    pub(super) fn bring_back(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+    /// Copies a parked block into a place. Only the user of both calls it.
+    pub(super) fn bring_back(&self, place: usize, kept: ParkedFrames, block: &Block) -> Result<(), String> {
         match self.device() {
             Some(rows) => rows.bring_back(place, kept, block),
-            None => {
-                self.host().bring_back(&self.layout, place, kept, block);
-                Ok(())
-            }
+            None => self.host().bring_back(&self.layout, place, kept, block),
         }
     }
 
     /// Bytes that a parked block takes.
-    pub(super) fn parked_bytes(&self, kept: Kept) -> usize {
+    pub(super) fn parked_bytes(&self, kept: ParkedFrames) -> usize {
         self.device().map_or_else(|| self.layout.bytes(kept.committed + kept.staged), |rows| rows.parked_bytes(kept))
-    }
-
-    /// Digest of `frames` committed frames of a place, the same wherever they lie. Called by its only user.
-    pub(super) fn digest(&self, place: usize, frames: usize) -> Result<u64, String> {
-        if self.device().is_some() {
-            let (kept, block) = (Kept { committed: frames, staged: 0 }, Block::lazy(self.layout.slot_bytes())?);
-            self.park(place, kept, &block)?;
-            return Ok(self.digest_parked(kept, frames, None, &block));
-        }
-        let mut digest = Fnv::default();
-        digest.write_usize(frames);
-        if frames > 0 {
-            self.host().digest(&self.layout, place, frames, &mut digest);
-        }
-        Ok(digest.finish())
-    }
-
-    /// The same digest of a parked block, of which `pending` is kept and not carried out yet.
-    pub(super) fn digest_parked(&self, kept: Kept, frames: usize, pending: Option<Write>, block: &[u8]) -> u64 {
-        let mut digest = Fnv::default();
-        digest.write_usize(frames);
-        let Write { from, frames: written } = pending.unwrap_or(Write { from: frames, frames: 0 });
-        let each = |cache: &Cache, at: usize, staged_at: usize| {
-            let len = |frames: usize| cache.lead_len(frames * self.layout.facts.tokens);
-            digest.write(&block[at..at + len(from)]);
-            digest.write(&block[staged_at..staged_at + len(written)]);
-        };
-        match self.device() {
-            Some(_) => device::parked_leads(&self.layout, each),
-            None => host::parked_leads(&self.layout, kept, each),
-        }
-        digest.finish()
     }
 }

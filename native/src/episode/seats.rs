@@ -1,10 +1,10 @@
-//! Which session's memory lies where: in one of the places that the graphs are bound to, parked in a block of host memory, or, while it
-//! is empty, nowhere. No rows are touched here.
+//! The home of each session's memory: a place that the graphs are bound to, a parked block of host memory, or nowhere while it is empty.
+//! This module touches no rows.
 //!
-//! Only the replica's thread moves rows, between two inferences. What it moves is marked, so that a session that is dropped meanwhile gives
-//! place and block back when the copy is done.
+//! Only the replica's thread moves rows, between two inferences. It marks a moving slot, so that a session that is dropped meanwhile frees
+//! its place and block when the copy is done.
 
-use super::layout::{Kept, Write};
+use super::layout::{ParkedFrames, Write};
 
 #[derive(Clone, Copy, Default)]
 pub(super) enum Home {
@@ -13,32 +13,32 @@ pub(super) enum Home {
     Place(usize),
     Parked {
         block: usize,
-        kept: Kept,
+        kept: ParkedFrames,
     },
 }
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Slot {
     pub(super) frames: usize,
-    /// An inference has the slot, until it is settled.
+    /// An inference has the slot until it is settled.
     pub(super) taken: bool,
-    /// The block that this inference has written, if it is kept.
+    /// The block of this inference, if it is kept.
     pub(super) staged: Option<Write>,
     /// A kept block that is not copied yet.
     pub(super) pending: Option<Write>,
     pub(super) home: Home,
     /// The replica's thread copies its rows.
-    moving: bool,
+    pub(super) moving: bool,
     dropped: bool,
-    used: u64,
+    last_use: u64,
 }
 
-/// A slot that leaves its place, and what is to be copied.
-pub(super) struct Leaving {
+/// A slot that leaves its place, and what must be copied.
+pub(super) struct Departure {
     pub(super) slot: usize,
     pub(super) place: usize,
     pub(super) block: usize,
-    pub(super) kept: Kept,
+    pub(super) kept: ParkedFrames,
     pub(super) pending: Option<Write>,
 }
 
@@ -46,14 +46,14 @@ pub(super) struct Seats {
     pub(super) slots: Vec<Slot>,
     owners: Vec<Option<usize>>,
     free: Vec<usize>,
-    /// Free blocks whose pages are still there, and those whose pages the system has back.
+    /// Free blocks with pages, and those whose pages the system has back.
     warm: Vec<usize>,
     cold: Vec<usize>,
     events: u64,
     pub(super) parked: usize,
 }
 
-/// Blocks beyond those that can be parked: one for the exchange of two sessions, one that the watchdog is giving back.
+/// Blocks beyond the parked ones: one for the exchange of two sessions, one that the watchdog frees.
 pub(super) const BLOCKS_BESIDE: usize = 2;
 
 impl Seats {
@@ -72,7 +72,7 @@ impl Seats {
         seats
     }
 
-    /// So many places and, beside them, parked sessions. All slots are empty.
+    /// Lays out the places and the parked sessions. All slots are empty.
     pub(super) fn lay_out(&mut self, places: usize, parked: usize) {
         assert!(self.owners.iter().all(Option::is_none), "slots are laid out while they are empty");
         self.slots = vec![Slot::default(); places + parked];
@@ -80,35 +80,35 @@ impl Seats {
         self.free = (0..places).rev().collect();
         let blocks = if parked > 0 { parked + BLOCKS_BESIDE } else { 0 };
         self.cold = (0..blocks).rev().collect();
-        // Never grows, which would allocate.
+        // It never grows, which would allocate.
         self.warm = Vec::with_capacity(blocks);
     }
 
     /// Notes that an inference began or was settled.
     pub(super) fn touch(&mut self, slot: usize) {
         self.events += 1;
-        self.slots[slot].used = self.events;
+        self.slots[slot].last_use = self.events;
     }
 
     pub(super) fn free_place(&mut self) -> Option<usize> {
         self.free.pop()
     }
 
-    /// Picks the slot that makes room: the one that was not used for the longest, one that no run has before all others. An inference that
-    /// has its slot waits in the queue, or for its settlement: none goes on, because the replica's thread is here.
-    pub(super) fn leave(&mut self) -> Leaving {
+    /// Picks the slot that makes room: the one that was unused for the longest, but one without an inference before all others. No
+    /// inference is computed now, because the replica's thread is here.
+    pub(super) fn leave(&mut self) -> Departure {
         let owners = self.owners.iter().enumerate().filter_map(|(place, slot)| slot.map(|slot| (place, slot)));
-        let longest = owners.min_by_key(|&(_, slot)| (self.slots[slot].taken, self.slots[slot].used));
+        let longest = owners.min_by_key(|&(_, slot)| (self.slots[slot].taken, self.slots[slot].last_use));
         let (place, slot) = longest.expect("no place is free, so that each has a slot");
         let block = self.warm.pop().or_else(|| self.cold.pop()).expect("there are blocks for all that can be parked");
         let state = &mut self.slots[slot];
         state.moving = true;
-        let kept = Kept { committed: state.frames, staged: state.staged.map_or(0, |write| write.frames) };
-        Leaving { slot, place, block, kept, pending: state.pending.take() }
+        let kept = ParkedFrames { committed: state.frames, staged: state.staged.map_or(0, |write| write.frames) };
+        Departure { slot, place, block, kept, pending: state.pending.take() }
     }
 
-    /// Its rows are in the block; the place is the caller's.
-    pub(super) fn left(&mut self, Leaving { slot, place, block, kept, .. }: Leaving) {
+    /// The rows of the slot are in the block; the place is the caller's.
+    pub(super) fn left(&mut self, Departure { slot, place, block, kept, .. }: Departure) {
         self.owners[place] = None;
         if self.arrive(slot, Home::Parked { block, kept }) {
             self.warm.push(block);
@@ -117,19 +117,20 @@ impl Seats {
         }
     }
 
-    /// They could not be copied: it keeps its place, unless it was emptied meanwhile. `pending` is what is still not carried out.
-    pub(super) fn stayed(&mut self, Leaving { slot, place, block, .. }: Leaving, pending: Option<Write>) {
+    /// The rows could not be copied. The slot keeps its place, unless it was emptied meanwhile. `pending` is the block that is still not
+    /// copied.
+    pub(super) fn stayed(&mut self, Departure { slot, place, block, .. }: Departure, pending: Option<Write>) {
         self.warm.push(block);
         if self.arrive(slot, Home::Place(place)) {
             self.owners[place] = None;
             self.free.push(place);
         } else if pending.is_some() {
-            // Otherwise its run may have been settled meanwhile, and have left a block of its own.
+            // Otherwise its inference may have been settled meanwhile, with another block.
             self.slots[slot].pending = pending;
         }
     }
 
-    /// A slot's rows could not be brought to a place: they stay where they are, unless it was emptied meanwhile.
+    /// The rows of a slot could not be brought to a place. They stay where they are, unless the slot was emptied meanwhile.
     pub(super) fn turned_back(&mut self, slot: usize, place: usize) {
         let home = self.slots[slot].home;
         self.free.push(place);
@@ -139,13 +140,13 @@ impl Seats {
         }
     }
 
-    /// A slot's rows are about to be brought to a place, or the place to be theirs; what is to be copied.
-    pub(super) fn enter(&mut self, slot: usize) -> Option<(usize, Kept)> {
+    /// Begins to bring the rows of a slot to a place. Returns the parked rows, if there are any.
+    pub(super) fn enter(&mut self, slot: usize) -> Option<(usize, ParkedFrames)> {
         self.slots[slot].moving = true;
         if let Home::Parked { block, kept } = self.slots[slot].home { Some((block, kept)) } else { None }
     }
 
-    /// They are there. False if the slot was emptied meanwhile, by others who had ended its run: then the place is free again.
+    /// Ends that. False if others ended the inference and emptied the slot meanwhile: the place is free again.
     pub(super) fn entered(&mut self, slot: usize, place: usize) -> bool {
         if let Home::Parked { block, .. } = self.slots[slot].home {
             self.warm.push(block);
@@ -169,11 +170,7 @@ impl Seats {
         gone
     }
 
-    pub(super) fn is_moving(&self, slot: usize) -> bool {
-        self.slots[slot].moving
-    }
-
-    /// Empties a slot that no run has.
+    /// Empties a slot that no inference has.
     pub(super) fn forget(&mut self, slot: usize) {
         let Slot { home, moving, .. } = self.slots[slot];
         if moving {
@@ -194,7 +191,7 @@ impl Seats {
         self.slots[slot] = Slot::default();
     }
 
-    /// A free block whose pages are to be given back. One stays while sessions are parked, because the next exchange needs it.
+    /// A free block whose pages can go back to the system. One block stays while sessions are parked, because the next exchange needs it.
     pub(super) fn cool(&mut self) -> Option<usize> {
         let spare = usize::from(self.parked > 0);
         if self.warm.len() > spare { self.warm.pop() } else { None }

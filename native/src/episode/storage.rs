@@ -1,5 +1,5 @@
-//! Where the rows of a replica lie: in host memory, or in that of its device. It is decided anew for each device that a model is tried on,
-//! while all slots are empty.
+//! The home of a replica's rows: host memory or that of its device. It is decided for each device that a model is tried on, while all slots
+//! are empty.
 
 use super::device::DeviceRows;
 use super::{Episodes, PLACES_MAX};
@@ -11,10 +11,10 @@ use crate::ort::program::Program;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Where the committed or the staged rows of a cache lie.
+/// The address of the committed or staged rows of a cache.
 pub struct Address {
     pub of: Box<dyn Fn(usize) -> *mut c_void>,
-    /// Bytes of one place, and the type of their values.
+    /// Bytes of one place, and the type of the values.
     pub bytes: usize,
     pub dtype: Dtype,
     /// They lie in the device's memory.
@@ -22,19 +22,19 @@ pub struct Address {
 }
 
 impl Episodes {
-    /// Places all rows in host memory; `refusal`: why they do not lie on the device of their replica.
+    /// Places all rows in host memory. `refusal` says why they do not lie on the replica's device.
     pub fn lie_on_host(&self, refusal: Option<String>) -> Result<(), String> {
         *lock(&self.refusal) = refusal;
         self.rows.lie_on_host()
     }
 
-    /// Gives the memory of a device back. All places are empty, and where the rows lie is to be decided before one is used.
+    /// Frees the memory of a device. All places are empty, and the rows must be placed again before they are used.
     pub fn lie_nowhere(&self) {
         self.rows.leave_device();
     }
 
-    /// Places all rows in the memory of `home`, one place so far. `open` makes a session of a graph there. The error is a sentence, and
-    /// the rows lie where they did.
+    /// Places all rows in the memory of `home`, with one place so far. `open` makes a session of a graph there. After an error, which is a
+    /// sentence, the rows lie where they did.
     pub fn lie_on(&self, home: Home, open: impl Fn(&[u8]) -> Result<Program, String>) -> Result<(), String> {
         let rows = DeviceRows::new(self.rows.layout.clone(), home, open)?;
         *lock(&self.refusal) = None;
@@ -51,12 +51,12 @@ impl Episodes {
         self.device().is_some()
     }
 
-    /// Why they do not, though the replica computes on one.
+    /// Why they do not, although the replica computes on one.
     pub fn refusal(&self) -> Option<String> {
         lock(&self.refusal).clone()
     }
 
-    /// Number of places that graphs are bound to. On the host it stays.
+    /// Number of places that graphs are bound to. On the host it does not change.
     pub fn places(&self) -> usize {
         self.rows.places()
     }
@@ -70,7 +70,7 @@ impl Episodes {
         self.limits.places.is_some()
     }
 
-    /// Where the committed (`Memory`) or the staged rows of a cache lie. To be used no longer than they lie there.
+    /// The address of the committed (`Memory`) or staged rows of a cache, valid while they lie there.
     pub fn address(&self, name: &str, role: Role) -> Option<Address> {
         let (cache, dtype, bytes) = self.rows.cache(name, role)?;
         let device = self.device();
@@ -79,7 +79,7 @@ impl Episodes {
             Some(rows) => Box::new(move |place| rows.address(cache, role, place)),
             None => {
                 let start = self.rows.address(cache, role);
-                // Within the block: there are as many variants as places.
+                // It is inside the block: there are as many variants as places.
                 Box::new(move |place| start.wrapping_add(place * bytes).cast())
             }
         };

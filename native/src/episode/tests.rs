@@ -1,4 +1,4 @@
-//! Slots of episode memory: what is kept, what is not, and that slots do not overlap.
+//! Slots of episode memory: which blocks are kept, and that slots do not overlap.
 
 use super::host::HostCache;
 use super::layout::Cache;
@@ -37,7 +37,7 @@ fn rows(episodes: &mut Episodes) -> &mut HostCache {
     &mut episodes.rows.host.get_mut().expect("rows on the host").0[0]
 }
 
-/// The end of an inference that has its slot.
+/// Ends the inference that has the slot.
 pub(super) fn stage(episodes: &Episodes, slot: usize, pass: Pass) -> Result<(), String> {
     let Home::Place(place) = lock(&episodes.seats).slots[slot].home else { panic!("it has no place") };
     episodes.unfit(place, pass)?.map_or(Ok(()), Err)?;
@@ -45,14 +45,14 @@ pub(super) fn stage(episodes: &Episodes, slot: usize, pass: Pass) -> Result<(), 
     Ok(())
 }
 
-/// An inference that writes `value` everywhere it may.
+/// Makes an inference that writes `value` to all staged rows.
 pub(super) fn run(episodes: &mut Episodes, slot: usize, value: f32, keep: bool) -> Pass {
     let pass = computed(episodes, slot, value);
     episodes.settle(slot, keep);
     pass
 }
 
-/// An inference that is not settled yet.
+/// Makes an inference that is not settled yet.
 pub(super) fn computed(episodes: &mut Episodes, slot: usize, value: f32) -> Pass {
     assert!(episodes.take(slot));
     begun(episodes, slot, value)
@@ -140,7 +140,7 @@ fn values_of_two_bytes_take_half_of_the_memory_and_are_kept_whole() {
     );
 }
 
-/// A mask hides rows by a weight of 0, and 0 times infinity is not a number: of another session's rows too.
+/// A mask hides rows by a weight of 0, and 0 times infinity is NaN, also for rows of another session.
 #[test]
 fn rows_that_are_not_finite_are_never_committed() {
     let mut episodes = episodes(1);
@@ -150,7 +150,7 @@ fn rows_that_are_not_finite_are_never_committed() {
         assert!(episodes.take(0));
         let place = episodes.begin(0).unwrap();
         let pass = episodes.plan(0).unwrap();
-        // The last value of the second lead of those that the inference has written.
+        // The last value that the inference has written in the second lead.
         let (lead, last) = (4 * 3 * 4, (pass.written * 2 * 3 - 1) * 4);
         let staged = &mut rows(&mut episodes).staged[place * 2 * lead..][..2 * lead];
         staged.fill(0);
@@ -160,7 +160,7 @@ fn rows_that_are_not_finite_are_never_committed() {
         assert_eq!(episodes.content(0), before);
         assert!(episodes.forget(0));
     }
-    // What is behind the rows that count is the next inference's.
+    // Rows behind the valid ones belong to the next inference.
     assert!(episodes.take(0));
     let place = episodes.begin(0).unwrap();
     let pass = episodes.plan(0).unwrap();
@@ -184,7 +184,7 @@ fn slots_and_caches_do_not_overlap() {
     assert_eq!(episodes.content(2).unwrap().1, before);
 }
 
-/// A panic in the proof on one device must not have the next one refused.
+/// A panic in the proof on one device does not spoil the proof on the next.
 #[test]
 fn a_panic_in_a_proof_leaves_its_slot_free_and_empty() {
     let mut episodes = episodes(1);

@@ -1,4 +1,4 @@
-//! What is told of the slots of a replica.
+//! The memory that the slots of a replica use.
 
 use std::ops::AddAssign;
 use std::sync::atomic::AtomicU64;
@@ -9,7 +9,7 @@ pub struct Usage {
     pub slots: usize,
     pub bytes: usize,
     pub parked: usize,
-    /// Bytes that those take in host memory.
+    /// Bytes of the parked sessions in host memory.
     pub parked_bytes: usize,
 }
 

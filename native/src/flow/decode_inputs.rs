@@ -1,18 +1,18 @@
-//! What the runs of a batch are decoded with, and the times of their steps: one block of the host's memory, and the same on the device.
+//! The inputs of chunk decode, and the times of the steps: one block of host memory, and the same on the device.
 
 use crate::core::memory::Block;
 use crate::gpu::device::{Device, Memory};
 use crate::gpu::{Address, CudaError};
 use std::sync::Arc;
 
-/// Each part begins at a multiple of this, so that any type may be read there.
+/// Each part begins at a multiple of this, so that any type can be read there.
 const ALIGNMENT: usize = 256;
 
 pub(super) struct DecodeInputs {
-    pub(super) host: Block<u8>,
+    pub(super) host: Block,
     pub(super) device: Memory,
-    /// Where each begins: states `[batch, state values]` f32, prefixes `[batch, values of a prefix]` f32, held rows and held values
-    /// `[batch]` u32, and the table of times.
+    /// The start of each part: states `[batch, state values]` f32, prefixes `[batch, values of a prefix]` f32, continued rows and continued
+    /// values `[batch]` u32, and the table of times.
     parts: [usize; 5],
     states: usize,
     prefix: usize,
@@ -26,7 +26,7 @@ const PREFIX_VALUES: usize = 3;
 const TABLE: usize = 4;
 
 impl DecodeInputs {
-    /// For a batch of states, prefixes of at most so many values in rows of so many columns, and a table of so many bytes.
+    /// Makes parts for a batch of states, prefixes of `prefix` values in rows of `columns`, and a table of `table` bytes.
     pub(super) fn new(
         device: &Arc<Device>,
         (batch, states): (usize, usize),
@@ -48,7 +48,7 @@ impl DecodeInputs {
         to.zip(words).for_each(|(to, word)| to.copy_from_slice(&word.to_le_bytes()));
     }
 
-    /// State and rows to continue of row `row` of the batch.
+    /// Writes the state and the continued rows of row `row` of the batch.
     pub(super) fn set_row(&mut self, row: usize, state: &[f32], prefix: &[f32]) {
         let bits = |value: &f32| value.to_bits();
         self.write(STATES, row * self.states, state.iter().take(self.states).map(bits));
@@ -64,7 +64,7 @@ impl DecodeInputs {
         &mut self.host[self.parts[TABLE]..]
     }
 
-    /// Puts a copy of all of it into the device's stream. It must not be written to before the stream is through with that.
+    /// Puts a copy of all parts into the device's stream. The host's block must not change until the copy is done.
     pub(super) fn send(&self, device: &Device) -> Result<(), CudaError> {
         let from = self.host.address().cast_const().cast();
         // SAFETY: as many bytes on both sides, which live as long as each other.

@@ -1,8 +1,9 @@
-//! Latents that stay on an NVIDIA GPU from their noise to the rows of a chunk, moved and decoded by our kernels (`native/cuda/`).
+//! Latents that stay on an NVIDIA GPU from their noise to the rows of a chunk. Our kernels advance and decode them (`native/cuda/`).
 //!
-//! All is put into the stream of the replica, behind the runs of its graphs: the noise and what a run is decoded with goes there in one
-//! copy for each tensor, the times of all steps among it; then graph, flow update, graph, flow update, and chunk decode. The host waits
-//! once, for rows and verdicts. Without this the host copies velocities, adds them to latents, and copies those back, step by step.
+//! All work is in the replica's stream, behind that of its graphs. The noise and the inputs of chunk decode go there in one copy each, with
+//! the times of all steps. Then graph and flow update alternate, and chunk decode ends. With captured graphs the host waits once, for rows
+//! and verdicts; otherwise it waits after each graph too. Without this the host copies velocities, adds them to latents, and copies those
+//! back, step by step.
 
 use super::Video;
 use super::decode_inputs::DecodeInputs;
@@ -15,28 +16,28 @@ use crate::gpu::chunk::{self, Batch, Plans, Verdict};
 use crate::gpu::device::{Device, Memory};
 use crate::gpu::{Address, CudaError, flow};
 use crate::ort::driver_device::DriverDevice;
-use crate::ort::graph::Bound;
+use crate::ort::graph::BoundPort;
 use crate::ort::tensor::Tensor;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Threads of a block. A chunk is some thousand values: a few blocks hold it.
+/// Threads of a block; a few blocks hold the values of a chunk.
 const THREADS: u32 = 128;
 const VERDICT: usize = size_of::<Verdict>() / 4;
 
 struct Latent {
-    /// The tensor of the host that its noise is written to, and that of its velocity, by their number.
+    /// The host tensors of its noise and of its velocity, by their numbers.
     tensor: usize,
     velocity_tensor: usize,
     values: Memory,
     velocity: Memory,
-    /// What a whole flow ends with, which must not lie where its noise does.
+    /// The result of a whole flow, which must not lie where the noise does.
     result: Option<Memory>,
     guide: Option<f32>,
     update: flow::Kernel,
 }
 
-/// A time that a step of the graph is told.
+/// An input of the step graph for its time.
 struct TimeInput {
     tensor: usize,
     memory: Memory,
@@ -50,17 +51,17 @@ pub(super) struct DeviceFlow {
     decode_inputs: DecodeInputs,
     decode: chunk::Kernel,
     plans: Plans,
-    /// A verdict for each row of the batch, then `[batch, rows, columns]` f32: a run with fewer rows copies less.
+    /// A verdict for each row of the batch, then `[batch, rows, columns]` f32: a smaller batch copies less.
     decoded: Memory,
-    decoded_here: Block<f32>,
+    decoded_here: Block,
     chunk: usize,
     branches: usize,
     batch: usize,
-    /// Work is in the stream that reads and writes memory of the host.
+    /// Work that reads or writes host memory may be in the stream.
     busy: bool,
 }
 
-/// What the graphs of a network are moved and decoded with.
+/// The facts that the latents are advanced and decoded with.
 pub(super) struct Parts<'a> {
     pub(super) manifest: &'a Manifest,
     pub(super) encoder: &'a Encoder,
@@ -73,7 +74,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl DeviceFlow {
-    /// Memory, kernels and plans; None where our kernels are not asked for, or where the card says why they are not launched.
+    /// Makes memory, kernels and plans. None if our kernels are not asked for, or if the driver device says why they are not launched.
     pub(super) fn of(
         driver_device: &mut DriverDevice,
         parts: &Parts<'_>,
@@ -126,7 +127,7 @@ impl DeviceFlow {
         let decode_inputs =
             DecodeInputs::new(&device, (batch, states), (manifest.action.prefix * columns, columns), table)?;
         let len = batch * (rows * columns + VERDICT);
-        let mut decoded_here = Block::locked(len).map_err(CudaError::Call)?;
+        let mut decoded_here = Block::locked(4 * len).map_err(CudaError::Call)?;
         driver_device.register_block(&mut decoded_here);
         Ok(DeviceFlow {
             decode: chunk::Kernel::find(&module)?,
@@ -144,8 +145,8 @@ impl DeviceFlow {
         })
     }
 
-    /// Launches each kernel that it will need once, on what the tensors hold now, and waits. A driver may load a kernel no sooner than it
-    /// is launched: one that cannot be loaded leaves its work to the host here, and would take the device out of service in a run.
+    /// Launches each kernel once, on the present values of the tensors, and waits. A driver may load a kernel at its first launch. If that
+    /// fails here, the host does the kernel's work; in an inference it would take the device out of service.
     fn warmed(mut self, parts: &Parts<'_>) -> Result<DeviceFlow, CudaError> {
         let context = self.device.stream().context().clone();
         let launched = context.within(|_| self.launch_all(parts));
@@ -170,31 +171,31 @@ impl DeviceFlow {
         self.decode(self.batch)
     }
 
-    /// Lets the driver copy from its host memory by itself.
+    /// Registers its host memory with the driver.
     pub(super) fn register(&mut self, driver_device: &mut DriverDevice) {
         driver_device.register_block(&mut self.decode_inputs.host);
     }
 
-    /// The memory of a port of the denoise graph, if it is one that stays here.
-    pub(super) fn bound(&self, port: &Port, owned: &[(Owner, Tensor)], given: bool) -> Option<Bound> {
+    /// The memory of a port of the denoise graph, if it is on the device.
+    pub(super) fn bound(&self, port: &Port, owned: &[(Owner, Tensor)], is_input: bool) -> Option<BoundPort> {
         let is = |tensor: usize| owned[tensor].1.name == port.name && owned[tensor].1.role == port.role;
-        let latent = |latent: &Latent| match (given, &latent.result) {
+        let latent = |latent: &Latent| match (is_input, &latent.result) {
             (true, _) if is(latent.tensor) => Some(latent.values.address()),
             (false, Some(result)) if port.role == Role::Latent => Some(result.address()),
             (false, None) if is(latent.velocity_tensor) => Some(latent.velocity.address()),
             _ => None,
         };
-        let time = |time: &TimeInput| (given && is(time.tensor)).then(|| time.memory.address());
+        let time = |time: &TimeInput| (is_input && is(time.tensor)).then(|| time.memory.address());
         let found = self.latents.iter().find_map(latent).or_else(|| self.times.iter().find_map(time));
-        found.map(|address| Bound::fixed(port, address as *mut c_void, true))
+        found.map(|address| BoundPort::fixed(port, address as *mut c_void, true))
     }
 
-    /// What row `row` of the batch is decoded with, in robot units.
+    /// Writes the inputs of chunk decode for row `row` of the batch, in robot units.
     pub(super) fn tell(&mut self, row: usize, state: &[f32], prefix: &[f32]) {
         self.decode_inputs.set_row(row, state, prefix);
     }
 
-    /// Holds the first `values` of the latent of row `row`.
+    /// Keeps the first `values` of the latent of row `row` in place.
     pub(super) fn set_prefix(&mut self, row: usize, values: usize) {
         self.decode_inputs.set_prefix(row, values);
     }
@@ -221,12 +222,12 @@ impl DeviceFlow {
         4 * (self.batch * VERDICT + rows * self.chunk)
     }
 
-    /// Work may be in the stream that reads memory of the host: inputs of a run are on their way.
+    /// Notes that the inputs of an inference may be on their way in the stream.
     pub(super) fn begun(&mut self) {
         self.busy = true;
     }
 
-    /// Puts noise, times and what a run is decoded with into the stream, for the first `rows` rows of the batch.
+    /// Puts noise, times and the inputs of chunk decode into the stream, for the first `rows` rows of the batch.
     pub(super) fn begin(
         &mut self,
         rows: usize,
@@ -252,7 +253,7 @@ impl DeviceFlow {
         self.decode_inputs.send(&self.device)
     }
 
-    /// Tells the graph the times of a step.
+    /// Writes the times of a step to the graph.
     pub(super) fn step(&self, step: u32) -> Result<(), CudaError> {
         let all: usize = self.times.iter().map(|time| time.memory.bytes()).sum();
         let mut from = self.decode_inputs.table_address() + (step as usize * all) as Address;
@@ -264,7 +265,7 @@ impl DeviceFlow {
         Ok(())
     }
 
-    /// Moves the latents of the first `rows` rows of the batch by what the graph's run has left in their velocities.
+    /// Advances the latents of the first `rows` rows of the batch by the velocities of the graph.
     pub(super) fn advance(&self, rows: usize, dt: f32) -> Result<(), CudaError> {
         for (index, Latent { values, velocity, guide, update, .. }) in self.latents.iter().enumerate() {
             let (all, count) = ((values.bytes() / 4) as u64, (self.noise_bytes(index, rows) / 4) as u64);
@@ -303,7 +304,7 @@ impl DeviceFlow {
         self.settle()
     }
 
-    /// Waits for what is in the stream, if anything may be.
+    /// Waits for the stream, if work may be in it.
     pub(super) fn settle(&mut self) -> Result<(), CudaError> {
         if !self.busy {
             return Ok(());
@@ -313,7 +314,7 @@ impl DeviceFlow {
         Ok(())
     }
 
-    /// The same on a thread that may have any context: at the end of what the stream works on.
+    /// Waits for the stream on a thread with any context, when the network is dropped.
     pub(super) fn finish(&mut self) {
         if self.busy {
             // A device that is lost has no work any more.
@@ -322,7 +323,7 @@ impl DeviceFlow {
         }
     }
 
-    /// Copies the action's latent to the tensor that had its noise.
+    /// Copies the action's latent to the host tensor of its noise.
     pub(super) fn fetch(&mut self, tensors: &mut [Tensor]) -> Result<(), CudaError> {
         let Latent { tensor, values, result, .. } = &self.latents[0];
         let from = result.as_ref().unwrap_or(values);
@@ -332,10 +333,10 @@ impl DeviceFlow {
         self.settle()
     }
 
-    /// The rows of a chunk, clamped; and how many of its values were, or why it is refused: `Encoder::encode_behind` on the latent says it
-    /// in words.
+    /// The clamped rows of a chunk, and how many values were clamped or why it is refused. `Encoder::encode` on the latent gives the reason
+    /// as a sentence.
     pub(super) fn decoded(&self, row: usize) -> (&[f32], Result<u32, chunk::Refusal>) {
-        let (verdicts, chunks) = self.decoded_here.split_at(self.batch * VERDICT);
+        let (verdicts, chunks) = self.decoded_here.floats().split_at(self.batch * VERDICT);
         let verdict = Verdict::of(verdicts[row * VERDICT..].iter().map(|value| value.to_bits()));
         (&chunks[row * self.chunk..][..self.chunk], self.plans.facts().judge(&verdict))
     }

@@ -1,4 +1,4 @@
-//! A network on a card: its tensors registered with the driver, its runs timed by the device.
+//! Registers a network's tensors with the driver, and times its work by the device's clock.
 
 use super::Network;
 use crate::episode::Entry;
@@ -6,7 +6,7 @@ use crate::ort::driver_device::DriverUse;
 use crate::ort::graph::Graph;
 use crate::ort::terminator::Terminator;
 
-/// What the device was at for one chunk, milliseconds.
+/// The device's time for one chunk, milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceTimes {
     /// The run of prefill or extend.
@@ -15,14 +15,21 @@ pub struct DeviceTimes {
 }
 
 impl Network {
-    /// Lets the driver copy from and to its tensors, and arranges its runs in the stream of its card. `options`: those of its runs.
+    /// Registers the tensors with the driver, and puts the work into the stream of the driver device. `options` are those of its
+    /// inferences.
     pub(super) fn attach(&mut self, options: &Terminator) -> Result<(), String> {
         let mut driver_device = std::mem::take(&mut self.driver_device);
         self.tensors.iter_mut().for_each(|tensor| driver_device.register(tensor));
         if let (Some(device_flow), Some(stream)) = (&mut self.device_flow, driver_device.stream().cloned()) {
             device_flow.register(&mut driver_device);
-            options.leave_running()?;
             self.mirrors.copy_in(stream);
+            let graphs = || [Some(&self.prefill), self.extend.as_ref(), Some(&self.denoise)].into_iter().flatten();
+            // ONNX Runtime gives page-locked memory that kernels were launched with back at the end of a run, but only of one that it waits
+            // for. Without the wait it keeps all of that until the session is closed, and then frees it in a callback of the stream, where
+            // CUDA refuses that and the process is aborted. A captured graph launches no kernel by itself.
+            if graphs().all(Graph::is_captured) {
+                options.leave_running()?;
+            }
             [Some(&mut self.prefill), self.extend.as_mut(), Some(&mut self.denoise)]
                 .into_iter()
                 .flatten()
@@ -48,7 +55,7 @@ impl Network {
         self.driver_device.usage()
     }
 
-    /// What the device was at since `read`; None where it does not time its runs, or one of them.
+    /// The device's times since `read`; None if the device does not time its work.
     pub fn device_times(&mut self, entry: Entry) -> Option<DeviceTimes> {
         let reader = match (&mut self.extend, entry) {
             (Some(extend), Entry::Later) => extend,

@@ -1,5 +1,5 @@
-//! Model values → robot units: unnormalised, absolute, rotations orthonormal, finite, inside their ranges, and no further from the
-//! state and from one another than the bundle allows.
+//! Model values → robot units: unnormalised, absolute, with orthonormal rotations, finite, and inside their ranges. A row may be no further
+//! from the state or from the row before than the bundle allows.
 
 mod prefix;
 
@@ -12,7 +12,7 @@ struct Column {
     relative_to: Option<usize>,
     min: f32,
     max: f32,
-    /// The state value that row 0 may differ from by `max_jump` at most.
+    /// The state value that row 0 is compared with, and the largest difference.
     jump: Option<(usize, f64)>,
     max_step: Option<f64>,
 }
@@ -20,7 +20,7 @@ struct Column {
 /// Turns a model's latent into rows.
 pub struct Encoder {
     columns: Vec<Column>,
-    /// `rows × columns`: a column may have statistics of its own in each row.
+    /// The scales, `rows × columns`: a column may have other statistics in each row.
     scales: Vec<Scale>,
     rows: usize,
     width: usize,
@@ -32,7 +32,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// From the manifest and its statistics; the error is a sentence.
+    /// Makes the encoder of a manifest and its statistics; the error is a sentence.
     pub fn new(manifest: &Manifest, stats: &ColumnStats) -> Result<Encoder, String> {
         let action = &manifest.action;
         let scales = (0..action.rows)
@@ -100,19 +100,9 @@ impl Encoder {
         }
     }
 
-    /// Writes `rows × columns` values of `latent` (`rows × width`) to `values`; returns how many were clamped.
-    pub fn encode(&self, latent: &[f32], state: &[f32], values: &mut [f32]) -> Result<u32, String> {
-        self.encode_behind(&[], latent, state, values)
-    }
-
-    /// The same of a chunk that continues the rows of `prefix`: they stand at its begin as they are, and only the others are judged.
-    pub fn encode_behind(
-        &self,
-        prefix: &[f32],
-        latent: &[f32],
-        state: &[f32],
-        values: &mut [f32],
-    ) -> Result<u32, String> {
+    /// Writes the `rows × columns` values of `latent` (`rows × width`) to `values`; returns how many were clamped. The rows of `prefix`,
+    /// which the chunk continues, stand at its begin unchanged, and only the others are checked.
+    pub fn encode(&self, prefix: &[f32], latent: &[f32], state: &[f32], values: &mut [f32]) -> Result<u32, String> {
         let (clamped, outside) = self.convert(prefix, latent, state, values)?;
         match outside {
             Some(text) if !self.clamp => Err(text),
@@ -120,12 +110,12 @@ impl Encoder {
         }
     }
 
-    /// As `encode`, whatever the bundle says of values that are out of range or implausible: they are clamped. For a comparison.
+    /// Encodes without refusals: values that are out of range or implausible are clamped. It serves a comparison.
     pub fn rows(&self, latent: &[f32], state: &[f32], values: &mut [f32]) -> Result<(), String> {
         self.convert(&[], latent, state, values).map(|_| ())
     }
 
-    /// Finite values, clamped: how many of them, and on a bundle that refuses such a value the first one, in words.
+    /// Makes finite, clamped values: how many were clamped, and for a bundle that refuses such values a sentence about the first one.
     fn convert(
         &self,
         prefix: &[f32],
@@ -163,12 +153,12 @@ impl Encoder {
         Ok((clamped, outside))
     }
 
-    /// The numbers of one row, unnormalised and absolute; rotations are still the model's. The error is the column that has none.
+    /// Writes the numbers of one row, unnormalised and absolute, with the model's rotations. The error is the column without a number.
     fn numbers<'a>(&'a self, from: &[f32], scales: &[Scale], state: &[f32], to: &mut [f32]) -> Result<(), &'a Column> {
         for (((column, scale), value), &x) in self.columns.iter().zip(scales).zip(to).zip(from) {
             let base = column.relative_to.map_or(0.0, |index| f64::from(state[index]));
             *value = (scale.robot(x) + base) as f32;
-            // The model's value as well: a clip would hide an infinite one.
+            // The model's value is checked too: a clip would hide an infinite one.
             if !(x.is_finite() && value.is_finite()) {
                 return Err(column);
             }
@@ -176,8 +166,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Row 0 against the state that it was computed for, and each row against the one before it. The first row behind a prefix goes on from
-    /// the prefix, wherever the arm was when it was seen.
+    /// Compares row 0 with the state, and each row with the one before. The first row behind a prefix is compared with the prefix alone.
     fn plausible(&self, prefix: &[f32], state: &[f32], values: &[f32]) -> Result<(), String> {
         let rows = || values.chunks_exact(self.columns.len()).take(self.rows);
         let continued = prefix.len() / self.columns.len();
@@ -186,7 +175,8 @@ impl Encoder {
             *start = column.jump.map_or(0.0, |(index, _)| state[index]);
         }
         for &first in &self.rotations {
-            // The rows' rotations are orthonormal; the state's need not be. One that spans no plane is refused before a run.
+            // The rotations of the rows are orthonormal, those of the state may not be. A state that spans no plane is refused before the
+            // inference.
             if self.columns[first..first + 6].iter().all(|column| column.jump.is_some()) {
                 settle(&mut start[first..first + 6]);
             }

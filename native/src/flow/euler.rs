@@ -2,8 +2,8 @@
 
 /// x ← x + dt · v, v = v_u + guide · (v_c − v_u) where there is a guide, else v_c.
 ///
-/// `velocity` has `branches` parts as long as one another, the first with the instruction (v_c), the last without it (v_u); each begins
-/// with one value for each of `latent`.
+/// `velocity` has `branches` parts of the same length, the first with the instruction (v_c), the last without it (v_u). Each begins with
+/// one value for each of `latent`.
 pub fn advance(latent: &mut [f32], velocity: &[f32], branches: usize, guide: Option<f32>, dt: f32) {
     let (conditional, unconditional) = velocity.split_at(velocity.len() / branches);
     match guide {

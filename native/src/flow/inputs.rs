@@ -1,5 +1,5 @@
-//! Inputs that the host writes for each run: prompt, masks, lengths, times. `src/bundle/input-roles.ts` has the meaning and the
-//! shapes of each role; a run writes every input that its graphs declare, as the type that they declare.
+//! Inputs that the host writes for each inference: prompt, masks, lengths, times. `src/bundle/input-roles.ts` has the meaning and the shape
+//! of each role. Every declared input is written, as the type that its graph declares.
 
 use super::roles::Owner;
 use crate::bundle::manifest::{Manifest, Port, Role};
@@ -13,12 +13,12 @@ enum Source {
         buckets: Option<u32>,
         of_rows: bool,
     },
-    /// The committed tokens of an episode, and those of this run's block.
+    /// The committed tokens of an episode, and those of the inference's block.
     MemoryLength,
     BlockLength,
 }
 
-/// A time as an input is told it: with buckets the number of the one that it lies in.
+/// A time as the value of an input: with buckets, the number of the bucket that it lies in.
 pub(super) fn time_value(time: f64, buckets: Option<u32>) -> f64 {
     buckets.map_or(time, |buckets| (time * f64::from(buckets)).floor())
 }
@@ -34,15 +34,15 @@ pub(super) struct Inputs {
     /// Rows of the largest run, and branches of each.
     rows: usize,
     branches: usize,
-    /// One prompt, then padding, and where a token stands in it.
+    /// One prompt with padding, and a mask of its tokens.
     tokens: Vec<i64>,
     mask: Vec<u8>,
-    /// Rows that each row's chunk continues.
+    /// The number of rows that the chunk of each row continues.
     prefix_rows: Vec<usize>,
 }
 
 impl Inputs {
-    /// Finds the inputs among the tensors and writes those that never change. The error is a sentence.
+    /// Finds the inputs among the tensors and writes the constant ones. The error is a sentence.
     pub(super) fn new(
         manifest: &Manifest,
         rows: usize,
@@ -91,7 +91,7 @@ impl Inputs {
         Ok(Inputs { inputs, rows, branches, tokens, mask, prefix_rows: vec![0; rows] })
     }
 
-    /// Row `row` of one branch: `write` gives tokens and mask, as long as the longest prompt, and returns how many tokens these are.
+    /// Writes row `row` of one branch. `write` gives tokens and mask, as long as the longest prompt, and returns the number of tokens.
     pub(super) fn prompt(
         &mut self,
         tensors: &mut [Tensor],
@@ -119,12 +119,12 @@ impl Inputs {
         self.prefix_rows[row]
     }
 
-    /// The chunk of row `row` continues `count` rows, which `time` tells the denoise graph.
+    /// Sets how many rows the chunk of row `row` continues; `time` writes that to the denoise graph.
     pub(super) fn set_prefix(&mut self, row: usize, count: usize) {
         self.prefix_rows[row] = count;
     }
 
-    /// The time of a step; rows that are continued have that of the flow's end.
+    /// Writes the time of a step. Continued rows have the time of the flow's end.
     pub(super) fn time(&self, tensors: &mut [Tensor], time: f64, end: f64) {
         for Input { at, source, .. } in &self.inputs {
             let Source::Time { buckets, of_rows } = source else { continue };

@@ -1,4 +1,4 @@
-//! How a network runs its flow, and what one observation copies for it.
+//! How a network runs its flow, and the bytes that one observation copies for it.
 
 use super::Network;
 use super::device_flow::DeviceFlow;
@@ -9,11 +9,11 @@ use crate::ort::tensor::Tensor;
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowMode {
-    /// One by one, by the host.
+    /// Each step is an inference of the host's.
     #[default]
     Steps,
     Whole,
-    /// As one graph, whose kernels the device keeps and launches as one.
+    /// One graph, whose kernels the device keeps and launches as one.
     Captured,
 }
 
@@ -26,7 +26,7 @@ impl Network {
         }
     }
 
-    /// Bytes of its tensors in the device's memory, and what one observation alone copies between the host and the device.
+    /// Bytes of its tensors in the device's memory, and the bytes that one observation copies between host and device.
     pub fn traffic(&mut self) -> (usize, Copies) {
         let mut copies = Copies::default();
         self.mirrors.renew();

@@ -1,4 +1,4 @@
-//! Finds where the frames of each camera stand in the image inputs of a graph: one input for all cameras, or several for some of them.
+//! Finds the frames of each camera in the image inputs of a graph. A graph has one input for all cameras, or several for some of them.
 
 use super::roles::Owner;
 use crate::bundle::manifest::{Graph, Manifest, Picture, Port, Role};
@@ -8,13 +8,13 @@ use crate::ort::tensor::Tensor;
 #[derive(Clone, Copy)]
 pub(super) struct Pictures {
     pub(super) tensor: usize,
-    /// Place of its first byte in a row.
+    /// Index of its first byte in a row.
     pub(super) first: usize,
     pub(super) bytes: usize,
 }
 
-/// By camera. The error names a camera that no input takes, or one whose pictures do not fill its input; `batch` rows of `frames` frames
-/// of each camera.
+/// The pictures by camera, for `batch` rows of `frames` frames of each camera. The error names a camera without an input, or one whose
+/// pictures do not fill its input.
 pub(super) fn find(
     manifest: &Manifest,
     graph: &Graph,
@@ -30,7 +30,7 @@ pub(super) fn find(
         let tensor = owned.iter().position(is_port).ok_or_else(|| format!("no tensor is named {}", port.name))?;
         let mut first = 0;
         for name in port.views(&manifest.cameras) {
-            // A view that the model has no camera for stays black.
+            // A view without a camera stays black.
             if let Some(camera) = manifest.cameras.iter().position(|camera| camera == name)
                 && found[camera].replace(Pictures { tensor, first, bytes }).is_some()
             {
@@ -51,10 +51,10 @@ pub(super) fn find(
     found.into_iter().enumerate().map(|(at, pictures)| pictures.ok_or_else(|| missing(at))).collect()
 }
 
-/// Makes every picture of an input that names its views black, as it stays for a view that the model has no camera for.
+/// Blackens all pictures of the inputs that name views: a view without a camera stays so.
 pub(super) fn blacken(manifest: &Manifest, ports: &[(Owner, &Port)], tensors: &mut [Tensor]) {
     if manifest.picture() != Picture::Normalised {
-        // Zeroed, as they are made.
+        // New tensors are zeroed already.
         return;
     }
     let black = |channel: usize| (0.0 - manifest.image.mean[channel]) / manifest.image.std[channel];

@@ -1,4 +1,4 @@
-//! Manifests whose ports are changed at random: what the host makes of them is an error that is told, or tensors that every run can write.
+//! Manifests with random changes of ports: the host gives an error, or tensors that every inference can write.
 
 use super::inputs::Inputs;
 use super::pictures::blacken;
@@ -27,46 +27,44 @@ const DTYPES: [&str; 7] = ["f32", "f16", "bf16", "i32", "i64", "u8", "bool"];
 /// One with an input of almost each role.
 pub(super) fn manifest() -> Value {
     let port = |name: &str, role: &str, dtype: &str, shape: Value| json!({ "name": name, "role": role, "from": null, "dtype": dtype, "shape": shape });
-    json!({
-        "export_id": "0", "cameras": ["top", "left"], "frames": { "first": 1, "later": 1 },
-        "image": { "width": 4, "height": 2, "resize": "pad", "mean": [0, 0, 0], "std": [1, 1, 1], "tokens": 3 },
-        "state": { "columns": [{ "name": "s", "norm": "none" }], "width": 2 },
-        "prompt": { "tokens_max": 6, "pad_id": 0, "parts": [] },
-        "action": {
-            "rows": 3, "width": 2, "prefix": 2,
-            "columns": [{ "name": "a", "norm": "none", "relative_to": null, "min": 0, "max": 1 }],
-            "rotation6d": [], "out_of_range": "clamp",
+    let mut manifest: Value = serde_json::from_str(include_str!("../../tests/manifest.json")).expect("JSON");
+    manifest["cameras"] = json!(["top", "left"]);
+    manifest["image"] =
+        json!({ "width": 4, "height": 2, "resize": "pad", "mean": [0, 0, 0], "std": [1, 1, 1], "tokens": 3 });
+    manifest["state"]["width"] = json!(2);
+    manifest["prompt"]["tokens_max"] = json!(6);
+    for (name, size) in [("rows", 3), ("width", 2), ("prefix", 2)] {
+        manifest["action"][name] = json!(size);
+    }
+    manifest["flow"]["steps"] = json!(2);
+    manifest["batch"] = json!(2);
+    manifest["graphs"] = json!({
+        "prefill": {
+            "file": "p",
+            "inputs": [
+                port("images", "images", "f32", json!(["batch", 2, 3, 2, 4])),
+                port("tokens", "tokens", "i64", json!(["batch", "prompt"])),
+                port("mask", "token_mask", "bool", json!(["batch", "prompt"])),
+                port("seen", "image_mask", "bool", json!(["batch", 2])),
+            ],
+            "outputs": [port("cache", "cache", "f16", json!(["batch", "prefix", 2]))],
         },
-        "flow": { "t_start": 1, "t_end": 0, "steps": 2, "shift": 1 },
-        "guidance": null, "memory": null, "batch": 2,
-        "graphs": {
-            "prefill": {
-                "file": "p",
-                "inputs": [
-                    port("images", "images", "f32", json!(["batch", 2, 3, 2, 4])),
-                    port("tokens", "tokens", "i64", json!(["batch", "prompt"])),
-                    port("mask", "token_mask", "bool", json!(["batch", "prompt"])),
-                    port("seen", "image_mask", "bool", json!(["batch", 2])),
-                ],
-                "outputs": [port("cache", "cache", "f16", json!(["batch", "prefix", 2]))],
-            },
-            "denoise": {
-                "file": "d",
-                "inputs": [
-                    port("x", "latent", "f32", json!(["batch", 3, 2])),
-                    json!({ "name": "t", "role": "time", "from": null, "dtype": "i64", "shape": ["batch", 3], "buckets": 1000 }),
-                    port("z", "video_latent", "f32", json!(["batch", 4])),
-                    port("cache", "cache", "f16", json!(["batch", "prefix", 2])),
-                    port("state", "state", "f32", json!(["batch", 2])),
-                ],
-                "outputs": [
-                    port("v", "velocity", "f32", json!(["batch", 3, 2])),
-                    port("w", "video_velocity", "f32", json!(["batch", 4])),
-                ],
-            },
+        "denoise": {
+            "file": "d",
+            "inputs": [
+                port("x", "latent", "f32", json!(["batch", 3, 2])),
+                json!({ "name": "t", "role": "time", "from": null, "dtype": "i64", "shape": ["batch", 3], "buckets": 1000 }),
+                port("z", "video_latent", "f32", json!(["batch", 4])),
+                port("cache", "cache", "f16", json!(["batch", "prefix", 2])),
+                port("state", "state", "f32", json!(["batch", 2])),
+            ],
+            "outputs": [
+                port("v", "velocity", "f32", json!(["batch", 3, 2])),
+                port("w", "video_velocity", "f32", json!(["batch", 4])),
+            ],
         },
-        "tokenizer": "t", "norm": "n", "parity": { "file": "p", "tolerance": 1 },
-    })
+    });
+    manifest
 }
 
 /// One of its ports, with a field changed.
@@ -78,7 +76,7 @@ fn change(manifest: &mut Value, draw: &mut impl FnMut(usize) -> usize) {
     match draw(8) {
         0 | 1 => {
             port["role"] = json!(ROLES[draw(ROLES.len())]);
-            // Those that the pictures of some views go to are made black.
+            // Inputs for the pictures of some views are black.
             if port["role"] == "images" {
                 port["cameras"] = json!(["top"]);
             }
@@ -103,7 +101,7 @@ fn change(manifest: &mut Value, draw: &mut impl FnMut(usize) -> usize) {
     }
 }
 
-/// What `Network::new` does before graphs are bound, then what a run writes.
+/// The part of `Network::new` before graphs are bound, then the writes of an inference.
 fn written(manifest: &Manifest) -> Result<(), String> {
     let most = manifest.extent(manifest.batch, manifest.prompt.tokens_max);
     let graphs = &manifest.graphs;
@@ -124,7 +122,7 @@ fn written(manifest: &Manifest) -> Result<(), String> {
     let mut tensors: Vec<Tensor> = owned.into_iter().map(|(_, tensor)| tensor).collect();
     for row in 0..most.batch {
         for one in &at.prefill {
-            let pixels = tensors[one.tensor].pixels();
+            let pixels = tensors[one.tensor].bytes();
             let len = pixels.len() / most.batch;
             pixels[row * len..][..len][one.first..][..one.bytes].fill(1);
         }

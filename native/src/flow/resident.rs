@@ -1,19 +1,19 @@
-//! Which caches stay on the device, from the graph that writes them to the last step that reads them, and whether episode memory does.
+//! The caches that stay on the device, from the graph that writes them to the last step that reads them, and whether episode memory does.
 
 use super::{Files, Graphs, Whole};
 use crate::bundle::manifest::{self, Graph as GraphSpec, Role};
 use crate::bundle::onnx::unroll::unused_inputs;
 use crate::ort::home::Home;
-use crate::ort::session::Loaded;
+use crate::ort::session::GraphSession;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Names of prefill's caches that every graph writes and reads in `home`. One that a graph computes with on the CPU goes through the
-/// host: bound to memory of the device it would be copied once, and be that of another observation from then on.
+/// Names of prefill's caches that every graph writes and reads in `home`. A cache that a graph uses on the CPU goes through the host: bound
+/// to device memory it would be copied once, and be that of another observation later.
 pub(super) fn residents<'a>(
     specs: &'a manifest::Graphs,
-    sessions: &Graphs<Arc<Loaded>>,
+    sessions: &Graphs<Arc<GraphSession>>,
     home: Option<Home>,
 ) -> Result<HashSet<&'a str>, String> {
     let caches = |spec: &'a GraphSpec| spec.outputs.iter().filter(|port| port.role == Role::Cache);
@@ -36,8 +36,8 @@ pub(super) fn residents<'a>(
     Ok(names)
 }
 
-/// An error where the denoise graph computes with latents, velocities or times on the CPU: it is a sentence that names one.
-pub(super) fn latents_reside(spec: &GraphSpec, session: &Loaded, home: Option<Home>) -> Result<(), String> {
+/// An error, which is a sentence, if the denoise graph uses latents, velocities or times on the CPU.
+pub(super) fn latents_reside(spec: &GraphSpec, session: &GraphSession, home: Option<Home>) -> Result<(), String> {
     let home = home.ok_or("the device computes in the memory of the host")?;
     for (ports, is_input) in [(&spec.inputs, true), (&spec.outputs, false)] {
         let elsewhere = home.elsewhere(session.get(), is_input)?;
@@ -52,11 +52,11 @@ pub(super) fn latents_reside(spec: &GraphSpec, session: &Loaded, home: Option<Ho
     Ok(())
 }
 
-/// An error where a graph computes with episode memory on the CPU: it is a sentence that names the cache. An input that a graph does not
-/// read has a place there too, and keeps whatever it is bound to. `files`: what the sessions were made of.
+/// An error, which is a sentence, if a graph uses episode memory on the CPU. ONNX Runtime reports an unread input as on the CPU; it does
+/// not count. `files` are the files of the sessions.
 pub fn memory_resides(
     specs: &manifest::Graphs,
-    sessions: &Graphs<Arc<Loaded>>,
+    sessions: &Graphs<Arc<GraphSession>>,
     (files, whole): (&Files, Option<&Whole>),
     home: Home,
 ) -> Result<(), String> {

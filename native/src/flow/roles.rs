@@ -4,7 +4,7 @@ use super::pictures::{self, Pictures};
 use crate::bundle::manifest::{Extent, Graph, Manifest, Port, Role};
 use crate::core::dtype::Dtype;
 use crate::episode::{Address, Episodes};
-use crate::ort::graph::Bound;
+use crate::ort::graph::BoundPort;
 use crate::ort::tensor::{Tensor, port_len};
 
 /// The graph that a tensor belongs to: two graphs may use the same name.
@@ -25,14 +25,14 @@ pub(super) struct Roles {
 
 pub(super) static NO_PORTS: Vec<Port> = Vec::new();
 
-/// The memory of one port: a tensor of its graph, an output of prefill, or a place's rows. To be used no longer than those live.
+/// The memory of one port: a tensor of its graph, an output of prefill, or the rows of a place. It is valid while those live.
 pub(super) fn bound(
     port: &Port,
     owner: Owner,
     most: Extent,
     owned: &[(Owner, Tensor)],
     episodes: Option<&Episodes>,
-) -> Result<Bound, String> {
+) -> Result<BoundPort, String> {
     let name = port.from.as_ref().unwrap_or(&port.name);
     if port.role == Role::Memory || port.role == Role::Block {
         let Address { of, bytes, dtype, on_device } = (episodes.and_then(|episodes| episodes.address(name, port.role)))
@@ -40,20 +40,20 @@ pub(super) fn bound(
         if port.dtype != dtype || port_len(port, most)? * dtype.bytes() != bytes {
             return Err(format!("{} is not {dtype:?} of {bytes} bytes", port.name));
         }
-        return Ok(Bound { port: port.clone(), address: of, on_device });
+        return Ok(BoundPort { port: port.clone(), address: of, on_device });
     }
-    let given = port.from.is_some() || port.role == Role::Cache;
-    let home = if given { Owner::Prefill } else { owner };
+    let from_prefill = port.from.is_some() || port.role == Role::Cache;
+    let home = if from_prefill { Owner::Prefill } else { owner };
     let (_, tensor) = (owned.iter())
         .find(|(owner, tensor)| *owner == home && tensor.name == *name && tensor.role == port.role)
         .ok_or_else(|| format!("no tensor is named {name}"))?;
     if tensor.dtype != port.dtype || tensor.len != port_len(port, most)? {
         return Err(format!("{} and {name} differ in type or size", port.name));
     }
-    Ok(Bound::fixed(port, tensor.address(), tensor.is_on_device()))
+    Ok(BoundPort::fixed(port, tensor.address(), tensor.is_on_device()))
 }
 
-/// The tensor of a role; an error if it has another type or length than a run expects.
+/// The tensor of a role; an error if its type or length is not the expected one.
 fn role(owned: &[(Owner, Tensor)], owner: Owner, role: Role, expected: (Dtype, usize)) -> Result<usize, String> {
     let found = owned.iter().position(|(home, tensor)| *home == owner && tensor.role == role);
     let at = found.ok_or_else(|| format!("no tensor of {owner:?} has the role {role:?}"))?;

@@ -1,12 +1,12 @@
-//! Places for sessions in the device's memory: one while a network is proved, and as many as there is memory for behind that.
+//! Places for sessions in the device's memory: one while a network is proved, then as many as fit.
 
 use super::Network;
 use crate::episode::{DeviceRows, Entry};
 use crate::ort::graph::Graph;
 
 impl Network {
-    /// Makes as many places for sessions in the device's memory, or as many as can be made: their number, and why there are no more.
-    /// Each is as the first one, which has been proved.
+    /// Makes places for sessions in the device's memory; returns their number, and why there are no more. Each is like the first one, which
+    /// was proved.
     pub fn add_blocks(&mut self, places: usize) -> (usize, Option<String>) {
         let Some(rows) = self.rows.clone() else {
             return (0, Some("its sessions do not lie on the device".into()));
@@ -15,13 +15,13 @@ impl Network {
         while rows.places() < places && refusal.is_none() {
             refusal = self.place_more(&rows).err();
         }
-        // What is bound to it is not run again, and nothing of a run that failed is under way there.
+        // The place of a failure is not used again, and no work of it is in progress.
         refusal = refusal.or(self.settle().err());
         rows.give_up();
         (rows.places(), refusal)
     }
 
-    /// After a failure no other is tried: some graphs are bound to the place, and some are not.
+    /// A failure ends this, since some graphs are bound to the place and some are not.
     fn place_more(&mut self, rows: &DeviceRows) -> Result<(), String> {
         let extent = *self.variants.last().ok_or("it has no place")?;
         rows.add()?;
@@ -31,7 +31,7 @@ impl Network {
         }
         self.variants.push(extent);
         if self.is_captured() {
-            // What a place's kernels are captured in takes time and memory: now, not in a robot's first run there.
+            // A capture of a place's kernels takes time and memory, so it is done now and not in a robot's first inference.
             let place = self.variants.len() - 1;
             for entry in [Entry::First, Entry::Later] {
                 self.read(entry, place)?;

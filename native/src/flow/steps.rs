@@ -1,4 +1,4 @@
-//! The flow of one batch, from noise to chunks: all steps as one graph, or one by one; moved by our kernels or by the host.
+//! The flow of one batch, from noise to chunks: all steps as one graph or one by one, advanced by our kernels or by the host.
 
 use super::device_flow::DeviceFlow;
 use super::{Network, Video};
@@ -6,26 +6,26 @@ use crate::flow::euler;
 use crate::gpu::CudaError;
 use crate::ort::mirrors::Changed;
 
-/// A failure of the device in our part of its work.
+/// The text of a failure of our kernels.
 fn text(error: &CudaError) -> String {
     error.to_string()
 }
 
 impl Network {
-    /// A first run of a variant's flow: one step, or all of them where they are one graph.
+    /// Runs a variant's flow for the first time: one step, or all of them as one graph.
     pub fn warm(&mut self, variant: usize) -> Result<(), String> {
         let whole = self.whole;
         self.denoise(variant, |step| whole || step == 0)?;
         self.fetch()
     }
 
-    /// Waits until nothing is under way that reads or writes what the host is to write: behind a run that was stopped or has failed.
+    /// Waits until no work of a stopped or failed inference uses the host's tensors.
     pub fn settle(&mut self) -> Result<(), String> {
         self.device_flow.as_mut().map_or(Ok(()), DeviceFlow::settle).map_err(|error| text(&error))
     }
 
-    /// All flow steps of a variant. `go_on` is asked before each step, of a whole flow before the first of them; false ends the loop
-    /// early and is what is returned.
+    /// Runs all flow steps of a variant. `go_on` is asked before each step, and for a whole flow before the first one. False ends the loop
+    /// early and is returned.
     pub fn denoise(&mut self, variant: usize, mut go_on: impl FnMut(u32) -> bool) -> Result<bool, String> {
         if self.device_flow.is_some() {
             let ran = self.denoise_on_device(variant, go_on);
@@ -58,8 +58,8 @@ impl Network {
         Ok(true)
     }
 
-    /// The same with latents that stay on the device, and their chunks decoded there. Steps are put into the stream ahead of the device, so
-    /// that what ends the loop early ends what is not yet put there.
+    /// Runs the steps with latents on the device, where chunks are decoded too. Steps enter the stream ahead of the device, so an early end
+    /// drops the steps that are not in the stream yet.
     fn denoise_on_device(&mut self, variant: usize, mut go_on: impl FnMut(u32) -> bool) -> Result<bool, String> {
         let rows = self.variants[variant].batch;
         let Network { device_flow: Some(device_flow), inputs, tensors, flow, denoise, mirrors, .. } = self else {
@@ -83,20 +83,20 @@ impl Network {
             }
         }
         device_flow.decode(rows).map_err(|error| text(&error))?;
-        // What is refused is told in words that the host finds in the latent.
+        // The host makes the sentence about a refused chunk from its latent.
         if (0..rows).any(|row| device_flow.decoded(row).1.is_err()) {
             device_flow.fetch(tensors).map_err(|error| text(&error))?;
         }
         Ok(true)
     }
 
-    /// Copies latents that the device has decoded to the host too, for a comparison.
+    /// Copies the latents that the device has decoded to the host, for a comparison.
     pub fn fetch(&mut self) -> Result<(), String> {
         let Network { device_flow, tensors, .. } = self;
         device_flow.as_mut().map_or(Ok(()), |device_flow| device_flow.fetch(tensors)).map_err(|error| text(&error))
     }
 
-    /// The held rows of the first `rows` rows, as they were before the step.
+    /// Restores the continued rows of the first `rows` rows, as they were before the step.
     fn restore_prefix(&mut self, rows: usize) {
         if self.prefix_latents.is_empty() {
             return;
@@ -109,7 +109,7 @@ impl Network {
         }
     }
 
-    /// One step of a latent, its first `values` values.
+    /// Advances the first `values` values of a latent by one step.
     fn advance(&mut self, latent: usize, velocity: usize, guide: Option<f32>, values: usize, dt: f32) {
         let [latent, velocity] = self.tensors.get_disjoint_mut([latent, velocity]).expect("two roles are two tensors");
         euler::advance(&mut latent.floats()[..values], velocity.floats(), self.branches, guide, dt);

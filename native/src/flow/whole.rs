@@ -8,7 +8,7 @@ use crate::core::dtype::Dtype;
 use crate::ort::tensor::Tensor;
 use std::path::Path;
 
-/// The graph, and what it is bound to: all that a step reads but the time, and the latent that the rows are read from.
+/// The graph and its ports: the inputs of a step but the time, and the latent that the rows are read from.
 pub struct Whole {
     pub model: Vec<u8>,
     /// Its inputs and outputs. The output has the role of the latent.
@@ -16,7 +16,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Made of the step graph at `path`. The error is a sentence: the steps have to be run one by one.
+    /// Makes the graph from the step graph at `path`. The error is a sentence: the steps have to be run one by one.
     pub fn of(manifest: &Manifest, path: &Path) -> Result<Whole, String> {
         let step = &manifest.graphs.denoise;
         let input = |role: Role| step.inputs.iter().find(|port| port.role == role);
@@ -37,7 +37,7 @@ impl Whole {
     }
 }
 
-/// The time of every step, to the bit as a run of the steps one by one writes it to the input.
+/// The time of every step, in the same bits that an input gets when steps are run one by one.
 fn step_times<'a>(manifest: &Manifest, port: &'a Port) -> Result<Time<'a>, String> {
     if port.shape != [Dim::Fixed(1)] {
         return Err("it is told more of a step than a time that all rows have".into());
@@ -55,7 +55,7 @@ fn step_times<'a>(manifest: &Manifest, port: &'a Port) -> Result<Time<'a>, Strin
     Ok(Time { name: &port.name, kind, values })
 }
 
-/// How a latent is moved. That of the action is read in the end.
+/// How a latent is advanced. The rows are read from the action's latent.
 fn moved<'a>(
     manifest: &Manifest,
     latent: &'a Port,

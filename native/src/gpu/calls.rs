@@ -1,4 +1,4 @@
-//! The calls that are made of the NVIDIA driver (`cuda.h`, CUDA 12 and later), found by name in a library that is opened by path.
+//! Calls of the NVIDIA driver (`cuda.h`, CUDA 12 and later), found by name in a library that is opened by path.
 
 use super::CudaError;
 use crate::core::fault::CUDA_STICKY;
@@ -23,7 +23,7 @@ macro_rules! calls {
     ($($(#[$about:meta])* $field:ident = $symbol:literal: ($($arg:ty),*);)*) => {
         pub struct Calls {
             $($(#[$about])* pub $field: unsafe extern "C" fn($($arg),*) -> Code,)*
-            /// Never closed: a driver that has started has threads of its own.
+            /// It is never closed: a driver that has started has its own threads.
             _library: ManuallyDrop<Library>,
         }
 
@@ -80,7 +80,7 @@ calls! {
     error_name = "cuGetErrorName": (Code, *mut *const c_char);
 }
 
-/// The loader's own words: `libloading` keeps them in the source of its error.
+/// The loader's own text: `libloading` keeps them in the source of its error.
 pub fn loader_error(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
@@ -100,12 +100,12 @@ impl Calls {
         let named = unsafe { (self.error_name)(code, &mut name) } == 0 && !name.is_null();
         // SAFETY: as above, a C string.
         let name = if named { unsafe { CStr::from_ptr(name) }.to_string_lossy() } else { "an unknown error".into() };
-        let words = format!("{what}: {name} ({code})");
+        let text = format!("{what}: {name} ({code})");
         Err(match code {
             OUT_OF_MEMORY => CudaError::OutOfMemory(0),
-            code if BAD_MODULE.contains(&code) => CudaError::BadModule(words),
-            code if CUDA_STICKY.contains(&(code as u32)) => CudaError::DeviceLost(words),
-            _ => CudaError::Call(words),
+            code if BAD_MODULE.contains(&code) => CudaError::BadModule(text),
+            code if CUDA_STICKY.contains(&(code as u32)) => CudaError::DeviceLost(text),
+            _ => CudaError::Call(text),
         })
     }
 

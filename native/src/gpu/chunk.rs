@@ -5,7 +5,7 @@ use super::{Address, CudaError, Shape, params};
 use crate::bundle::manifest;
 use std::sync::Arc;
 
-/// `Scale` of chunk.cu: robot = model · factor + offset, of a model's value that is kept between `low` and `high`.
+/// `Scale` of chunk.cu: robot = model · factor + offset, with the model's value kept between `low` and `high`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
@@ -26,9 +26,9 @@ impl From<&manifest::Scale> for Scale {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// The most between row 0 and the state; infinite without a limit.
+    /// The largest difference of row 0 and the state; infinite without a limit.
     pub jump_max: f64,
-    /// The most between two rows; infinite without a limit.
+    /// The largest difference of two rows; infinite without a limit.
     pub step_max: f64,
     pub min: f32,
     pub max: f32,
@@ -40,18 +40,18 @@ pub struct Column {
 
 pub const NOWHERE: u32 = u32::MAX;
 
-/// `Verdict` of chunk.cu: the first place, `row × columns + column`, of each kind; `NOWHERE` if there is none.
+/// `Verdict` of chunk.cu: the first index, `row × columns + column`, of each kind; `NOWHERE` if there is none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
     pub clamped: u32,
     /// A value that is no finite number.
     pub not_finite: u32,
-    /// A rotation that spans no plane; `row × rotations + index of the rotation`.
+    /// A rotation that spans no plane: `row × rotations + index of the rotation`.
     pub no_rotation: u32,
     /// A value out of its range, before it was clamped.
     pub outside: u32,
-    /// A value of the first row that is too far from the state, or from the last row that the chunk continues.
+    /// A value of the first row that is too far from the state, or from the last continued row.
     pub jump: u32,
     /// A value that is too far from that of the row before.
     pub step: u32,
@@ -92,10 +92,10 @@ struct Plan {
 const _: () = assert!(size_of::<Scale>() == 32 && size_of::<Column>() == 32, "as chunk.cu");
 const _: () = assert!(size_of::<Verdict>() == 24 && size_of::<Plan>() == 56, "as chunk.cu");
 
-/// What an encoder is made of, in the words of chunk.cu.
+/// The facts of an encoder, as chunk.cu takes them.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Of one row where all rows are alike, else of each, `[rows, columns]`.
+    /// The scales of one row if all rows are alike, else of each row, `[rows, columns]`.
     pub scales: Vec<Scale>,
     pub columns: Vec<Column>,
     /// First columns of the rotations of a row.
@@ -104,35 +104,35 @@ pub struct Facts {
     pub width: u32,
     /// Rows that a chunk may continue.
     pub prefix_rows: u32,
-    /// A value that is out of range is clamped; false: it is refused.
+    /// Values out of range are clamped (true) or refused.
     pub clamp: bool,
 }
 
-/// Why a chunk is refused, and where. `Encoder::encode` on the same latent says it in words.
+/// Why a chunk is refused, and where. `Encoder::encode` on the same latent gives the sentence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Refusal {
     NotFinite(u32, u32),
     NoRotation(u32, u32),
     Outside(u32, u32),
-    /// The first row behind those that the chunk continues, column.
+    /// The first row behind the continued ones, and the column.
     Jump(u32, u32),
     Step(u32, u32),
 }
 
 impl Refusal {
-    /// Whether all values are numbers: those of a plausible chunk, or of one that is not.
+    /// Whether all values are finite.
     pub fn has_rows(&self) -> bool {
         matches!(self, Refusal::Outside(..) | Refusal::Jump(..) | Refusal::Step(..))
     }
 }
 
 impl Facts {
-    /// How many values were clamped; or the first reason, in the order in which `Encoder::encode` looks.
+    /// How many values were clamped; or the first refusal, in the order of `Encoder::encode`.
     pub fn judge(&self, verdict: &Verdict) -> Result<u32, Refusal> {
         let at = |place: u32, of: usize| (place / of as u32, place % of as u32);
         let columns = self.columns.len();
         let there = |place: u32, of: usize| (place != NOWHERE).then(|| at(place, of));
-        // Row by row, and in a row its numbers before its rotations.
+        // Rows come in order; numbers come before the rotations of the same row.
         let [numbers, rotations] = [
             there(verdict.not_finite, columns).map(|(row, column)| (row, Refusal::NotFinite(row, column))),
             there(verdict.no_rotation, self.rotations.len()).map(|(row, index)| (row, Refusal::NoRotation(row, index))),
@@ -148,7 +148,7 @@ impl Facts {
     }
 }
 
-/// A bundle's plan, on the device.
+/// A bundle's plan on the device.
 pub struct Plans {
     plan: Memory,
     facts: Facts,
@@ -193,9 +193,9 @@ pub struct Batch {
     pub latents: Address,
     /// `[chunks, state values]`, f32.
     pub states: Address,
-    /// Rows that the chunks continue, `[chunks, rows of a prefix, columns]`, f32; not read where `prefix_rows` is 0.
+    /// The continued rows, `[chunks, rows of a prefix, columns]` f32; not read if `prefix_rows` is 0.
     pub prefixes: Address,
-    /// How many rows each chunk continues, `[chunks]` u32; 0: nowhere, none continues any.
+    /// How many rows each chunk continues, `[chunks]` u32; address 0 if chunks continue none.
     pub prefix_rows: Address,
     /// `[chunks, rows, columns]`, f32.
     pub values: Address,

@@ -1,20 +1,20 @@
-//! The context of a device, which this process shares with ONNX Runtime, for any of its threads; and host memory that the driver knows.
+//! The context of a device, which this process shares with ONNX Runtime, for any thread; and registered host memory.
 
 use super::CudaError;
 use super::calls::{Calls, Code, Handle};
-use crate::core::memory::{Block, Plain, Registration};
+use crate::core::memory::{Block, Registration};
 use std::ffi::{c_int, c_void};
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// What the driver copies from and to is page-locked for every context.
+/// Registered memory is page-locked for every context.
 const PORTABLE: u32 = 1;
 /// `CU_STREAM_CAPTURE_MODE_RELAXED`.
 const RELAXED: c_int = 2;
 
-/// Lets this thread do, from now on, what is refused while any thread of the process captures a graph, and would end the capture: ONNX
-/// Runtime captures so that all threads are meant. It needs no context, and makes none.
+/// Relaxes this thread: its calls are no longer refused while another thread captures a graph, and do not end that capture. ONNX Runtime's
+/// captures affect all threads. No context is needed or made.
 pub fn relax_thread(path: &Path) -> Result<(), CudaError> {
     let calls = Calls::open(path)?;
     let mut mode = RELAXED;
@@ -38,7 +38,7 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// Of device `index` of the driver at `path` (`libcuda.so.1` is the system's). No thread has it by that.
+    /// The context of device `index` of the driver at `path` (`libcuda.so.1` is the system's). No thread has entered it yet.
     pub fn open(path: &Path, index: i32) -> Result<Arc<Context>, CudaError> {
         let calls = Calls::open(path)?;
         let absent = |code: Code| if Calls::is_no_device(code) { Err(CudaError::NoDevice(index)) } else { Ok(code) };
@@ -52,13 +52,13 @@ impl Context {
         }
     }
 
-    /// Gives it to this thread, until the thread ends or is given another: once for a thread, not for each call.
+    /// Has this thread enter it, until the thread ends or enters another. It is done once for a thread.
     pub fn enter(&self) -> Result<(), CudaError> {
         // SAFETY: a live context.
         self.calls.check("cuCtxSetCurrent", unsafe { (self.calls.context_set)(self.handle) })
     }
 
-    /// Does something on a thread that may have any context, and leaves it as it was. For what is done at load and at the end.
+    /// Calls `work` on a thread that may have any context, and leaves that as it was. It is for loading and closing.
     pub(crate) fn within<T>(&self, work: impl FnOnce(&Calls) -> Result<T, CudaError>) -> Result<T, CudaError> {
         // SAFETY: a live context, popped below.
         self.calls.check("cuCtxPushCurrent", unsafe { (self.calls.context_push)(self.handle) })?;
@@ -69,7 +69,7 @@ impl Context {
         done.and_then(|done| self.calls.check("cuCtxPopCurrent", code).map(|()| done))
     }
 
-    /// Does something for which the thread has to be relaxed (`relax_thread`), and leaves its mode as it was.
+    /// Calls `work` on a relaxed thread (`relax_thread`), and leaves the thread's mode as it was.
     pub(super) fn apart<T>(&self, work: impl FnOnce(&Calls) -> Result<T, CudaError>) -> Result<T, CudaError> {
         let mut mode = RELAXED;
         // SAFETY: a value that the call exchanges with that of this thread; put back below.
@@ -95,8 +95,8 @@ impl Context {
         &self.calls
     }
 
-    /// Page-locks memory of the host for the driver, so that it copies from and to it by itself, without a buffer of its own between.
-    /// All its pages are in memory from here on.
+    /// Page-locks and registers host memory, so that the driver copies from and to it without its own buffer. All its pages are in memory
+    /// from now on.
     ///
     /// # Safety
     /// `bytes` from `start` on are whole pages, none of them registered, and stay mapped to the same memory until what is returned is
@@ -119,8 +119,8 @@ impl Drop for Context {
 }
 
 impl Context {
-    /// Registers a block: the driver copies from and to it without a buffer between.
-    pub fn register_block<T: Plain>(self: &Arc<Self>, block: &mut Block<T>) -> Result<(), CudaError> {
+    /// Registers a block, so that the driver copies from and to it without its own buffer.
+    pub fn register_block(self: &Arc<Self>, block: &mut Block) -> Result<(), CudaError> {
         block.register(|start, bytes| {
             // SAFETY: whole pages, which stay mapped until the block has dropped the registration.
             unsafe { self.register(start, bytes) }.map(|registered| Box::new(registered) as Box<dyn Registration>)
@@ -128,7 +128,7 @@ impl Context {
     }
 }
 
-/// Host memory that the driver knows, until this is dropped.
+/// Registered host memory, until this is dropped.
 pub struct Registered {
     context: Arc<Context>,
     start: *mut c_void,
@@ -143,7 +143,7 @@ impl Registration for Registered {}
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        // A device that is lost refuses this too, and nobody is to be told then.
+        // A lost device refuses this too.
         let _ = self.context.within(|calls| {
             // SAFETY: registered once, by `register`, and mapped still.
             calls.check("cuMemHostUnregister", unsafe { (calls.host_unregister)(self.start) })

@@ -1,4 +1,4 @@
-//! One stream of a device, the memory that its work is on, and the module of our kernels. Everything is ordered by the stream.
+//! A stream of a device, the memory that its work uses, and the module of our kernels. The stream orders all work.
 
 use super::calls::{Calls, Handle};
 use super::context::Context;
@@ -8,14 +8,14 @@ use std::ffi::{CString, c_void};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A device and a stream of it. Work is put into the stream by a thread that has entered its context.
+/// A device and its stream. Only a thread that has entered the context puts work into the stream.
 pub struct Device {
     stream: Arc<Stream>,
 }
 
 impl Device {
-    /// Device `index` of the driver at `path` (`libcuda.so.1` is the system's) for this thread, with a stream of its own. Its context is
-    /// the one that ONNX Runtime uses too.
+    /// Device `index` of the driver at `path` (`libcuda.so.1` is the system's) for this thread, with a new stream. ONNX Runtime uses the
+    /// same context.
     pub fn open(path: &Path, index: i32) -> Result<Arc<Device>, CudaError> {
         let context = Context::open(path, index)?;
         context.enter()?;
@@ -34,7 +34,7 @@ impl Device {
         self.stream.context().calls()
     }
 
-    /// `bytes` of its memory, of any content.
+    /// `bytes` of its memory, with undefined values.
     pub fn memory(self: &Arc<Self>, bytes: usize) -> Result<Memory, CudaError> {
         let mut address = 0;
         let made = self.stream.context().within(|calls| {
@@ -48,7 +48,7 @@ impl Device {
         }
     }
 
-    /// A copy of `values` in its memory. Waits until it is there.
+    /// A copy of `values` in its memory, after a wait for it.
     pub fn copy_of<T: Copy>(self: &Arc<Self>, values: &[T]) -> Result<Memory, CudaError> {
         let memory = self.memory(size_of_val(values))?;
         self.stream.context().within(|_| {
@@ -59,7 +59,7 @@ impl Device {
         Ok(memory)
     }
 
-    /// Waits for all work of the stream; an error of an earlier kernel comes out here.
+    /// Waits for all work of the stream, and returns the error of an earlier kernel.
     pub fn wait(&self) -> Result<(), CudaError> {
         self.stream.wait()
     }
@@ -108,7 +108,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // A device that is lost refuses this, and nobody is to be told then.
+        // A lost device refuses this.
         let _ = self.device.stream.context().within(|calls| {
             // SAFETY: allocated by `Device::memory`; cuMemFree waits for what uses it.
             calls.check("cuMemFree", unsafe { (calls.memory_free)(self.address) })
@@ -119,7 +119,7 @@ impl Drop for Memory {
 /// First bytes of a fat binary.
 pub const FAT_BINARY: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
 
-/// The kernels of a fat binary, loaded: the driver takes the code of this device, or compiles the PTX.
+/// The loaded kernels of a fat binary: the driver takes the code of this device, or compiles the PTX.
 pub struct Module {
     device: Arc<Device>,
     handle: Handle,
@@ -145,7 +145,7 @@ impl Module {
         Ok(Arc::new(Module { device: device.clone(), handle }))
     }
 
-    /// The device and the stream that its kernels are launched in.
+    /// The device and the stream in which its kernels are launched.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
     }
@@ -187,10 +187,10 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
-    /// As `Device::launch`, in the stream of its module.
+    /// Launches it in the stream of its module.
     ///
     /// # Safety
-    /// That of `Device::launch`.
+    /// The contract is that of `Device::launch`.
     pub(super) unsafe fn launch(&self, shape: Shape, params: Params<'_>) -> Result<(), CudaError> {
         // SAFETY: the caller's.
         unsafe { self.module.device.launch(self, shape, params) }

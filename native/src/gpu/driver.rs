@@ -1,4 +1,4 @@
-//! The NVIDIA driver of this machine: `libcuda.so.1`, opened when it is asked for. Nothing here starts work on a GPU.
+//! The NVIDIA driver of this machine: `libcuda.so.1`, opened for each question. No work starts on a GPU.
 
 use crate::gpu::CudaError;
 use crate::gpu::calls::Calls;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::ffi::{CStr, c_int};
 use std::path::Path;
 
-/// What CUDA 13, which the provider libraries are built for, needs of a driver: the number of `cuDriverGetVersion`.
+/// The oldest driver for CUDA 13, which the provider libraries need: the number of `cuDriverGetVersion`.
 pub const VERSION_MIN: i32 = 13_000;
 
 #[derive(Serialize, Debug, PartialEq)]
@@ -23,10 +23,10 @@ pub enum Driver {
     NoDevice {
         version: String,
     },
-    /// It is there and does not start.
+    /// It exists and does not start.
     Failed {
         version: String,
-        /// The call that failed, and the driver's own name of the failure.
+        /// The failed call, and the driver's name of the failure.
         reason: String,
     },
     Ready {
@@ -43,7 +43,7 @@ pub struct Gpu {
     pub bytes: u64,
 }
 
-/// Asks the driver. Takes up to a second where there is a GPU that nobody uses.
+/// Asks the driver, which takes up to a second with an unused GPU.
 pub fn read() -> Driver {
     match Calls::open(Path::new("libcuda.so.1")) {
         Ok(calls) => state(version(&calls), || devices(&calls)),
@@ -58,7 +58,7 @@ pub fn gpu(index: i32) -> Option<Gpu> {
     devices.get(usize::try_from(index).ok()?).cloned()
 }
 
-/// `devices` starts the driver: one that is too old is not started.
+/// `devices` starts the driver, unless that is too old.
 fn state(number: c_int, devices: impl FnOnce() -> Result<Vec<Gpu>, CudaError>) -> Driver {
     let version = dotted(number);
     if number < VERSION_MIN {
@@ -76,7 +76,7 @@ fn dotted(number: c_int) -> String {
     format!("{}.{}", number / 1000, number % 1000 / 10)
 }
 
-/// The CUDA that the driver serves, 0 if it does not say. Answered also where there is no device.
+/// The CUDA version of the driver, 0 if it does not say. It needs no device.
 fn version(calls: &Calls) -> c_int {
     let mut version = 0;
     // SAFETY: an out pointer.
@@ -84,7 +84,7 @@ fn version(calls: &Calls) -> c_int {
     version
 }
 
-/// Starts the driver. None where it has no device for this process.
+/// Starts the driver. Empty if it has no device for this process.
 fn devices(calls: &Calls) -> Result<Vec<Gpu>, CudaError> {
     // SAFETY: 0 is the only flag of cuInit.
     let started = unsafe { (calls.init)(0) };
@@ -139,9 +139,9 @@ mod tests {
 
     #[test]
     fn the_state_is_told_as_json_with_its_name() {
-        let told = serde_json::to_value(state(13_000, || Ok(vec![h200()]))).expect("plain data");
-        assert_eq!(told["state"], "ready");
-        assert_eq!(told["devices"][0]["arch"], "sm_90");
+        let json = serde_json::to_value(state(13_000, || Ok(vec![h200()]))).expect("plain data");
+        assert_eq!(json["state"], "ready");
+        assert_eq!(json["devices"][0]["arch"], "sm_90");
         assert_eq!(
             serde_json::to_value(Driver::NoDevice { version: "13.0".into() }).expect("data")["state"],
             "no_device"
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_driver_of_this_machine_can_be_asked() {
-        // Whatever it says: on a machine without one it is the loader's sentence, which names the library.
+        // Any answer is right; without a driver it is the loader's sentence, which names the library.
         if let Driver::Absent { reason } = read() {
             assert!(reason.contains("libcuda.so.1"), "{reason}");
         }

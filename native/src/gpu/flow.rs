@@ -16,7 +16,7 @@ pub struct Step {
     pub branch: u64,
     pub dt: f32,
     pub guide: Option<f32>,
-    /// How many values each row of the batch holds as they are, from its first one on, `[rows]` u32; 0: nowhere, none does.
+    /// How many values each row of the batch keeps in place, from its first one on, `[rows]` u32; address 0 if none does.
     pub prefix_values: Address,
     /// Values of one row of the batch, 1 at least.
     pub row: u64,

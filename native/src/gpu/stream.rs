@@ -1,4 +1,4 @@
-//! A stream of our own, and the times of work on it by the device's clock.
+//! Our own stream, and the times of its work by the device's clock.
 
 use super::calls::Handle;
 use super::context::Context;
@@ -7,10 +7,10 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// The work of a stream does not wait for that of the default stream: as ONNX Runtime makes its own.
+/// The stream does not wait for the default stream, like ONNX Runtime's own streams.
 const NON_BLOCKING: u32 = 1;
 
-/// An order of work on a device.
+/// A sequence of work on a device.
 pub struct Stream {
     context: Arc<Context>,
     handle: Handle,
@@ -31,7 +31,7 @@ impl Stream {
         Ok(Arc::new(Stream { context: context.clone(), handle }))
     }
 
-    /// As ONNX Runtime's options take it. It must not be used behind the stream's end: whoever takes it keeps the stream.
+    /// The address for ONNX Runtime's options. A user keeps the stream, because the address is invalid after its end.
     pub fn address(&self) -> usize {
         self.handle as usize
     }
@@ -44,11 +44,11 @@ impl Stream {
         self.handle
     }
 
-    /// Puts a copy of host memory to the device into the stream. The host's memory is read when the stream comes to it if the driver knows
-    /// it (`Context::register`), else before this returns.
+    /// Puts a copy of host memory to the device into the stream. Registered memory (`Context::register`) is read when the stream gets
+    /// there, other memory before this returns.
     ///
     /// # Safety
-    /// `bytes` at both places, which live, and at `from` do not change, until the stream is through with them.
+    /// `bytes` at both addresses live until the copy is done, and those at `from` do not change.
     pub unsafe fn copy_in(&self, to: Address, from: *const c_void, bytes: usize) -> Result<(), CudaError> {
         let calls = self.context.calls();
         // SAFETY: the caller's.
@@ -58,7 +58,7 @@ impl Stream {
     /// Puts a copy of the device's memory to the host into the stream.
     ///
     /// # Safety
-    /// `bytes` at both places, which live until the stream is through with them; nobody uses those at `to` meanwhile.
+    /// `bytes` at both addresses live until the copy is done; no thread uses those at `to` meanwhile.
     pub unsafe fn copy_out(&self, to: *mut c_void, from: Address, bytes: usize) -> Result<(), CudaError> {
         let calls = self.context.calls();
         // SAFETY: the caller's.
@@ -68,14 +68,14 @@ impl Stream {
     /// Puts a copy inside of the device's memory into the stream.
     ///
     /// # Safety
-    /// `bytes` at both places, which do not overlap and live until the stream is through with them.
+    /// `bytes` at both addresses do not overlap and live until the copy is done.
     pub unsafe fn copy(&self, to: Address, from: Address, bytes: usize) -> Result<(), CudaError> {
         let calls = self.context.calls();
         // SAFETY: the caller's.
         calls.check("cuMemcpyDtoDAsync", unsafe { (calls.copy)(to, from, bytes, self.handle) })
     }
 
-    /// Waits for all of its work, on a thread that has entered its context; an error of an earlier kernel comes out here.
+    /// Waits for all of its work, on a thread that has entered its context; returns the error of an earlier kernel.
     pub fn wait(&self) -> Result<(), CudaError> {
         let calls = self.context.calls();
         // SAFETY: a live stream.
@@ -85,24 +85,23 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // The driver waits for its work. A device that is lost refuses this too.
+        // The driver waits for its work. A lost device refuses this too.
         let _ = self.context.within(|calls| {
-            // SAFETY: made by `new`; whoever uses it keeps it.
+            // SAFETY: made by `new`; every user keeps it alive.
             calls.check("cuStreamDestroy", unsafe { (calls.stream_destroy)(self.handle) })
         });
     }
 }
 
-/// Times of a number of runs, each between two events of a stream: what the device was at from the first to the second. All events are
-/// made at once, and a run costs two calls of the driver.
+/// The times of runs, each between two events of a stream. All events are made at once, and a run costs two calls of the driver.
 ///
-/// The thread that uses it has entered the stream's context.
+/// Its thread has entered the stream's context.
 pub struct Laps {
     stream: Arc<Stream>,
     events: Vec<[Handle; 2]>,
     begun: usize,
     ended: usize,
-    /// The driver refused an event, or there were more runs than events: no time is known until `clear`.
+    /// The driver refused an event, or there were more runs than events: times are unknown until `clear`.
     unknown: bool,
 }
 
@@ -135,7 +134,7 @@ impl Laps {
         (self.begun, self.ended, self.unknown) = (0, 0, false);
     }
 
-    /// A run begins behind all that the stream has so far.
+    /// Begins a run behind the present work of the stream.
     pub fn begin(&mut self) {
         self.unknown |= self.begun != self.ended;
         if !self.unknown && self.record(self.begun, 0) {
@@ -158,13 +157,12 @@ impl Laps {
         recorded
     }
 
-    /// Milliseconds of all runs since `clear`, which this does too; None where one is not known, or there was none. Waits for the end
-    /// of the last of them.
+    /// The milliseconds of all runs since `clear`, and clears; None if one is unknown or there was none. Waits for the end of the last run.
     pub fn take_ms(&mut self) -> Option<f32> {
         let whole = !self.unknown && self.begun == self.ended && self.ended > 0;
         let runs = &self.events[..self.ended];
         let total = runs.last().filter(|_| whole).and_then(|[_, last]| {
-            let told = self.stream.context.apart(|calls| {
+            let total = self.stream.context.apart(|calls| {
                 // SAFETY: a live event, recorded.
                 calls.check("cuEventSynchronize", unsafe { (calls.event_wait)(*last) })?;
                 runs.iter().try_fold(0.0, |total, [begin, end]| {
@@ -174,7 +172,7 @@ impl Laps {
                     calls.check("cuEventElapsedTime", code).map(|()| total + ms)
                 })
             });
-            told.ok()
+            total.ok()
         });
         self.clear();
         total

@@ -1,6 +1,6 @@
-//! What kinds of adapters Vulkan has on this machine: a software rasteriser computes right, but more slowly than the CPU provider.
+//! The kinds of adapters that Vulkan has on this machine. A software rasteriser computes right, but more slowly than the CPU provider.
 //!
-//! WebGPU takes the fastest of them by itself. Asked here is only whether it could be a GPU, before `auto` tries.
+//! WebGPU takes the fastest adapter itself. Here `auto` only asks whether that could be a GPU.
 
 use crate::gpu::calls::loader_error;
 use libloading::Library;
@@ -21,7 +21,7 @@ pub enum Adapters {
 
 const INSTANCE_CREATE_INFO: i32 = 1;
 const TYPE_CPU: u32 = 4;
-/// More adapters than a machine has; those beyond are not looked at.
+/// Adapters at most, more than a machine has; others are ignored.
 const ADAPTERS_MAX: usize = 32;
 /// Bytes of a name, its end included: VK_MAX_PHYSICAL_DEVICE_NAME_SIZE.
 const NAME_BYTES: usize = 256;
@@ -56,10 +56,10 @@ type GetProperties = unsafe extern "system" fn(*mut c_void, *mut Properties);
 type DestroyInstance = unsafe extern "system" fn(*mut c_void, *const c_void);
 
 impl Adapters {
-    /// Opens every Vulkan driver of this machine for a moment, the first time it is called: some tens of milliseconds.
-    pub fn look() -> &'static Adapters {
-        static LOOKED: OnceLock<Adapters> = OnceLock::new();
-        LOOKED.get_or_init(|| found().map_or_else(Adapters::None, Adapters::of))
+    /// Opens every Vulkan driver of this machine once, at the first call, for some tens of milliseconds.
+    pub fn probe() -> &'static Adapters {
+        static PROBED: OnceLock<Adapters> = OnceLock::new();
+        PROBED.get_or_init(|| found().map_or_else(Adapters::None, Adapters::of))
     }
 
     fn of(all: Vec<(u32, String)>) -> Adapters {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_machine_can_be_asked_whatever_it_has() {
-        let (Adapters::Gpu(text) | Adapters::Software(text) | Adapters::None(text)) = Adapters::look();
+        let (Adapters::Gpu(text) | Adapters::Software(text) | Adapters::None(text)) = Adapters::probe();
         assert!(!text.is_empty());
     }
 }

@@ -1,7 +1,7 @@
-//! Bodies of requests: JSON text that is scanned on threads of its own, so that no event loop is held by it.
+//! Request bodies: JSON text that is scanned on its own threads, so that no event loop waits for it.
 //!
-//! A body is filled by its owner, scanned once, read and freed. Bodies up to `SMALL_BYTES_MAX` have a thread that takes nothing
-//! else, so that a large one delays none of them; on each thread accounts take turns.
+//! A body is filled by its owner, scanned once, read and freed. Bodies up to `SMALL_BYTES_MAX` have their own thread, so that a large body
+//! delays none of them. Accounts alternate on each thread.
 
 pub mod base64;
 mod number;
@@ -10,7 +10,7 @@ mod text;
 
 use self::scan::{Fault, Rules, ScanResult, scan};
 use crate::core::completion::count_panic;
-use crate::core::layout::{BodyFound, BodyRules};
+use crate::core::layout::{BodyResult, BodyRules};
 use crate::core::queue::Queue;
 use crate::core::status::{Failure, Status};
 use crate::core::sync::lock;
@@ -21,11 +21,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Bodies at once, whatever their size; the bytes are bounded by those who fill them.
+/// Bodies at once; their owners bound the bytes.
 const BODIES_MAX: usize = 8_192;
 /// A body of three to twelve camera frames.
 const SMALL_BYTES_MAX: usize = 1 << 20;
-/// Of a freed body's memory this much is kept for the next, and so many are kept.
+/// Bytes of memory that are kept of a freed body, and how many bodies are kept.
 const KEPT_BYTES: usize = 512 << 10;
 const KEPT_BODIES: usize = 16;
 
@@ -62,7 +62,7 @@ pub struct Bodies {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Called from a thread of these bodies with the id of one and a `Status`. The caller keeps it valid until they are closed.
+/// A function that the threads call with the id of a body and a `Status`. The caller keeps it valid until the bodies are closed.
 pub type OnScanned = extern "C" fn(body: u32, status: i32);
 
 type Answer<T> = Result<T, Failure>;
@@ -72,7 +72,7 @@ fn misuse<T>(text: &str) -> Answer<T> {
 }
 
 impl Bodies {
-    /// Starts the threads; `done` is told the id of each scanned body.
+    /// Starts the threads, which call `done` with the id of each scanned body.
     pub fn open(done: OnScanned) -> Result<Bodies, String> {
         let bodies = HashMap::with_capacity(64);
         let table = Arc::new(Mutex::new(Table { bodies, kept: Vec::with_capacity(KEPT_BODIES), last: 0 }));
@@ -81,7 +81,7 @@ impl Bodies {
             let (queue, table) = (queue.clone(), table.clone());
             move || run(&queue, &table, done)
         });
-        // A robot waits for a small one, and the event loop for nothing meanwhile.
+        // A robot waits for a small body, and the event loop does nothing meanwhile.
         let threads = vec![thread::spawn_prompt("tendon-body-0", small)?, thread::spawn("tendon-body-1", large)?];
         Ok(Bodies { table, queues, threads })
     }
@@ -92,7 +92,7 @@ impl Bodies {
         if table.bodies.len() == BODIES_MAX {
             return Err(Failure::new(Status::Busy, "too many bodies are scanned"));
         }
-        // Ids are positive and come again after two thousand million others; those in use are passed over.
+        // Ids are positive and repeat after two thousand million others. Ids in use are skipped.
         loop {
             table.last = table.last % (i32::MAX as u32) + 1;
             if !table.bodies.contains_key(&table.last) {
@@ -118,7 +118,7 @@ impl Bodies {
         }
     }
 
-    /// Queues its scan; bodies of different turns alternate.
+    /// Queues the scan of a body; bodies of different turns alternate.
     pub fn scan(&self, id: u32, turn: u32, rules: &BodyRules) -> Answer<()> {
         let rules = Rules {
             depth_max: rules.depth_max as usize,
@@ -147,12 +147,12 @@ impl Bodies {
         }
     }
 
-    /// What was found; its addresses are valid until the body is freed.
-    pub fn found(&self, id: u32) -> Answer<BodyFound> {
+    /// The result of a scan; its addresses are valid until the body is freed.
+    pub fn result(&self, id: u32) -> Answer<BodyResult> {
         match lock(&self.table).bodies.get(&id) {
             Some(State::Scanned(body)) => {
                 let Body { bytes, found, scan_us } = body;
-                Ok(BodyFound {
+                Ok(BodyResult {
                     bytes: bytes.as_ptr() as u64,
                     skeleton: found.skeleton.as_ptr() as u64,
                     table: found.table.as_ptr() as u64,
@@ -193,7 +193,7 @@ impl Bodies {
         }
     }
 
-    /// Ends the threads; what is queued is scanned before.
+    /// Ends the threads after the scans of all queued bodies.
     pub fn close(self) {
         self.queues.iter().for_each(|queue| queue.close());
         for thread in self.threads {

@@ -1,8 +1,8 @@
-//! The TCP connections of this process on one port, which the server above has no list of: their peers, and the bytes received so far.
+//! The TCP connections of this process on one port, which the server above does not list: their peers, and the bytes received so far.
 //!
-//! A thread looks at every descriptor ten times a second and notes what changed; the event loop takes the notes with `read`, which costs
-//! it some microseconds. A connection is named by its descriptor and the kernel's cookie of the socket, which is never used again, so
-//! `end` cannot meet another connection that got the same descriptor meanwhile.
+//! A thread reads every descriptor ten times a second and notes changes. The event loop takes the notes with `read`, which costs some
+//! microseconds. A connection is named by its descriptor and the kernel's cookie of the socket, which is never used again. So `end` cannot
+//! meet another connection with the same descriptor.
 
 use crate::core::layout::ConnectionNote;
 use crate::core::sync::lock;
@@ -12,10 +12,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Between two looks; more where one takes long, so that a look never takes more than a tenth of a core.
+/// The time between two scans. It is longer if a scan takes long, so that scans use at most a tenth of a core.
 const SCAN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Notes that wait for the event loop: a loop that takes none accepts no connections either.
+/// Notes that wait for the event loop. A loop that takes none accepts no connections either.
 const NOTES_MAX: usize = 65_536;
 
 pub struct Watch {
@@ -31,8 +31,8 @@ struct Shared {
 }
 
 #[derive(Clone, Copy)]
-struct Seen {
-    /// 0: no socket.
+struct Socket {
+    /// 0 if the descriptor is no socket.
     cookie: u64,
     received: u64,
     scan: u32,
@@ -41,7 +41,7 @@ struct Seen {
     noted: bool,
 }
 
-const NOTHING: Seen = Seen { cookie: 0, received: 0, scan: 0, ours: false, noted: false };
+const NOTHING: Socket = Socket { cookie: 0, received: 0, scan: 0, ours: false, noted: false };
 
 /// `tcpi_bytes_received` in the kernel's `tcp_info`, in words of eight bytes; the libc crate's struct ends before it.
 const RECEIVED_AT: usize = 16;
@@ -50,10 +50,10 @@ impl Watch {
     /// Starts to watch the connections that were accepted on `port`.
     pub fn open(port: u16) -> Result<Watch, String> {
         let shared = Arc::new(Shared::default());
-        let own = shared.clone();
+        let watched = shared.clone();
         let thread = crate::core::thread::spawn("tendon-watch", move || {
-            // A bug here ends the watch, not the process: connections are then bounded by the server's own time-outs alone.
-            let _ = catch_unwind(AssertUnwindSafe(|| own.run(port)));
+            // A bug here ends the watch and not the process: connections are then bounded by the server's time-outs alone.
+            let _ = catch_unwind(AssertUnwindSafe(|| watched.run(port)));
         })?;
         Ok(Watch { shared, thread: Some(thread) })
     }
@@ -78,7 +78,7 @@ impl Watch {
 
 impl Shared {
     fn run(&self, port: u16) {
-        let mut table: Vec<Seen> = Vec::new();
+        let mut table: Vec<Socket> = Vec::new();
         let mut scan = 0_u32;
         loop {
             let begun = Instant::now();
@@ -90,8 +90,10 @@ impl Shared {
                 }
                 self.meet(fd, &mut table[at], scan, port);
             });
-            for (fd, seen) in table.iter_mut().enumerate().filter(|(_, seen)| seen.cookie != 0 && seen.scan != scan) {
-                self.gone(fd as i32, seen);
+            for (fd, socket) in
+                table.iter_mut().enumerate().filter(|(_, socket)| socket.cookie != 0 && socket.scan != scan)
+            {
+                self.gone(fd as i32, socket);
             }
             let pause = SCAN_INTERVAL.max(begun.elapsed() * 10);
             let stopped = lock(&self.stopped);
@@ -102,66 +104,51 @@ impl Shared {
         }
     }
 
-    fn meet(&self, fd: i32, seen: &mut Seen, scan: u32, port: u16) {
+    fn meet(&self, fd: i32, socket: &mut Socket, scan: u32, port: u16) {
         let cookie = option::<u64>(fd, libc::SOL_SOCKET, libc::SO_COOKIE).unwrap_or(0);
-        if cookie != seen.cookie {
-            self.gone(fd, seen);
-            *seen = Seen { cookie, ours: cookie != 0 && is_accepted(fd, port), ..NOTHING };
+        if cookie != socket.cookie {
+            self.gone(fd, socket);
+            *socket = Socket { cookie, ours: cookie != 0 && is_accepted(fd, port), ..NOTHING };
         }
-        seen.scan = scan;
-        if !seen.ours {
+        socket.scan = scan;
+        if !socket.ours {
             return;
         }
         let Some(info) = option::<[u64; RECEIVED_AT + 1]>(fd, libc::IPPROTO_TCP, libc::TCP_INFO) else { return };
-        if !seen.noted || info[RECEIVED_AT] != seen.received {
-            seen.noted = true;
-            seen.received = info[RECEIVED_AT];
+        if !socket.noted || info[RECEIVED_AT] != socket.received {
+            socket.noted = true;
+            socket.received = info[RECEIVED_AT];
             let (address, port) = name(fd, libc::getpeername).unwrap_or(([0; 4], 0));
-            self.note(ConnectionNote {
-                cookie,
-                received: seen.received,
-                address,
-                port: u32::from(port),
-                fd: fd as u32,
-                gone: 0,
-                reserved: 0,
-            });
+            self.note(fd, socket, (address, port), 0);
         }
     }
 
-    fn gone(&self, fd: i32, seen: &mut Seen) {
-        if seen.ours {
-            let (cookie, received) = (seen.cookie, seen.received);
-            self.note(ConnectionNote {
-                cookie,
-                received,
-                address: [0; 4],
-                port: 0,
-                fd: fd as u32,
-                gone: 1,
-                reserved: 0,
-            });
+    fn gone(&self, fd: i32, socket: &mut Socket) {
+        if socket.ours {
+            self.note(fd, socket, ([0; 4], 0), 1);
         }
-        *seen = NOTHING;
+        *socket = NOTHING;
     }
 
-    fn note(&self, note: ConnectionNote) {
+    fn note(&self, fd: i32, socket: &Socket, (address, port): ([u32; 4], u16), gone: u32) {
+        let Socket { cookie, received, .. } = *socket;
         let mut notes = lock(&self.notes);
         if notes.len() < NOTES_MAX {
-            notes.push(note);
+            let (port, fd) = (u32::from(port), fd as u32);
+            notes.push(ConnectionNote { cookie, received, address, port, fd, gone, reserved: 0 });
         }
     }
 }
 
-/// Bytes received so far, at this moment; None if the descriptor is another connection's.
+/// Bytes received so far; None if the descriptor is another connection's.
 pub fn received(fd: i32, cookie: u64) -> Option<u64> {
     let same = option::<u64>(fd, libc::SOL_SOCKET, libc::SO_COOKIE) == Some(cookie);
     let info = option::<[u64; RECEIVED_AT + 1]>(fd, libc::IPPROTO_TCP, libc::TCP_INFO).filter(|_| same);
     info.map(|words| words[RECEIVED_AT])
 }
 
-/// Ends the connection as its peer would: the server sees its end. Called on the thread that closes connections, so that the descriptor
-/// cannot become another connection's in between. False if it is another's already.
+/// Ends the connection as its peer would, so that the server sees its end. Only the thread that closes connections calls it, so that the
+/// descriptor cannot become another connection's in between. False if it is another's already.
 pub fn end(fd: i32, cookie: u64) -> bool {
     if option::<u64>(fd, libc::SOL_SOCKET, libc::SO_COOKIE) != Some(cookie) {
         return false;
@@ -170,7 +157,7 @@ pub fn end(fd: i32, cookie: u64) -> bool {
     unsafe { libc::shutdown(fd, libc::SHUT_RDWR) == 0 }
 }
 
-/// Lets other sockets of this user listen on the port beside ours, or no longer. Returns the number of our listening sockets.
+/// Allows or forbids other sockets of this user to listen on the port. Returns the number of our listening sockets.
 pub fn share(port: u16, on: bool) -> u32 {
     let mut found = 0;
     for_each_listener(port, |fd| {
@@ -180,8 +167,8 @@ pub fn share(port: u16, on: bool) -> u32 {
     found
 }
 
-/// Of the sockets that listen on the port, the one that joined last gets every new connection. The other ones still give what waits
-/// in their queues, so that they can be closed without losing a connection.
+/// Gives every new connection to the socket of the port that joined last. The other sockets still give what waits in their queues, so that
+/// they can be closed without a lost connection.
 pub fn prefer_last(port: u16) -> bool {
     let mut count = 0;
     let mut one = -1;
@@ -192,13 +179,14 @@ pub fn prefer_last(port: u16) -> bool {
     if count < 2 {
         return false;
     }
-    // A program of one instruction: the index of the last socket of the group. Once that is alone the index is none, and the kernel chooses.
+    // A program of one instruction returns the index of the last socket of the group. Once that socket is alone the index is invalid, and
+    // the kernel chooses.
     let mut code = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: count - 1 };
     let program = libc::sock_fprog { len: 1, filter: &mut code };
     set(one, libc::SO_ATTACH_REUSEPORT_CBPF, &program)
 }
 
-/// Bytes that the kernel keeps for a connection of the port that is accepted from here on, until they are read. Returns how many listen.
+/// Bounds the unread bytes of connections of the port that are accepted from now on. Returns how many sockets listen.
 pub fn receive_at_most(port: u16, bytes: i32) -> usize {
     let mut count = 0;
     for_each_listener(port, |fd| count += usize::from(set(fd, libc::SO_RCVBUF, &bytes)));
@@ -208,7 +196,7 @@ pub fn receive_at_most(port: u16, bytes: i32) -> usize {
 fn for_each_listener(port: u16, mut found: impl FnMut(i32)) {
     for_each_descriptor(|fd| {
         let listens = option::<i32>(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Some(1);
-        if listens && name(fd, libc::getsockname).is_some_and(|(_, own)| own == port) {
+        if listens && name(fd, libc::getsockname).is_some_and(|(_, local)| local == port) {
             found(fd);
         }
     });
@@ -216,10 +204,10 @@ fn for_each_listener(port: u16, mut found: impl FnMut(i32)) {
 
 fn is_accepted(fd: i32, port: u16) -> bool {
     option::<i32>(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Some(0)
-        && name(fd, libc::getsockname).is_some_and(|(_, own)| own == port)
+        && name(fd, libc::getsockname).is_some_and(|(_, local)| local == port)
 }
 
-/// Calls with every descriptor of this process. It allocates with the C library alone, once a look.
+/// Calls with every descriptor of this process. Only the C library allocates, once a scan.
 fn for_each_descriptor(mut call: impl FnMut(i32)) {
     // SAFETY: a static path; the stream is used and closed here alone, its entries are read before the next call.
     unsafe {
@@ -227,10 +215,10 @@ fn for_each_descriptor(mut call: impl FnMut(i32)) {
         if folder.is_null() {
             return;
         }
-        let own = libc::dirfd(folder);
+        let own_fd = libc::dirfd(folder);
         while let Some(entry) = libc::readdir(folder).as_ref() {
             let fd = libc::atoi(entry.d_name.as_ptr());
-            if entry.d_name[0] != b'.' as libc::c_char && fd != own {
+            if entry.d_name[0] != b'.' as libc::c_char && fd != own_fd {
                 call(fd);
             }
         }

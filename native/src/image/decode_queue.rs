@@ -1,19 +1,20 @@
-//! What waits for the decode threads, a lane per device: the frames of one device never wait behind those of another one. Each thread
-//! belongs to a lane and takes from there first; when its own lane is empty it takes from the others, so that two devices have no fewer
-//! threads between them than one. It allocates only when it is made.
+//! Frames that wait for the decode threads, in a queue per device: the frames of one device never wait behind those of another. Each thread
+//! belongs to a queue and takes from it first. When that is empty it takes from the others, so no thread is idle while a frame waits. It
+//! allocates only when it is made.
 
 use crate::core::queue::Waiting;
 use crate::core::sync::{Condvar, Mutex, lock};
 use std::sync::PoisonError;
 
-/// Lanes that there are; devices beyond them share.
+/// The number of queues; devices beyond them share.
 pub const QUEUES_MAX: usize = 8;
 
 struct Inner<T> {
     queues: [Waiting<T>; QUEUES_MAX],
-    /// Lanes that something has been put into: threads are divided among these.
+    /// Queues that have been used: threads are divided among these.
     queue_count: usize,
-    /// With fewer threads than these, where the next one begins: none belongs to a lane then, and no lane waits for another to be empty.
+    /// The first queue for the next item if there are fewer threads than queues. No thread belongs to a queue then, and no queue waits for
+    /// another to be empty.
     turn: usize,
     threads: usize,
     closed: bool,
@@ -25,7 +26,7 @@ pub struct DecodeQueue<T> {
 }
 
 impl<T> DecodeQueue<T> {
-    /// Each lane has room for `bound` items, which so many threads take.
+    /// Each queue has room for `bound` items; `threads` threads take them.
     pub fn new(bound: usize, threads: usize) -> DecodeQueue<T> {
         let queues = std::array::from_fn(|_| Waiting::new(bound));
         DecodeQueue {
@@ -34,7 +35,7 @@ impl<T> DecodeQueue<T> {
         }
     }
 
-    /// Appends the item to its turn in the shortest of these lanes; returns it if that is full, or all are closed.
+    /// Appends the item to its turn in the shortest of these queues; returns it if that is full, or all are closed.
     pub fn push(&self, candidates: &[usize], turn: u32, item: T) -> Result<(), T> {
         let mut inner = lock(&self.inner);
         let queue = candidates.iter().map(|queue| queue % QUEUES_MAX).min_by_key(|&queue| inner.queues[queue].len());
@@ -42,12 +43,12 @@ impl<T> DecodeQueue<T> {
         inner.queue_count = inner.queue_count.max(queue + 1);
         inner.queues[queue].push(turn, item)?;
         drop(inner);
-        // Whichever thread wakes: it takes from every lane.
+        // Any thread may wake, since each takes from every queue.
         self.changed.notify_one();
         Ok(())
     }
 
-    /// Waits for the next item of the thread's own lane, or else of another one; None once closed and empty.
+    /// Waits for the next item of the thread's own queue, or else of another; None once closed and empty.
     pub fn pop(&self, thread: usize) -> Option<T> {
         let mut inner = lock(&self.inner);
         loop {
@@ -61,7 +62,7 @@ impl<T> DecodeQueue<T> {
         }
     }
 
-    /// Items that wait in a lane.
+    /// Items that wait in a queue.
     pub fn waiting(&self, queue: usize) -> usize {
         lock(&self.inner).queues[queue % QUEUES_MAX].len()
     }

@@ -4,7 +4,7 @@ mod decode;
 mod state;
 
 pub use decode::Worker;
-pub use state::Dropped;
+pub use state::DropOutcome;
 
 use crate::bundle::manifest::{Image, Manifest, Picture, Resize};
 use crate::core::layout::{FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX};
@@ -59,8 +59,8 @@ impl FrameSpec {
         self.values() * self.picture.dtype().bytes()
     }
 
-    /// Pixels → the tensor, as the graphs take it: its first `bytes()`.
-    fn write(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut Block<u8>) {
+    /// Writes pixels as the graphs take them, to the first `bytes()` of the tensor.
+    fn write(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut Block) {
         let (target, plane) = ((self.width, self.height), self.width * self.height);
         if self.picture == Picture::Normalised {
             self.fill(resizer, rgb, source, &mut tensor.floats_mut()[..self.values()]);
@@ -88,7 +88,7 @@ impl FrameSpec {
         let target = (self.width, self.height);
         let plane = target.0 * target.1;
         if matches!(self.mode, Mode::Pad(_)) {
-            // Black bars; the image is written over its place.
+            // The bars are black; the image is written over its part.
             for (channel, normal) in tensor.chunks_exact_mut(plane).zip(&self.normal) {
                 channel.fill(normal[0]);
             }
@@ -108,13 +108,13 @@ impl FrameSpec {
     }
 }
 
-/// Content of a slot. Only the slot's owner, as its state says, takes the lock, so nobody waits for it.
+/// The content of a slot. Only the slot's owner takes the lock, so no thread waits for it.
 pub struct FrameData {
     /// The first `jpeg_len` bytes are the file.
-    jpeg: Block<u8>,
+    jpeg: Block,
     jpeg_len: usize,
     /// The frame as the graphs take it.
-    tensor: Block<u8>,
+    tensor: Block,
     pub put: Instant,
     pub done: Instant,
 }
@@ -132,24 +132,23 @@ struct Slot {
     error: Mutex<ErrorText>,
 }
 
-/// The highest generation of a frame so far, for each place of a model: a ticket of an unloaded model is not valid for the next
-/// model in its place.
+/// The highest generation of a frame so far, for each model slot: a ticket of an unloaded model is not valid for the next model in the
+/// slot.
 static GENERATIONS: [AtomicU64; MODELS_MAX] = [const { AtomicU64::new(0) }; MODELS_MAX];
 
 /// The frame slots of one model.
 pub struct FrameSlots {
     slots: Vec<Slot>,
     free: Mutex<Vec<u16>>,
-    /// Index of slot 0 in a ticket: a ticket means one slot of one model.
+    /// The index of slot 0 in a ticket, which addresses one slot of one model.
     base: usize,
     spec: FrameSpec,
-    /// Whether the engine's counters know of these frames and their runs.
+    /// Whether the engine's counters include these frames and their inferences.
     pub counted: bool,
 }
 
 impl FrameSlots {
-    /// `count` slots of the model at place `model`, all memory allocated now, page-locked if they are
-    /// `counted`.
+    /// `count` slots of the model in slot `model`, with all memory allocated; it is page-locked if they are `counted`.
     pub fn new(spec: FrameSpec, model: usize, count: usize, counted: bool) -> Result<FrameSlots, String> {
         assert!(count <= FRAMES_MAX, "a ticket can address the slots");
         let now = Instant::now();
@@ -168,7 +167,7 @@ impl FrameSlots {
         Ok(FrameSlots { slots, free, base, spec, counted })
     }
 
-    /// Copies a JPEG into a free slot, which is pending from here on. None when all are taken.
+    /// Copies a JPEG into a free slot, which is pending then. None when all are taken.
     pub fn put(&self, jpeg: &[u8]) -> Option<Ticket> {
         assert!(jpeg.len() <= JPEG_BYTES_MAX, "the caller has checked the length");
         let index = lock(&self.free).pop()? as usize;
@@ -183,21 +182,21 @@ impl FrameSlots {
         Some(ticket)
     }
 
-    /// The slot that the ticket addresses, whoever uses it now.
+    /// The slot that the ticket addresses, also for a stale ticket.
     fn slot(&self, ticket: Ticket) -> Option<&Slot> {
         self.slots.get(ticket.index(Kind::Frame)?.checked_sub(self.base)?)
     }
 
-    /// The slot can be taken again.
+    /// Adds the slot to the free list.
     fn freed(&self, ticket: Ticket) {
         let index = ticket.index(Kind::Frame).expect("a frame's ticket") - self.base;
         lock(&self.free).push(index as u16);
     }
 
     /// Frees the slot, now or when its decode ends. None for a stale ticket, and for a frame that was dropped or belongs to an inference.
-    pub fn drop_frame(&self, ticket: Ticket) -> Option<Dropped> {
+    pub fn drop_frame(&self, ticket: Ticket) -> Option<DropOutcome> {
         let dropped = self.slot(ticket)?.state.drop_frame(ticket)?;
-        if dropped == Dropped::Free {
+        if dropped == DropOutcome::Free {
             self.freed(ticket);
         }
         Some(dropped)
@@ -218,8 +217,8 @@ impl FrameSlots {
         self.slot(ticket).is_some_and(|slot| slot.state.is_claimable(ticket))
     }
 
-    pub fn claim(&self, ticket: Ticket, run: Ticket, place: usize) -> bool {
-        self.slot(ticket).expect("a claimable frame").state.claim(ticket, run, place)
+    pub fn claim(&self, ticket: Ticket, run: Ticket, index: usize) -> bool {
+        self.slot(ticket).expect("a claimable frame").state.claim(ticket, run, index)
     }
 
     /// The inference that awaits a frame.
@@ -227,7 +226,7 @@ impl FrameSlots {
         self.slot(ticket)?.state.awaited_by(ticket)
     }
 
-    /// A frame that is not decoded: the engine closes, or its run was cancelled.
+    /// Ends a frame that is not decoded: the engine closes, or its inference was cancelled.
     pub fn give_up(&self, ticket: Ticket) -> Listener {
         self.ended(ticket, Status::Cancelled, 0)
     }
@@ -249,10 +248,10 @@ impl FrameSlots {
         listener
     }
 
-    /// How the decode of an inference's frame went: its place in the inference, its status, and the microseconds that it took.
+    /// The decode of an inference's frame: the frame's index in the inference, its status and its microseconds.
     pub fn of_inference(&self, ticket: Ticket) -> Option<(usize, Status, u32)> {
         let state = &self.slot(ticket)?.state;
-        state.last(ticket).map(|last| (state.place(), last.status, last.spent_us))
+        state.last(ticket).map(|last| (state.index(), last.status, last.spent_us))
     }
 
     /// The data of a claimed frame.
@@ -275,8 +274,8 @@ impl FrameSlots {
         slot.state.is_of(ticket).then(|| lock(&slot.error))
     }
 
-    /// Microseconds that the decode of a frame took, also of one that was dropped meanwhile; 0 if it was not decoded, and once
-    /// its slot has decoded another one.
+    /// Microseconds that the decode of a frame took, also if it was dropped meanwhile. 0 if it was not decoded, and once its slot has
+    /// decoded another frame.
     pub fn spent_us(&self, ticket: Ticket) -> i32 {
         let last = self.slot(ticket).and_then(|slot| slot.state.last(ticket));
         last.map_or(0, |last| last.spent_us.min(i32::MAX as u32) as i32)

@@ -10,7 +10,7 @@ mod weights;
 pub use self::weights::{Axis, Weights, axes};
 
 use self::weights::StepWeights;
-use crate::bundle::manifest::Place;
+use crate::bundle::manifest::Alignment;
 use std::arch::x86_64::*;
 
 #[cfg(not(target_feature = "avx2"))]
@@ -23,21 +23,21 @@ const HALF: i32 = 1 << (WEIGHT_BITS - 1);
 const SPLIT_BITS: i32 = 11;
 /// Source pixels that one AVX2 step reads.
 const STEP: usize = 4;
-/// Bytes that a step may read after the last pixel it needs; pixel buffers are this much longer.
+/// Bytes that a step may read behind the last pixel; pixel buffers are this much longer.
 pub const SLACK: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Stretch,
-    /// The whole image on black, at `Place`.
-    Pad(Place),
-    /// Fills the target; the rest is cut off evenly on both sides.
+    /// The whole image on black, aligned.
+    Pad(Alignment),
+    /// The image fills the target; the rest is cut off evenly on both sides.
     Crop,
 }
 
 type Size = (usize, usize);
 
-/// A resizer for one thread: weights of the last size, and rows between the passes.
+/// A resizer for one thread, with the weights of the last size and the rows between the passes.
 #[derive(Default)]
 pub struct Resizer {
     key: Option<(Mode, Size, Size)>,
@@ -51,7 +51,7 @@ pub struct Resizer {
 }
 
 impl Resizer {
-    /// A resizer that has seen no size yet.
+    /// A resizer without a size.
     pub fn new() -> Resizer {
         Resizer::default()
     }
@@ -120,10 +120,10 @@ fn horizontal(from: &[u8], to: &mut [u8], weights: &Weights, steps: &[StepWeight
         let half = _mm_set1_epi32(HALF);
         for pixel in 0..count {
             let mut source = from.as_ptr().add(weights.first[pixel] as usize * 3);
-            let used = (weights.taps[pixel] as usize).div_ceil(STEP);
+            let step_count = (weights.taps[pixel] as usize).div_ceil(STEP);
             let mut high = _mm256_setzero_si256();
             let mut low = _mm256_setzero_si256();
-            for step in steps.get_unchecked(pixel * per_pixel..pixel * per_pixel + used) {
+            for step in steps.get_unchecked(pixel * per_pixel..pixel * per_pixel + step_count) {
                 let four = _mm256_broadcastsi128_si256(_mm_loadu_si128(source.cast()));
                 let values = _mm256_shuffle_epi8(four, pairs);
                 high = _mm256_add_epi32(high, _mm256_madd_epi16(values, _mm256_load_si256(step.high.as_ptr().cast())));
@@ -133,8 +133,8 @@ fn horizontal(from: &[u8], to: &mut [u8], weights: &Weights, steps: &[StepWeight
             let sum = _mm256_add_epi32(_mm256_slli_epi32::<SPLIT_BITS>(high), low);
             let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
             let sum = _mm_srai_epi32::<{ WEIGHT_BITS as i32 }>(_mm_add_epi32(sum, half));
-            let words = _mm_packs_epi32(sum, sum);
-            let bytes = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+            let halves = _mm_packs_epi32(sum, sum);
+            let bytes = _mm_cvtsi128_si32(_mm_packus_epi16(halves, halves));
             to.as_mut_ptr().add(pixel * 3).cast::<i32>().write_unaligned(bytes);
         }
     }

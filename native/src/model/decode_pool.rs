@@ -1,4 +1,5 @@
-//! The decode pool: threads that decode the frames of all models, divided among the devices that these run on (`image/decode_queue.rs`).
+//! The decode pool: threads that decode the frames of all models. They are divided among the devices of the models
+//! (`image/decode_queue.rs`).
 
 use crate::core::completion::{Completions, count_panic};
 use crate::core::status::Status;
@@ -33,7 +34,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Starts `threads` threads; each lane holds `frames_max` frames.
+    /// Starts `threads` threads; each queue holds `frames_max` frames.
     pub fn start(
         library: &Arc<Library>,
         threads: usize,
@@ -56,17 +57,17 @@ impl Pool {
         Ok(Pool { queues, closing, threads: Mutex::new(handles), stats })
     }
 
-    /// Queues a pending frame of a model whose devices have these lanes.
+    /// Queues a pending frame in one of `queues`, those of its model's devices.
     pub fn submit(&self, slots: &Arc<FrameSlots>, queues: &[usize], turn: u32, ticket: Ticket) -> bool {
         self.queues.push(queues, turn, Work { slots: slots.clone(), ticket }).is_ok()
     }
 
-    /// Frames that wait in a lane.
+    /// Frames that wait in a queue.
     pub fn waiting(&self, queue: usize) -> usize {
         self.queues.waiting(queue)
     }
 
-    /// Cancels what is queued, then ends the threads.
+    /// Cancels queued frames, then ends the threads.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.queues.close();

@@ -1,13 +1,13 @@
 //! A model as its devices see it (`model/devices.rs`).
 
-use super::{Lost, Model};
+use super::{LostReplica, Model};
 use crate::core::device::Device;
 use crate::model::devices::{HostedModel, Load};
 use crate::ort::driver_device;
 use std::sync::atomic::Ordering;
 
 impl Model {
-    /// An inference met an error after which its device computes nothing any more. A processor is no such device: there the replica alone is out.
+    /// An inference has met an error after which its device computes nothing any more. On a CPU only the replica is out.
     pub fn device_failed(&self, replica: usize, text: &str) {
         match self.hardware.get().map(|hardware| &hardware[replica]) {
             Some(hardware) if hardware.can_fail() => hardware.lose(&format!("device lost: {text}")),
@@ -15,18 +15,18 @@ impl Model {
         }
     }
 
-    /// For the thread that gives back what the model has on its devices (`driver_device::relax_thread`).
+    /// For the thread that frees the model's memory on its devices (`driver_device::relax_thread`).
     pub fn relax_thread(&self) {
         let names = self.placement.get().map_or(&[][..], |placement| &placement.devices);
         names.iter().filter_map(|name| Device::candidates(name)).flatten().for_each(driver_device::relax_thread);
     }
 
-    /// Whether a replica takes nothing more from the queue that it shares. One with a queue of its own ends what is there first.
+    /// Whether a replica takes nothing more from a shared queue. A replica with its own queue empties that first.
     pub fn leaves(&self, replica: usize) -> bool {
         self.episodes.is_empty() && self.is_leaving(replica)
     }
 
-    /// It takes nothing more from the queue that it shares, also if it waits there now.
+    /// Stops a replica's use of a shared queue, also if it waits there now.
     pub fn leave_queue(&self, replica: usize) {
         self.leaving[replica].store(true, Ordering::Release);
         if self.episodes.is_empty() {
@@ -44,10 +44,10 @@ impl Model {
         drained.map_or_else(|| "its thread ended".into(), |hardware| hardware[replica].drained())
     }
 
-    pub(super) fn lost_replica(&self, replica: usize, reason: String) -> Lost {
+    pub(super) fn lost_replica(&self, replica: usize, reason: String) -> LostReplica {
         let hardware = self.hardware.get().map(|hardware| &hardware[replica]);
         let device = self.placement.get().map(|placement| placement.devices[replica].clone());
-        Lost {
+        LostReplica {
             replica,
             device: device.unwrap_or_default(),
             cause: hardware.map_or("replica_failed", |hardware| hardware.cause(&reason)),

@@ -1,7 +1,7 @@
-//! The devices that models run on, over all models of an engine: which replicas each has, whether it is healthy, and what it holds.
+//! The devices of all models of an engine: their replicas, their health, and what they hold.
 //!
-//! A device that is lost takes all of its replicas out at once, whichever run met it: every later call there would fail too. One that
-//! is drained takes no more work, ends what it has, and is out then. The others go on.
+//! A lost device takes all of its replicas out at once, whichever inference met the loss: every later call there would fail too. A drained
+//! device takes no more work, finishes what it has, and is out then. Other devices go on.
 
 use crate::core::sync::lock;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, Weak};
 pub trait HostedModel: Send + Sync {
     /// Takes a replica out, unless it is.
     fn lose(&self, replica: usize, reason: &str);
-    /// Lets a replica end what it has and take no more.
+    /// Has a replica finish its inferences and take no more.
     fn leave(&self, replica: usize);
     fn accepts_work(&self, replica: usize) -> bool;
     fn is_out(&self, replica: usize) -> bool;
@@ -25,14 +25,14 @@ pub trait HostedModel: Send + Sync {
 pub struct Load {
     pub inferences: usize,
     pub slots: usize,
-    /// Of these, those whose memory is not empty.
+    /// Session slots whose memory is not empty.
     pub slots_held: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Health {
     Ready,
-    /// No more than what its replicas have.
+    /// It takes no more work.
     Draining,
     Lost(Arc<str>),
 }
@@ -49,18 +49,18 @@ pub struct Figures {
     replicas_out: usize,
     #[serde(flatten)]
     load: Load,
-    /// Frames that wait for a decoder; devices beyond `QUEUES_MAX` share them.
+    /// Frames that wait for a decoder; devices beyond `QUEUES_MAX` share a queue.
     frames_waiting: usize,
 }
 
 struct Inner {
     health: Health,
-    /// Replicas by their models. A model that is unloaded is forgotten.
+    /// The replicas with their models. An unloaded model is forgotten.
     crew: Vec<(Weak<dyn HostedModel>, usize)>,
 }
 
 pub struct Hardware {
-    /// As the configuration names it; of a GPU with two providers the name with CUDA.
+    /// Its name in the configuration; for a GPU with two providers the name with CUDA.
     name: String,
     queue: usize,
     inner: Mutex<Inner>,
@@ -70,7 +70,7 @@ pub struct Hardware {
 pub struct Devices(Mutex<Vec<Arc<Hardware>>>);
 
 impl Devices {
-    /// The device of a configuration's name. Providers of the same GPU share it.
+    /// The device of a name in the configuration. Providers of the same GPU share it.
     pub fn named(&self, name: &str) -> Arc<Hardware> {
         let name = name.strip_prefix("tensorrt:").map_or_else(|| name.into(), |number| format!("cuda:{number}"));
         let mut all = lock(&self.0);
@@ -83,7 +83,7 @@ impl Devices {
         hardware
     }
 
-    /// Drains the device; the sentence says why it cannot be.
+    /// Drains the device; the error is a sentence.
     pub fn drain(&self, name: &str) -> Result<(), String> {
         let known = lock(&self.0).iter().find(|hardware| hardware.name == name).cloned();
         known.ok_or_else(|| format!("no model runs on a device '{name}'"))?.drain()
@@ -101,12 +101,12 @@ impl Hardware {
         self.queue
     }
 
-    /// Whether it can fail without this process: a processor cannot, and `echo` is none.
+    /// Whether it can fail alone: a CPU cannot, and `echo` is no device.
     pub fn can_fail(&self) -> bool {
         !matches!(self.name.as_str(), "cpu" | "echo")
     }
 
-    /// Why no model is placed there.
+    /// Why no model is placed on it.
     pub fn refusal(&self) -> Option<String> {
         match &lock(&self.inner).health {
             Health::Ready => None,
@@ -115,7 +115,7 @@ impl Hardware {
         }
     }
 
-    /// A replica of the model runs there from here on. One that comes after the loss is out at once.
+    /// Adds a replica of the model. A replica that comes after the loss is out at once.
     pub fn join(&self, model: Weak<dyn HostedModel>, replica: usize) {
         let mut inner = lock(&self.inner);
         inner.crew.retain(|(model, _)| model.strong_count() > 0);
@@ -135,7 +135,7 @@ impl Hardware {
         };
         inner.health = Health::Lost(reason.clone());
         let crew = inner.crew.clone();
-        // A replica that is lost tells its caller, which must not wait for this lock.
+        // A lost replica calls its completion, which must not wait for this lock.
         drop(inner);
         for (model, replica) in crew {
             if let Some(model) = model.upgrade() {
@@ -144,12 +144,12 @@ impl Hardware {
         }
     }
 
-    /// The reason of a replica that has left.
+    /// The reason of a drained replica.
     pub fn drained(&self) -> String {
         format!("{} was drained", self.name)
     }
 
-    /// Why its replica is out: a word for programs, if `reason` is the device's.
+    /// The cause of a lost replica for programs; `reason` is its text.
     pub fn cause(&self, reason: &str) -> &'static str {
         match &lock(&self.inner).health {
             Health::Lost(why) if **why == *reason => "device_lost",
@@ -158,7 +158,7 @@ impl Hardware {
         }
     }
 
-    /// Its replicas end what they have. Refused where a model would have none left: that is what stopping the service is for.
+    /// Has its replicas finish. It is refused if a model would have none left: that is what stopping the service is for.
     fn drain(&self) -> Result<(), String> {
         let mut inner = lock(&self.inner);
         match &inner.health {

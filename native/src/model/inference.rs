@@ -1,9 +1,9 @@
-//! Result slots: one inference each, from `observe` until its caller has read the result and committed or aborted it.
+//! Result slots. A slot has one inference, from `observe` until its caller has read the result and committed or aborted it.
 //!
-//! A slot is free → queued (and running) → done → closed (committed or aborted) → free. An inference whose frames are still at the decoders
-//! goes into its model's queue with the last of them. Each inference gets exactly one completion: that
-//! of whoever turns it from queued to done. An inference is written to under the lock of its job, while it is queued: a thread that
-//! hung until others have ended its run finds that it is not, whoever uses the slot by then.
+//! A slot is free → queued (and running) → done → closed (committed or aborted) → free. An inference enters its model's queue when the last
+//! of its frames is decoded. Each inference has exactly one completion, called by the thread that turns it from queued to done. An
+//! inference is written to under the lock of its job, while it is queued. So a thread that hung until others ended its inference finds it
+//! ended, also if another inference has the slot by then.
 
 use crate::core::fault::Fault;
 use crate::core::layout::{CHUNK_VALUES_MAX, ChunkResult, NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
@@ -22,7 +22,7 @@ const DONE: u8 = 2;
 const CLOSED: u8 = 3;
 
 pub struct Job {
-    /// The model that runs it; None in a free slot.
+    /// The model; None in a free slot.
     pub model: Option<Arc<Model>>,
     /// Frame tickets, `frames_len` of them, claimed.
     pub frames: [Ticket; OBSERVATION_FRAMES_MAX],
@@ -36,19 +36,19 @@ pub struct Job {
     /// Zero-based chunk index in the session.
     pub step: u32,
     pub seed: u64,
-    /// The flow step that it fails before, or `NO_STEP`.
+    /// The flow step before which it fails, or `NO_STEP`.
     pub fail_step: u32,
     pub fault: Fault,
-    /// The episode's memory and its slot there, reserved for the inference until it is closed.
+    /// The memory of the episode and the slot there, which the inference has until it is closed.
     pub episode: Option<(Arc<Episodes>, usize)>,
     pub submitted: Instant,
     pub begun: Option<Instant>,
     pub turn: u32,
-    /// Frames whose decode it waits for, and 1 while they are being claimed.
+    /// The number of frames whose decode it awaits, plus 1 while they are claimed.
     pub awaited: usize,
-    /// The first frame that could not be decoded, and why.
+    /// The first frame that could not be decoded, by its index, and its status.
     pub bad: Option<(usize, Status)>,
-    /// What the decodes of its frames took, microseconds.
+    /// Microseconds of its frames' decodes.
     pub frames_us: u32,
 }
 
@@ -58,11 +58,11 @@ impl Job {
         &self.prefix[..self.prefix_len]
     }
 
-    /// Counts a frame whose decode has ended.
-    pub fn count(&mut self, place: usize, status: Status, spent_us: u32) {
+    /// Adds the decode of a frame that has ended.
+    pub fn count(&mut self, index: usize, status: Status, spent_us: u32) {
         self.frames_us = self.frames_us.saturating_add(spent_us);
-        if status != Status::Ok && self.bad.is_none_or(|(first, _)| place < first) {
-            self.bad = Some((place, status));
+        if status != Status::Ok && self.bad.is_none_or(|(first, _)| index < first) {
+            self.bad = Some((index, status));
         }
     }
 }
@@ -70,10 +70,10 @@ impl Job {
 struct Slot {
     word: Word,
     cancelled: AtomicBool,
-    /// The inference ended with a chunk.
+    /// Whether the inference ended with a chunk.
     whole: AtomicBool,
     job: Mutex<Job>,
-    /// Boxed: the caller reads it at a fixed address.
+    /// It is boxed, because the caller reads it at a fixed address.
     result: Mutex<Box<ChunkResult>>,
     error: Mutex<ErrorText>,
 }
@@ -152,7 +152,7 @@ impl InferenceSlots {
         Some(std::ptr::from_ref(&**lock(&slot.result)))
     }
 
-    /// Takes a free slot and fills in its job. None when all are taken.
+    /// Takes a free slot and fills in its job; None when all are taken.
     pub fn open(&self, fill: impl FnOnce(&mut Job)) -> Option<Ticket> {
         let slot = &self.slots[lock(&self.free).pop()? as usize];
         let ticket = slot.word.next()?;
@@ -169,7 +169,7 @@ impl InferenceSlots {
         slot.word.state(ticket).map(|_| slot)
     }
 
-    /// Cancels an inference that no replica has taken yet. False if one has taken it, or if it has ended. An inference whose frames are at the decoders
+    /// Cancels an inference that no replica has taken. False if a replica has taken it or it has ended. An inference that awaits frames
     /// ends with the last of them.
     pub fn take_back(&self, ticket: Ticket) -> bool {
         let Some(slot) = self.slot(ticket) else { return false };
@@ -179,7 +179,7 @@ impl InferenceSlots {
             slot.cancelled.store(true, Ordering::Release);
             return true;
         }
-        // Under the lock of its job: it is not on its way into the queue.
+        // The lock of its job keeps it from entering the queue now.
         let waited = model.unqueue(ticket);
         drop(job);
         if waited {
@@ -188,10 +188,10 @@ impl InferenceSlots {
         waited
     }
 
-    /// The decode of a frame that the inference awaited has ended: the last of them starts it.
+    /// Notes that the decode of an awaited frame has ended. The last one starts the inference.
     pub fn arrived(&self, ticket: Ticket, frames: &FrameSlots, frame: Ticket) {
-        let Some((place, status, spent_us)) = frames.of_inference(frame) else { return };
-        self.advance(ticket, |job| job.count(place, status, spent_us));
+        let Some((index, status, spent_us)) = frames.of_inference(frame) else { return };
+        self.advance(ticket, |job| job.count(index, status, spent_us));
     }
 
     pub fn claimed(&self, ticket: Ticket) {
@@ -211,10 +211,10 @@ impl InferenceSlots {
         } else if let Some((_, status)) = job.bad {
             Some((status, ""))
         } else {
-            // Still under the lock of its job, so that it is in the queue for whoever takes it back.
+            // The lock of the job is held until it is in the queue, where `take_back` finds it.
             model.enqueue(&job, ticket).err()
         };
-        let bad = job.bad.map(|(place, _)| job.frames[place]);
+        let bad = job.bad.map(|(index, _)| job.frames[index]);
         drop(job);
         if let Some((status, text)) = refused {
             let frame = bad.filter(|_| status != Status::Cancelled);
@@ -243,19 +243,19 @@ impl InferenceSlots {
             .is_none_or(|slot| slot.cancelled.load(Ordering::Acquire) || slot.word.state(ticket) != Some(QUEUED))
     }
 
-    /// The job of an inference that has not ended, and does not end while this is held.
+    /// The job of an inference that has not ended; it cannot end while the guard is held.
     pub fn job(&self, ticket: Ticket) -> Option<MutexGuard<'_, Job>> {
         let slot = self.slot(ticket)?;
         let job = lock(&slot.job);
         (slot.word.state(ticket) == Some(QUEUED)).then_some(job)
     }
 
-    /// The result that a replica fills in, while it holds the inference's job.
+    /// The result, which a replica fills in while it holds the inference's job.
     pub fn result(&self, ticket: Ticket, _job: &Job) -> MutexGuard<'_, Box<ChunkResult>> {
         lock(&self.slots[ticket.index(Kind::Chunk).expect("an inference's ticket")].result)
     }
 
-    /// Ends an inference. False if it has ended before: whoever gets true, and nobody else, calls its completion.
+    /// Ends an inference. False if it has ended before. The thread that gets true calls the completion, and no other does.
     pub fn finish(&self, ticket: Ticket, outcome: &Result<u32, (Status, &str)>) -> bool {
         let Some(slot) = self.slot(ticket) else { return false };
         let mut job = lock(&slot.job);
@@ -271,13 +271,13 @@ impl InferenceSlots {
         }
         let mut result = lock(&slot.result);
         result.frames_us = job.frames_us;
-        result.bad_frame = job.bad.map_or(0, |(place, _)| place as u32);
+        result.bad_frame = job.bad.map_or(0, |(index, _)| index as u32);
         result.model_us = job.begun.map_or(0, |begun| micros(begun.elapsed()));
         drop(result);
         slot.whole.store(outcome.is_ok(), Ordering::Release);
         job.model = None;
         job.instruction = None;
-        // An inference leaves this state here alone, under the lock of its job.
+        // Only this line leaves the state, under the lock of the job.
         slot.word.turn(ticket, QUEUED, DONE)
     }
 
@@ -287,20 +287,16 @@ impl InferenceSlots {
         if keep && !slot.whole.load(Ordering::Acquire) || !slot.word.turn(ticket, DONE, CLOSED) {
             return false;
         }
-        if let Some((episodes, place)) = lock(&slot.job).episode.take() {
-            episodes.settle(place, keep);
+        if let Some((episodes, slot)) = lock(&slot.job).episode.take() {
+            episodes.settle(slot, keep);
         }
         true
     }
 
     /// Frees a closed slot. False for any other state.
     pub fn free(&self, ticket: Ticket) -> bool {
-        self.release(ticket, CLOSED)
-    }
-
-    fn release(&self, ticket: Ticket, from: u8) -> bool {
         let Some(index) = ticket.index(Kind::Chunk) else { return false };
-        let freed = self.slots.get(index).is_some_and(|slot| slot.word.turn(ticket, from, FREE));
+        let freed = self.slots.get(index).is_some_and(|slot| slot.word.turn(ticket, CLOSED, FREE));
         if freed {
             lock(&self.free).push(index as u16);
         }

@@ -1,7 +1,7 @@
-//! Loads a model: reads the bundle and its parity vectors, then places it (`place.rs`).
+//! Loads a model: reads the bundle and its parity vectors, then places it on devices (`placement.rs`).
 
 use super::Model;
-use super::place::Target;
+use super::placement::Target;
 use crate::bundle::manifest::{Graph, Manifest, NormStats, Role};
 use crate::bundle::prompt::Prompt;
 use crate::bundle::weights::Weights;
@@ -43,7 +43,7 @@ pub struct Host {
 }
 
 impl Model {
-    /// Loads the model that `ticket` names and proves it on every replica. Blocks: called on a thread of its own.
+    /// Loads the model of `ticket` and proves it on every replica. Blocks, so it has its own thread.
     pub fn load(plan: &str, ticket: Ticket, host: &Host) -> Result<Arc<Model>, Failure> {
         let fail = |text: String| Failure::new(status_of(&text, Status::Load), text);
         let bad = |text: String| Failure::new(status_of(&text, Status::BadBundle), text);
@@ -135,7 +135,7 @@ impl Model {
             host,
         )?;
         if large {
-            // The first runs of a large model leave hundreds of megabytes free in the heap.
+            // The first inferences of a large model leave hundreds of megabytes free in the heap.
             memory::trim_heap();
         }
         let watched = model.clone();
@@ -150,8 +150,7 @@ impl Model {
     }
 }
 
-/// Frame slots of a model: as many as the engine was opened with, or fewer if their tensors would take more than
-/// `FRAME_BYTES_MAX`.
+/// Frame slots of a model: as many as the engine was opened with, fewer if their tensors take more than `FRAME_BYTES_MAX`.
 fn frame_slots(manifest: &Manifest, most: usize) -> Result<usize, Failure> {
     let fit = FRAME_BYTES_MAX / FrameSpec::of(manifest).bytes();
     if fit < manifest.frames_max() {
@@ -163,10 +162,10 @@ fn frame_slots(manifest: &Manifest, most: usize) -> Result<usize, Failure> {
     Ok(fit.min(most))
 }
 
-/// Page-locked memory for the frames of one model: 1 GiB.
+/// Bytes of page-locked memory for the frames of one model.
 const FRAME_BYTES_MAX: usize = 1 << 30;
 
-/// The bundle's parity vectors, their frames decoded.
+/// The bundle's parity vectors, with decoded frames.
 fn vectors(manifest: &Manifest, files: &HashMap<String, String>, host: &Host) -> Result<Vectors, String> {
     let mut worker = Worker::new(Decoder::new(&host.jpeg)?)?;
     let path =

@@ -1,7 +1,7 @@
-//! Opens the networks of a model's replicas, each on its device; replicas on a CPU share their sessions.
+//! Opens the networks of a model's replicas on their devices. Replicas on a CPU share their sessions.
 
 use super::Model;
-use super::place::{Target, Unproved};
+use super::placement::{ProofFailure, Target};
 use crate::bundle::onnx;
 use crate::core::device::Device;
 use crate::core::dtype::Dtype;
@@ -15,7 +15,7 @@ use crate::ort::engine_cache;
 use crate::ort::home::Reach;
 use crate::ort::provider::{self, GpuOptions, Kind};
 use crate::ort::runtime::{Beside, Providers, Runtime, Threads};
-use crate::ort::session::{Loaded, Tally};
+use crate::ort::session::{GraphSession, Tally};
 use crate::ort::turn::Turns;
 use crate::ort::weight_store::{DeviceWeights, Store};
 use std::cell::RefCell;
@@ -25,48 +25,52 @@ use std::sync::Arc;
 pub(super) struct Opening<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) wanted: &'a Target<'a>,
-    /// Why flows are not run as one graph. None: they are, where that can be made.
+    /// Why the steps of a flow are run one by one; None if a flow is run as one graph where that is possible.
     pub(super) apart: Option<&'a str>,
-    /// The weights on the devices, kept while these are tried once more.
+    /// The weights on the devices, which are kept for a second try.
     pub(super) copied: &'a RefCell<Copied>,
 }
 
-/// Weights on devices, and how many bytes were copied for that.
+/// The weights on devices, and how many bytes this load has copied there.
 #[derive(Default)]
 pub(super) struct Copied {
     stores: Vec<Arc<Store>>,
     bytes: usize,
-    /// A flow was one graph somewhere.
+    /// Whether a flow was one graph on a device.
     pub(super) has_whole: bool,
 }
 
-/// The network of a replica, and why its device runs the steps of a flow one by one. None where it does not, and on a CPU, where
-/// nothing waits between them.
-pub(super) type Opened = (Network, Option<String>);
+/// The network of a replica, and why its device runs the steps of a flow one by one. None if it does not, and on a CPU, where nothing waits
+/// between them.
+pub(super) type OpenNetwork = (Network, Option<String>);
 
 struct Site {
     device: Device,
     reach: Reach,
-    /// The graphs that are run there.
+    /// The files of the graphs.
     files: Files,
-    /// All steps of a flow as one graph, where they are run so; where they could be, why they are not.
+    /// All steps of a flow as one graph, or why they are not. Both None on a CPU.
     whole: Option<Whole>,
     apart: Option<String>,
     device_weights: DeviceWeights,
-    /// None where each replica opens its own.
-    sessions: Option<Graphs<Arc<Loaded>>>,
+    /// None if each replica opens its own.
+    sessions: Option<Graphs<Arc<GraphSession>>>,
 }
 
 impl Model {
-    /// Each replica's network on its device, and what all of them read of the weight files there.
-    pub(super) fn networks(&self, opening: &Opening<'_>, devices: &[Device]) -> Result<(Vec<Opened>, Tally), Unproved> {
-        // Of a device that was tried before: its places take memory that may be needed now.
+    /// The network of each replica on its device, and how the weights lie there.
+    pub(super) fn networks(
+        &self,
+        opening: &Opening<'_>,
+        devices: &[Device],
+    ) -> Result<(Vec<OpenNetwork>, Tally), ProofFailure> {
+        // Memory on a device that was tried before may be needed now.
         self.episodes.iter().for_each(|episodes| episodes.lie_nowhere());
         let mut sites: Vec<Site> = Vec::new();
         let mut tally = Tally::default();
         let mut networks = Vec::with_capacity(devices.len());
         for (replica, &device) in devices.iter().enumerate() {
-            let refused = |reason: String| Unproved::Refused(replica, reason);
+            let refused = |reason: String| ProofFailure::Refused(replica, reason);
             let known = sites.iter().position(|site| site.device == device);
             let at = match known {
                 Some(at) => at,
@@ -104,7 +108,7 @@ impl Model {
         Network::new(of, driver_device, (sessions, site.whole.as_ref()), site.reach, terminator, episodes)
     }
 
-    /// What a replica there has of the driver: nothing where ONNX Runtime lacks what the device needs, and so refuses it in words of its own.
+    /// The driver for a replica on the device. It is empty where ONNX Runtime lacks libraries, and so refuses the device itself.
     fn driver_device(
         &self,
         Opening { runtime, wanted, .. }: &Opening<'_>,
@@ -115,12 +119,12 @@ impl Model {
         Ok(if lacks { DriverDevice::default() } else { DriverDevice::of(device, &wanted.gpu) })
     }
 
-    /// Places the memory of a replica's sessions where its graphs compute, or on the host with the reason why that cannot be.
+    /// Places the session memory of a replica where its graphs compute, or on the host with the reason.
     fn remember(
         &self,
         opening: &Opening<'_>,
         site: &Site,
-        sessions: &Graphs<Arc<Loaded>>,
+        sessions: &Graphs<Arc<GraphSession>>,
         episodes: &Episodes,
     ) -> Result<(), String> {
         let Reach::Copied(home) = site.reach else { return episodes.lie_on_host(None) };
@@ -129,10 +133,10 @@ impl Model {
         there.or_else(|reason| episodes.lie_on_host(Some(reason)))
     }
 
-    /// `together` replicas run there.
+    /// The site of a device on which `together` replicas run.
     fn site(&self, opening: &Opening<'_>, device: Device, together: usize, tally: &mut Tally) -> Result<Site, String> {
         let Opening { runtime, wanted, apart, .. } = *opening;
-        // The weights are copied by this thread.
+        // This thread copies the weights.
         driver_device::relax_thread(device);
         if device == Device::Cpu && self.manifest.compute == Some(Dtype::Bf16) {
             return Err(
@@ -142,10 +146,10 @@ impl Model {
         }
         let (mut files, mut reach) = (wanted.files.clone(), Reach::of(device));
         let mut alone = false;
-        if let Some(Rehearsal { stale, hangs, graphs, driver, .. }) = rehearsal::of(&device.name()) {
-            // As on a GPU, where each replica has a stream.
+        if let Some(Rehearsal { playing, graphs, driver, .. }) = rehearsal::of(&device.name()) {
+            // Each replica has a stream, as on a GPU.
             alone = driver.is_some();
-            reach = Reach::Rehearsed { stale, hangs };
+            reach = Reach::Played(playing);
             let names = &self.manifest.graphs;
             let replace = |file: &mut PathBuf, name: &str| graphs.get(name).map(|other| other.clone_into(file));
             replace(&mut files.prefill, &names.prefill.file);
@@ -154,7 +158,7 @@ impl Model {
                 replace(file, &extend.file);
             }
         }
-        // A CPU reads and writes in place: it has nothing to wait for between two steps.
+        // A CPU reads and writes in place: nothing waits between two steps.
         let (whole, apart) = match (reach, apart) {
             (Reach::InPlace, _) => (None, None),
             (_, Some(reason)) => (None, Some(reason.into())),
@@ -182,7 +186,7 @@ impl Model {
         Site { device, files, whole, device_weights, .. }: &Site,
         threads: Threads,
         stream: Option<&Arc<Stream>>,
-    ) -> Result<Graphs<Arc<Loaded>>, String> {
+    ) -> Result<Graphs<Arc<GraphSession>>, String> {
         let providers = self.providers(runtime, &wanted.gpu, *device)?.on_stream(stream);
         files.open(threads, whole.as_ref(), |graph, threads| {
             driver_device::relax_thread(*device);
@@ -190,7 +194,7 @@ impl Model {
         })
     }
 
-    /// What its sessions may run on, and with which options; the reason why the device cannot do what they say.
+    /// The providers of its sessions, or the reason why the device cannot do what the options say.
     fn providers(&self, runtime: &Runtime, options: &GpuOptions, device: Device) -> Result<Providers, String> {
         provider::fits(device, options)?;
         let beside = match device {
@@ -208,8 +212,7 @@ impl Model {
         Ok(Providers { chain: provider::chain(device, options, kept.as_deref()), beside, turns, stream: None })
     }
 
-    /// The folder of this bundle's engines for the GPU. None where GPU or TensorRT are not found: the provider then says why, in words
-    /// of its own.
+    /// The folder of this bundle's engines for the GPU. None if the GPU or TensorRT is not found: the provider then says why.
     fn engines(
         &self,
         runtime: &Runtime,
@@ -227,7 +230,7 @@ impl Model {
     }
 }
 
-/// The weight files for the sessions on a device: in its memory, once. Where that cannot be, each session has its own copy there.
+/// The weights for the sessions on a device: in its memory, once. If that fails, each session copies them there.
 fn device_weights(
     Opening { runtime, wanted, copied, .. }: &Opening<'_>,
     (device, reach): (Device, Reach),

@@ -1,7 +1,7 @@
-//! The bundle's parity vectors: observations of one episode, and the rows that an independent implementation computed for them.
+//! The bundle's parity vectors: observations of one episode, and the rows that another implementation computed for them.
 //!
-//! Every replica computes them on its device before the model is ready. A device that is wrong does not fail by itself: it gives
-//! finite rows that may have nothing to do with the frames.
+//! Every replica computes them on its device before the model is ready. A wrong device does not fail: it gives finite rows that may have
+//! nothing to do with the frames.
 
 use crate::bundle::manifest::Manifest;
 use crate::core::memory::Block;
@@ -31,8 +31,8 @@ struct Observation {
 
 /// One observation, ready to be run.
 pub struct Vector {
-    /// Tensors of its frames, in wire order, as the graphs take them.
-    pub frames: Vec<Block<u8>>,
+    /// The tensors of its frames in wire order, as the graphs take them.
+    pub frames: Vec<Block>,
     pub state: Vec<f32>,
     /// Rows that its chunk continues, in robot units, row-major.
     pub prefix: Vec<f32>,
@@ -69,7 +69,7 @@ impl Vectors {
         let file: File = serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
         let folder = name.rfind('/').map_or("", |end| &name[..=end]);
         let spec = FrameSpec::of(manifest);
-        let mut decode = |frame: &String| -> Result<Block<u8>, String> {
+        let mut decode = |frame: &String| -> Result<Block, String> {
             let name = format!("{folder}{frame}");
             let jpeg = std::fs::read(path(&name)?).map_err(|error| format!("{name}: {error}"))?;
             let mut tensor = Block::lazy(spec.bytes())?;
@@ -111,7 +111,7 @@ impl Vectors {
         let mut worst = Difference::default();
         for (at, (value, expected)) in values.iter().zip(&self.episode[index].rows).enumerate() {
             let size = (value - expected).abs();
-            // A difference that is no number is the worst of all.
+            // NaN is the largest difference.
             if size > worst.size || size.is_nan() {
                 let size = if size.is_nan() { f32::INFINITY } else { size };
                 worst = Difference { size, row: at / columns, column: at % columns };

@@ -15,19 +15,19 @@ pub struct LoadPlan {
     pub device: Wish,
     /// Replicas, at least 1.
     pub replicas: u32,
-    /// Threads inside one inference, at least 1; None: as many as the machine has for it.
+    /// Threads inside one inference, at least 1; None: as many as fit the machine.
     pub threads: Option<u32>,
-    /// Sessions per replica of a model with memory that lie where the graphs read them; None: as many as the memory of the device can.
+    /// Sessions per replica, of a model with memory, that lie where the graphs read them; None: as many as fit the device's memory.
     pub slots: Option<usize>,
-    /// Bytes of host memory that parked sessions of the model may take; None: as `SessionLimits` says. Absent: no session is parked.
+    /// Bytes of host memory for parked sessions of the model; None: as `SessionLimits` says; absent: no session is parked.
     #[serde(default = "nothing")]
     pub parked_bytes_max: Option<u64>,
-    /// Milliseconds from a batch's begin after which its replica is taken out.
+    /// Milliseconds of a batch after which its replica is taken out.
     pub inference_ms_max: u64,
-    /// False: the model is there to warm the engine up. It has few frame slots, and no counter knows of it.
+    /// False: the model warms the engine up. It has few frame slots, and no counter includes it.
     #[serde(default = "yes")]
     pub counted: bool,
-    /// How it runs on a GPU; absent: as the CPU computes.
+    /// Options for a GPU; absent: it computes as the CPU does.
     #[serde(default)]
     pub gpu: GpuOptions,
 }

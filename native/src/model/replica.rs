@@ -1,4 +1,4 @@
-//! A replica: one thread that alone owns its network. It takes all queued inferences as one batch, without waiting for more, so that a
+//! A replica: the one thread that uses its network. It takes all queued inferences as one batch and does not wait for more, so that a
 //! single robot never waits for a timer.
 
 mod compute;
@@ -6,7 +6,9 @@ mod fill;
 mod prove;
 
 use crate::core::completion::count_panic;
-use crate::core::fault::{Fault, status_of};
+#[cfg(feature = "rehearsal")]
+use crate::core::fault::Fault;
+use crate::core::fault::status_of;
 use crate::core::status::Status;
 use crate::core::ticket::Ticket;
 use crate::flow::Network;
@@ -20,14 +22,14 @@ use std::sync::{Arc, mpsc};
 /// The largest difference of each parity vector, or why the device is refused.
 pub type Proof = Result<Vec<f32>, String>;
 
-/// The differences of two replicas: the larger of both.
+/// Keeps the larger differences of two replicas.
 pub fn larger(one: &mut Vec<f32>, other: Vec<f32>) {
     one.resize(other.len(), 0.0);
     one.iter_mut().zip(other).for_each(|(one, other)| *one = one.max(other));
 }
 
 pub enum Order {
-    /// It makes so many places for sessions in its device's memory, and tells how many there are, and why there are no more.
+    /// Make this many places for sessions in the device's memory. The answer is the number of places, and why there are no more.
     Places(usize, mpsc::Sender<(usize, Option<String>)>),
     Serve,
 }
@@ -39,18 +41,18 @@ pub struct Replica {
     network: Option<Network>,
     taken: Vec<Ticket>,
     gone: Vec<Ticket>,
-    /// Of each row of the batch the rows that its chunk continues, in robot units.
+    /// The rows, in robot units, that the chunk of each row of the batch continues.
     prefixes: Vec<Vec<f32>>,
-    /// Rows of the batch that have failed by themselves, and how.
+    /// The failure of each row of the batch that has failed alone.
     failed: Vec<Option<(Status, String)>>,
     /// Tokens of the batch's longest prompt.
     prompt: usize,
-    /// Inferences that it takes at once.
+    /// Inferences of a batch at most.
     most: usize,
 }
 
 impl Replica {
-    /// A replica that has not run yet.
+    /// A replica that has not computed yet.
     pub fn new(model: Arc<Model>, index: usize, network: Option<Network>) -> Replica {
         let most = network.as_ref().map_or(model.manifest.batch, Network::rows_max);
         let (taken, gone) = (Vec::with_capacity(most), Vec::with_capacity(most));
@@ -59,8 +61,8 @@ impl Replica {
         Replica { model, index, network, taken, gone, prefixes, failed: vec![None; most], prompt: 0, most }
     }
 
-    /// Runs the vectors (none on `echo`), reports their differences, waits until it may serve, then works until the model is closed or the replica
-    /// is out. It ends at once when it may not serve: its device, or that of another replica, was refused.
+    /// Computes the vectors (none on `echo`), reports their differences, waits for its order, then works until the model is closed or the
+    /// replica is out. It ends at once if its device, or that of another replica, was refused.
     pub fn work(
         mut self,
         vectors: Option<Arc<Vectors>>,
@@ -69,7 +71,7 @@ impl Replica {
     ) {
         let model = self.model.clone();
         let mut presence = Presence { model: &model, replica: self.index, ready: false };
-        // Dropped with the closure: the frames of an episode may be many.
+        // They are dropped with the closure, since the frames of an episode may be many.
         let prove = || self.prove(vectors);
         let proof = catch_unwind(AssertUnwindSafe(prove)).unwrap_or_else(|_| Err("the first run panicked".into()));
         // Cannot fail: the loader waits for this message.
@@ -95,7 +97,7 @@ impl Replica {
         }
     }
 
-    /// Runs a batch and completes each of its inferences exactly once. False once the replica is out.
+    /// Computes a batch and completes each of its inferences exactly once. False once the replica is out.
     fn run(&mut self, taken: &mut Vec<Ticket>) -> bool {
         let model = self.model.clone();
         let running = &model.running[self.index];
@@ -115,13 +117,14 @@ impl Replica {
             return !out;
         }
         let batch = taken.as_slice();
+        #[cfg(feature = "rehearsal")]
         if batch.iter().any(|&ticket| model.inferences.job(ticket).is_some_and(|job| job.fault == Fault::Die)) {
             std::panic::resume_unwind(Box::new("an inference was told to end its replica's thread"));
         }
         let stop = || batch.iter().all(|&ticket| cancelled(ticket));
         let outcome = catch_unwind(AssertUnwindSafe(|| self.compute(batch, stop)));
         let stopped = stop();
-        // Of an inference that failed, without those that others are to blame for.
+        // The status of an inference of the batch that is not to blame.
         let failed = if let Ok(Err(text)) = &outcome { status_of(text, Status::Model) } else { Status::Model };
         if let (Ok(Err(text)), Status::DeviceLost, false) = (&outcome, failed, stopped) {
             model.device_failed(self.index, text);

@@ -1,7 +1,7 @@
-//! How many sessions a model takes: decided on the device that it runs on, once every replica has run there.
+//! Decides how many sessions a model takes on its devices, once every replica has computed there.
 
 use super::Model;
-use super::place::Unproved;
+use super::placement::ProofFailure;
 use crate::core::device::Device;
 use crate::core::room::{self, Room, fit};
 use crate::core::status::{Failure, Status};
@@ -16,42 +16,42 @@ use std::time::{Duration, Instant};
 #[derive(Serialize, Clone, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionCapacity {
-    /// Of the slots, those whose memory lies where the graphs read it; the others can be parked in host memory.
+    /// Slots whose memory lies where the graphs read it. The other slots can be parked in host memory.
     pub places: usize,
     pub places_on_device: usize,
-    /// Why those of a replica on a device lie in host memory, of the first such replica: each of its observations copies them.
+    /// Why the memory of a replica on a device lies on the host, for the first such replica: each of its observations copies it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_memory_because: Option<String>,
     /// Bytes of one session at most.
     pub slot_bytes: usize,
-    /// Memory that was free for sessions; None on a model without memory.
+    /// The memory for sessions that was measured; None on a model without memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room: Option<Room>,
 }
 
-/// Two models that are loaded at the same time do not count on the same bytes.
+/// Two loads do not count on the same bytes.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 impl Model {
-    /// Makes the replicas whose sessions lie on a device make places for them there: as many as were asked for, or as many as there is
-    /// memory for. What was measured; None where no session lies on a device.
+    /// Has the replicas with sessions on a device make places there: as many as were asked for, or as many as fit. Returns what was
+    /// measured; None if no session lies on a device.
     pub(super) fn make_places(
         &self,
         replicas: &[Sender<Order>],
         devices: &[Device],
         most: Duration,
-    ) -> Result<Option<Room>, Unproved> {
+    ) -> Result<Option<Room>, ProofFailure> {
         let on_device = |replica: usize| self.episodes.get(replica).is_some_and(|episodes| episodes.is_on_device());
         let there: Vec<usize> = (0..replicas.len()).filter(|&replica| on_device(replica)).collect();
         let Some(first) = there.first().map(|&replica| &self.episodes[replica]) else { return Ok(None) };
         let _turn = lock(&ONE_AT_A_TIME);
-        // Another model's places are not this one's delay.
+        // The places of another model do not count as delay of this one.
         let begun = Instant::now();
         let (share, room) = self.share(devices, true);
         let wanted = if first.places_are_named() {
             first.places_most()
         } else {
-            // Those that are there count as free: they were made before it was measured.
+            // The first place was made before the measurement, so it counts as free.
             fit(share + first.slot_bytes() as u64, first.slot_bytes(), first.places_most())
         };
         for replica in there {
@@ -60,19 +60,22 @@ impl Model {
             let _ = replicas[replica].send(Order::Places(wanted, made));
             let (places, refusal) = match places.recv_timeout(most.saturating_sub(begun.elapsed())) {
                 Ok(made) => made,
-                Err(RecvTimeoutError::Timeout) => return Err(Unproved::Hangs(replica, None)),
+                Err(RecvTimeoutError::Timeout) => return Err(ProofFailure::Hangs(replica, None)),
                 Err(RecvTimeoutError::Disconnected) => (0, Some("its thread ended".into())),
             };
             if places < if first.places_are_named() { wanted } else { 1 } {
                 let refusal = refusal.unwrap_or_default();
-                return Err(Unproved::Refused(replica, format!("{places} of {wanted} places for sessions: {refusal}")));
+                return Err(ProofFailure::Refused(
+                    replica,
+                    format!("{places} of {wanted} places for sessions: {refusal}"),
+                ));
             }
         }
         Ok(Some(room))
     }
 
-    /// Gives the replicas as many session slots as were asked for, or as many as their devices have memory for; without any, no device is
-    /// used. `room`: what was measured where places were made. Closes the model where that cannot be done.
+    /// Gives the replicas as many session slots as were asked for, or as fit. `room` is what was measured when places were made. Closes the
+    /// model on failure.
     pub(super) fn seat(&self, devices: &[Device], room: Option<Room>) -> Result<SessionCapacity, Failure> {
         self.seats_of(devices, room).map_err(|text| {
             self.close();
@@ -84,7 +87,7 @@ impl Model {
         let Some(first) = self.episodes.first() else { return Ok(SessionCapacity::default()) };
         let _turn = lock(&ONE_AT_A_TIME);
         let (share, room) = self.share(devices, false);
-        // Each replica has as many, also where they were mapped while memory came and went.
+        // All replicas have the same number, even if free memory changed while they were mapped.
         let mapped = self.episodes.iter().map(|episodes| episodes.places()).min().unwrap_or(1);
         let bytes = share.min((mapped * first.slot_bytes()) as u64);
         let parked = room::parked() / self.episodes.len() as u64;
@@ -103,8 +106,8 @@ impl Model {
         })
     }
 
-    /// Bytes for the sessions of each replica whose rows lie on a device (`there`), or on the host: of their devices the one that has the
-    /// least for each.
+    /// Bytes for the sessions of each replica whose rows lie on a device (`there`) or on the host. The device with the least memory for
+    /// each decides.
     fn share(&self, devices: &[Device], there: bool) -> (u64, Room) {
         let placed = |episodes: &&Episodes| episodes.is_on_device() == there;
         let on_host = self.episodes.iter().map(|one| &**one).filter(|one| !one.is_on_device()).count().max(1) as u64;
@@ -123,22 +126,22 @@ impl Model {
     }
 }
 
-/// What stays free of a GPU, as a share of all its memory, and at least: for what runs allocate beyond the first one.
+/// The part of a GPU's memory, one in sixteen, and the least of it, that stays free for later allocations.
 const GPU_RESERVE: u64 = 16;
 const GPU_RESERVE_MIN: u64 = 512 << 20;
 
-/// Where the sessions of a model on `device` live whose rows lie `there`, or else on the host. `None`: the model runs on no device.
+/// The memory for sessions of a model on `device` whose rows lie `there`, or else on the host. `None`: the model runs on no device.
 fn room_of(device: Option<Device>, there: bool) -> Room {
     let host = room::host();
     let gpu =
         match device {
             Some(gpu @ (Device::Cuda(_) | Device::TensorRt(_))) => driver_device::memory(gpu)
                 .map(|(free, total)| Room { of: "gpu", free, reserve: (total / GPU_RESERVE).max(GPU_RESERVE_MIN) }),
-            // WebGPU says nothing of its memory.
+            // WebGPU does not report its memory.
             Some(Device::WebGpu(_)) => Some(Room::unknown()),
             _ => None,
         };
-    // Rows on the host go to the GPU for each inference. An unknown device's memory may be the host's.
+    // Rows on the host are copied to the GPU for each inference. The memory of an unknown device may be the host's.
     let alone = there && matches!(device, Some(Device::Cuda(_) | Device::TensorRt(_)));
     gpu.filter(|gpu| alone || gpu.bytes() < host.bytes()).unwrap_or(host)
 }

@@ -1,7 +1,7 @@
-//! Starts the threads of a model's replicas, each of which proves its network before it may serve.
+//! Starts the threads of a model's replicas, which prove their networks before they serve.
 
 use super::Model;
-use super::place::Unproved;
+use super::placement::ProofFailure;
 use crate::core::device::Device;
 use crate::core::room::Room;
 use crate::core::sync::lock;
@@ -14,15 +14,15 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 impl Model {
-    /// Starts one thread per replica and waits until all have proved their networks; the largest differences, and what was measured when
-    /// those on `devices` had made places for sessions there. After a refusal none runs any more; one that hangs is left behind.
+    /// Starts one thread per replica and waits until all have proved their networks. Returns the largest differences, and what was measured
+    /// when places were made on `devices`. After a refusal no replica runs; one that hangs is left behind.
     pub(super) fn start(
         self: &Arc<Model>,
         networks: Vec<Option<Network>>,
         vectors: Option<&Arc<Vectors>>,
         devices: &[Device],
         most: Duration,
-    ) -> Result<(Vec<f32>, Option<Room>), Unproved> {
+    ) -> Result<(Vec<f32>, Option<Room>), ProofFailure> {
         let begun = Instant::now();
         let (prove, proofs) = mpsc::channel::<(usize, Proof)>();
         let mut serves = Vec::new();
@@ -45,18 +45,18 @@ impl Model {
         }
         drop(prove);
         let mut unproved: Vec<usize> = (0..serves.len()).collect();
-        let outcome = started.map_err(Unproved::Unstarted).and_then(|()| {
+        let outcome = started.map_err(ProofFailure::Unstarted).and_then(|()| {
             let mut worst = Vec::new();
             while let Some(&first) = unproved.first() {
                 let (replica, proof) = match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {
                     Ok(proof) => proof,
-                    Err(RecvTimeoutError::Timeout) => return Err(Unproved::Hangs(first, None)),
+                    Err(RecvTimeoutError::Timeout) => return Err(ProofFailure::Hangs(first, None)),
                     Err(RecvTimeoutError::Disconnected) => {
-                        return Err(Unproved::Refused(first, "a replica ended during its first run".into()));
+                        return Err(ProofFailure::Refused(first, "a replica ended during its first run".into()));
                     }
                 };
                 unproved.retain(|&other| other != replica);
-                larger(&mut worst, proof.map_err(|reason| Unproved::Refused(replica, reason))?);
+                larger(&mut worst, proof.map_err(|reason| ProofFailure::Refused(replica, reason))?);
             }
             Ok(worst)
         });
@@ -70,22 +70,22 @@ impl Model {
             return outcome;
         }
         drop(serves);
-        // Of one that was refused the others may still be at their first runs, and one of these may never end.
+        // The other replicas may still be at their first inferences, and one of these may never end.
         let mut outcome = outcome;
-        while let (Some(&first), false) = (unproved.first(), matches!(outcome, Err(Unproved::Hangs(..)))) {
+        while let (Some(&first), false) = (unproved.first(), matches!(outcome, Err(ProofFailure::Hangs(..)))) {
             match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {
                 Ok((replica, _)) => unproved.retain(|&other| other != replica),
                 Err(RecvTimeoutError::Timeout) => {
                     let beside = match outcome {
-                        Err(Unproved::Refused(replica, reason)) => Some((replica, reason)),
+                        Err(ProofFailure::Refused(replica, reason)) => Some((replica, reason)),
                         _ => None,
                     };
-                    outcome = Err(Unproved::Hangs(first, beside));
+                    outcome = Err(ProofFailure::Hangs(first, beside));
                 }
                 Err(RecvTimeoutError::Disconnected) => unproved.clear(),
             }
         }
-        if matches!(outcome, Err(Unproved::Hangs(..))) {
+        if matches!(outcome, Err(ProofFailure::Hangs(..))) {
             lock(&self.threads).clear();
             return outcome;
         }

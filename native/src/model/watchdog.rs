@@ -1,8 +1,8 @@
-//! The watchdog of a model: a thread that takes a replica out when its run does not end. A replica whose thread ends, or whose
-//! device fails, takes itself out in the same way.
+//! The watchdog of a model: a thread that takes a replica out when its batch does not end. A replica whose thread ends, or whose device
+//! fails, takes itself out in the same way.
 //!
-//! A replica that is out takes no more work. Its runs end with `Status::Lost`, those that wait for its memory too; a thread that
-//! still hangs is left behind, and finds its inferences ended should it ever go on.
+//! A replica that is out takes no more work. Its inferences end with `Status::Lost`, also those that wait for its memory. A thread that
+//! still hangs is left behind, and finds its inferences ended if it ever goes on.
 
 use crate::core::status::Status;
 use crate::core::sync::{Condvar, Mutex, lock};
@@ -12,7 +12,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Which threads of a model's replicas have not ended.
+/// The threads of a model's replicas that have not ended.
 pub struct Crew {
     working: Mutex<Vec<bool>>,
     changed: Condvar,
@@ -33,11 +33,11 @@ impl Crew {
     }
 }
 
-/// Held by a replica's thread: however it ends, it is known.
+/// A replica's thread holds it, so that every end of the thread is noticed.
 pub struct Presence<'a> {
     pub model: &'a Model,
     pub replica: usize,
-    /// It has said that it is ready, and is not supposed to end before the model is closed.
+    /// The replica serves, and must not end before the model is closed.
     pub ready: bool,
 }
 
@@ -58,16 +58,16 @@ impl Model {
         }
     }
 
-    /// Ends what a replica that has just been taken out would have run.
+    /// Ends the inferences that a replica that went out would have computed.
     fn clear_out(&self, replica: usize, owed: Vec<Ticket>) {
-        // First, so that the caller knows why the runs fail.
+        // The caller hears this first, so that it knows why the inferences fail.
         self.completions.tell(self.ticket, Status::ReplicaOut);
         let lost = || Err((Status::Lost, "the replica of the inference is out"));
         for ticket in owed {
             self.end(ticket, lost());
         }
-        // One queue for all replicas is served by those that are left: one that waits there, on a device that another inference has found lost,
-        // must take nothing more.
+        // The other replicas serve a shared queue. This one must take nothing more, even if it waits there while another inference found
+        // its device lost.
         self.leave_queue(replica);
         if !self.episodes.is_empty() || self.is_lost() {
             let queue = self.queue(replica);
@@ -76,7 +76,7 @@ impl Model {
                 self.end(ticket, lost());
             }
         }
-        // Whoever has looked before holds the lock until it waits: it is not missed.
+        // A waiting thread holds the lock from its check to its wait, so it does not miss this.
         drop(lock(&self.crew.working));
         self.crew.changed.notify_all();
     }
@@ -85,13 +85,14 @@ impl Model {
         self.running.iter().all(|running| running.lost().is_some())
     }
 
-    /// The work of the watchdog's thread, which gives memory of parked sessions back besides: it may take its time. Until every replica's thread has ended or is out.
+    /// The work of the watchdog's thread until every replica's thread has ended or is out. It also gives the memory of parked sessions
+    /// back, which may take its time.
     pub fn watch(&self) {
         let tick = (self.inference_max / 8).clamp(Duration::from_millis(5), Duration::from_millis(250));
         let mut last = Instant::now();
         while self.wait(Some(tick)) {
             let now = Instant::now();
-            // From tick to tick, so that a pause is seen wherever this thread was.
+            // The time is from tick to tick, so that a pause shows wherever this thread was.
             let late = lateness(last, tick, now);
             last = now;
             self.episodes.iter().for_each(|episodes| episodes.give_back());
@@ -109,7 +110,7 @@ impl Model {
         while self.wait(None) {}
     }
 
-    /// Waits for a change, or for the tick; false once no replica's thread is to be waited for.
+    /// Waits for a change or the tick; false once no replica's thread is awaited.
     fn wait(&self, tick: Option<Duration>) -> bool {
         let working = lock(&self.crew.working);
         let waits =
@@ -125,8 +126,8 @@ impl Model {
     }
 }
 
-/// How much longer than a tick it was from one tick to the next. The process was stopped, its container paused or its machine
-/// stunned then: its replicas did not run either, and are not to be taken for hung. Some milliseconds of a busy machine count too.
+/// The time between two ticks beyond a tick. The process was stopped then, or its container paused: its replicas did not run either and do
+/// not hang. Some milliseconds of a busy machine count too.
 fn lateness(last: Instant, tick: Duration, now: Instant) -> Duration {
     now.saturating_duration_since(last).saturating_sub(tick)
 }

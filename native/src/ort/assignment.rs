@@ -1,5 +1,5 @@
-//! Which provider runs which node of a session. ONNX Runtime assigns a node that a provider cannot run to the CPU and reports nothing;
-//! every value of it then goes through host memory. On a device only nodes that compute shapes may run on the CPU.
+//! The providers of a session's nodes. ONNX Runtime gives a node that a provider cannot run to the CPU and reports nothing; all its values
+//! then go through host memory. On a device only nodes that compute shapes may run on the CPU.
 
 use crate::bundle::shapes;
 use crate::ort::environment::check as checked;
@@ -11,16 +11,16 @@ use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::slice::from_raw_parts;
 
-/// The entry of a session's configuration without which nothing is recorded.
+/// The configuration entry of a session that records its nodes.
 pub const RECORD: (&str, &str) = ("session.record_ep_graph_assignment_info", "1");
 
 /// The provider's name of a CPU.
 const CPU: &str = "CPUExecutionProvider";
 
-/// A node that is not on the device.
+/// A node on the CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnCpu {
-    /// Its operator, with the domain before it unless that is ONNX's own.
+    /// Its operator, with its domain unless that is ONNX's.
     pub operator: String,
     pub name: String,
 }
@@ -70,8 +70,8 @@ unsafe fn text(get: impl FnOnce(*mut *const c_char) -> sys::OrtStatusPtr) -> Res
     Ok(unsafe { CStr::from_ptr(start) }.to_string_lossy().into_owned())
 }
 
-/// Refuses a session in which a node runs on the CPU that does not compute a shape. It was opened with `RECORD` from the file at
-/// `path`, or from `made`, which was made of it.
+/// Refuses a session in which the CPU runs a node that does not compute a shape. The session was opened with `RECORD` from the file at
+/// `path`, or from `made`, which was made of that file.
 pub fn check(session: &Session, path: &Path, made: Option<&[u8]>) -> Result<(), String> {
     let on_cpu = on_cpu(session)?;
     if on_cpu.is_empty() {
@@ -113,7 +113,7 @@ mod tests {
     fn a_session_of_the_cpu_has_every_node_there_and_only_that_of_a_shape_would_be_allowed() {
         let packaged = "../node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1";
         let runtime = runtime::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(packaged)).expect("ONNX Runtime");
-        // The length is data of a run: it cannot be folded away.
+        // The length depends on the data, so it cannot be folded away.
         let nodes = [
             node("kept", "NonZero", &["x"], &["found"]),
             node("size", "Shape", &["found"], &["s"]),

@@ -1,4 +1,4 @@
-//! Memory of a device, as ONNX Runtime's provider for it gives it out.
+//! Memory of a device, from ONNX Runtime's provider for it.
 
 use crate::ort::environment::{check, copy};
 use crate::ort::home::Home;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const BYTE: sys::ONNXTensorElementDataType = sys::ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8;
 
-/// One run of a session with the input `x` and the output `y`, which ends when both may be used again.
+/// Runs a session with the input `x` and the output `y`. Both may be used again afterwards.
 fn pass(session: &Session, x: &Value, y: &Value) -> Result<(), String> {
     let (api, mut binding, session) = (ort::api(), null_mut(), session.ptr().cast_mut());
     // SAFETY: a live session, C strings, values that live through the run, and an object that is released once.
@@ -29,17 +29,17 @@ fn pass(session: &Session, x: &Value, y: &Value) -> Result<(), String> {
     }
 }
 
-/// A fixed block of a device's memory, never moved. Its first values are whatever was there.
+/// A fixed block of a device's memory, never moved. Its first values are undefined.
 pub struct DeviceBlock {
     start: *mut c_void,
     bytes: usize,
     allocator: *mut OrtAllocator,
     turns: Turns,
-    /// The allocator is the session's. None only while this is dropped.
+    /// The session owns the allocator. None only while this is dropped.
     session: Option<Arc<SharedSessionInner>>,
 }
 
-// SAFETY: the block and its allocator have no tie to a thread; they are used in turns where the provider needs that.
+// SAFETY: the block and its allocator have no tie to a thread; their uses are serialised where the provider needs that.
 unsafe impl Send for DeviceBlock {}
 
 impl DeviceBlock {
@@ -53,14 +53,14 @@ impl DeviceBlock {
         unsafe {
             check((api.CreateAllocator)(session.ptr(), info.pointer(), &mut allocator))?;
             let got = check((api.AllocatorAlloc)(allocator, bytes.max(1), &mut start));
-            // Before a block is dropped, which waits for its own.
+            // The turn ends here, because dropping a block waits for a turn.
             drop(turn);
             let block = DeviceBlock { start, bytes, allocator, turns: home.turns, session: Some(session.inner()) };
             got.map(|()| block).map_err(|error| format!("no {bytes} bytes of the device's memory: {error}"))
         }
     }
 
-    /// A block with these values, of which nothing is read any more when this returns.
+    /// A block with these values, which are copied when this returns.
     pub fn of(session: &Session, home: Home, values: &[u8]) -> Result<DeviceBlock, String> {
         let block = DeviceBlock::new(session, home, values.len())?;
         let (host, device, dims) = (Home::HOST.info()?, home.info()?, [values.len() as i64]);
@@ -73,19 +73,19 @@ impl DeviceBlock {
         };
         let turn = home.turns.wait();
         let copied = copy(&[from.pointer()], &mut [to.pointer()]);
-        // Before the block is dropped, which waits for its own.
+        // The turn ends here, because dropping the block waits for a turn.
         drop(turn);
         match copied {
-            // A block of WebGPU is a handle, of which no part can be named.
+            // No part of a WebGPU block can be addressed: it is a handle.
             Err(_) if home.turns == Turns::Free => block.fill(session, home, values)?,
             copied => copied?,
         }
         Ok(block)
     }
 
-    /// The values by runs of `session`, whose graph gives bytes out as they come in. Its provider has a way into its own memory also where
-    /// the environment knows of none (`CopyTensors` asks that of a provider's library which was registered there). Each piece lies in the
-    /// device's memory a second time while it is copied. **No GPU has run this yet.**
+    /// Copies the values by runs of `session`, whose graph gives bytes out unchanged. Its provider can write into its own memory even where
+    /// the environment has no copy (`CopyTensors` needs a registered provider library). Each piece lies in the device's memory twice while
+    /// it is copied. **No GPU has run this yet**: an NVIDIA H200 takes `CopyTensors`.
     fn fill(&self, session: &Session, home: Home, values: &[u8]) -> Result<(), String> {
         const PIECE_BYTES: usize = 64 << 20;
         let (host, device) = (Home::HOST.info()?, home.info()?);
@@ -104,7 +104,7 @@ impl DeviceBlock {
         Ok(())
     }
 
-    /// The address in the device's memory, or the handle of a buffer: not for the host to read.
+    /// The address in the device's memory, or the handle of a buffer; the host must not read it.
     pub fn address(&self) -> *mut c_void {
         self.start
     }

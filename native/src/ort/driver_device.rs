@@ -1,17 +1,16 @@
-//! What a replica on an NVIDIA GPU asks of the driver by itself, beside what ONNX Runtime asks of it.
+//! The driver objects that a replica on an NVIDIA GPU uses directly, beside ONNX Runtime.
 //!
-//! - The tensors of the host that the device copies from and to are registered with the driver, which then copies them without a buffer of
-//!   its own between. Frames are registered where the device reads them, in the inputs of the graphs: the frame slots, which are many more,
-//!   are read by the host alone.
-//! - All runs of the replica are in one stream of its own, which ONNX Runtime is told of (`user_compute_stream`), and each run is between
-//!   two events of it: their times are the device's.
+//! - Host tensors that the device reads or writes are registered with the driver, which then copies them without its own buffer. Frames are
+//!   registered in the inputs of the graphs. The frame slots, which are many more, are read by the host alone.
+//! - All work of the replica is in its own stream, which ONNX Runtime uses too (`user_compute_stream`). Each inference is between two
+//!   events of the stream, which give the device's time.
 //! - With `own_kernels` our kernels are loaded (`native/cuda/`) and launched in that stream.
 //!
-//! A driver that refuses any of this refuses no model: the placement says what is not there and why. **No GPU has run this yet**: it was
-//! tested against the driver that the CPU plays (`native/cuda/driver_host.h`).
+//! No model is refused if the driver refuses any of this: the placement says what is missing and why. Tests use a driver that the CPU
+//! plays (`native/cuda/driver_host.h`); an NVIDIA H200 has run all of it.
 
 use crate::core::device::Device;
-use crate::core::memory::{Block, Plain};
+use crate::core::memory::Block;
 use crate::core::rehearsal;
 use crate::gpu::context::{self, Context};
 use crate::gpu::device::{self, Module};
@@ -25,56 +24,57 @@ use std::sync::Arc;
 #[derive(Serialize, Clone, Default, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct DriverUse {
-    /// Bytes of host memory that the driver copies from and to by itself.
+    /// Bytes of registered host memory.
     pub registered_bytes: usize,
-    /// Why it does not so for all that the device reads.
+    /// Why some host memory that the device reads is not registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unregistered: Option<String>,
     pub timed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untimed: Option<String>,
-    /// Our kernels advance its latents and decode its chunks.
+    /// Whether our kernels advance its latents and decode its chunks.
     pub launched: bool,
-    /// Why they do not, though `own_kernels` asks for it.
+    /// Why they do not, although `own_kernels` is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unlaunched: Option<String>,
 }
 
-/// The number of an NVIDIA GPU and its driver; None of another device, and where no driver is asked.
+/// The number of an NVIDIA GPU and the path of its driver; None for another device, and without a driver.
 pub fn driver_of(device: Device) -> Option<(i32, PathBuf)> {
     let (Device::Cuda(index) | Device::TensorRt(index)) = device else { return None };
     match rehearsal::of(&device.name()) {
         None => Some((index, PathBuf::from("libcuda.so.1"))),
-        // The CPU plays the device, and a library the driver.
+        // The CPU plays the device, and a library plays the driver.
         Some(rehearsal) => rehearsal.driver.map(|driver| (index, driver)),
     }
 }
 
-/// Bytes of an NVIDIA GPU's memory, free and in all; None of another device, and where the driver does not say. To be asked once a
-/// provider works on it, whose context is used.
+/// Bytes of an NVIDIA GPU's memory, free and in all; None for another device, and if the driver does not say. It is measured once a
+/// provider works there, whose context is used.
 pub fn memory(device: Device) -> Option<(u64, u64)> {
     let (index, driver) = driver_of(device)?;
     Context::open(&driver, index).and_then(|context| context.memory()).ok()
 }
 
-/// For each thread that opens graphs for the device, copies to it or runs there: another thread's capture of a CUDA graph neither refuses
-/// what this one does, nor ends of it. Models are loaded side by side. A driver that refuses this says more when it is asked for more.
+/// Relaxes a thread that opens graphs for the device, copies to it or runs there: another thread's capture of a CUDA graph then neither
+/// refuses its calls nor ends because of them. Models are loaded side by side. A driver that refuses this refuses later calls too, with a
+/// reason.
 pub fn relax_thread(device: Device) {
     if let Some((_, driver)) = driver_of(device) {
         let _ = context::relax_thread(&driver);
     }
 }
 
-/// The device code of this build. A driver that the CPU plays has the kernels in itself, and looks at the first bytes alone.
+/// The device code of this build. A played driver has the kernels already, and reads the first bytes alone.
 fn image(device: Device, options: &GpuOptions) -> Result<Vec<u8>, String> {
-    match (rehearsal::of(&device.name()), &options.kernels) {
-        (Some(_), _) => Ok(device::FAT_BINARY.to_vec()),
-        (None, Some(path)) => std::fs::read(path).map_err(|error| format!("{}: {error}", path.display())),
-        (None, None) => Err("this build has no GPU kernels".into()),
+    if rehearsal::of(&device.name()).is_some() {
+        return Ok(device::FAT_BINARY.to_vec());
     }
+    let path = options.kernels.as_ref().ok_or("this build has no GPU kernels")?;
+    std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The driver, as a replica has it.
+/// The driver objects of a replica.
 #[derive(Default)]
 pub struct DriverDevice {
     driver: Option<PathBuf>,
@@ -82,12 +82,12 @@ pub struct DriverDevice {
     stream: Option<Arc<Stream>>,
     /// Our kernels, for work in the stream.
     module: Option<Arc<Module>>,
-    /// None where no driver is asked.
+    /// None without a driver.
     usage: Option<DriverUse>,
 }
 
 impl DriverDevice {
-    /// For a replica on the device, with what the options ask for; nothing of it on one that is no NVIDIA GPU.
+    /// The driver objects for a replica on the device, as the options say; empty for other devices.
     pub fn of(device: Device, options: &GpuOptions) -> DriverDevice {
         let Some((index, driver)) = driver_of(device) else { return DriverDevice::default() };
         let (mut module, mut usage) = (None, DriverUse::default());
@@ -108,23 +108,23 @@ impl DriverDevice {
         DriverDevice { driver: Some(driver), context: context.ok(), stream: stream.ok(), module, usage: Some(usage) }
     }
 
-    /// Our kernels, where they advance latents and decode chunks: a thread that has entered launches them.
+    /// Our kernels, if they advance latents and decode chunks. Only a thread that has entered launches them.
     pub fn kernels(&self) -> Option<&Arc<Module>> {
         self.module.as_ref().filter(|_| self.usage.as_ref().is_some_and(|usage| usage.unlaunched.is_none()))
     }
 
-    /// What `own_kernels` has come to: `Err` has the reason why they are not launched.
+    /// Notes whether the kernels are launched, or why not.
     pub fn launches(&mut self, outcome: Result<(), String>) {
         let Some(usage) = &mut self.usage else { return };
         (usage.launched, usage.unlaunched) = (outcome.is_ok(), outcome.err());
     }
 
-    /// The stream of its runs. A session that is told of it keeps it.
+    /// The stream of its work. A session that uses the stream keeps it.
     pub fn stream(&self) -> Option<&Arc<Stream>> {
         self.stream.as_ref()
     }
 
-    /// Registers a tensor of the host. What the driver refuses is copied through its buffer, as before.
+    /// Registers a host tensor. If the driver refuses, the tensor is copied through the driver's buffer.
     pub fn register(&mut self, tensor: &mut Tensor) {
         let (Some(context), Some(usage)) = (&self.context, &mut self.usage) else { return };
         match tensor.register(context) {
@@ -133,7 +133,7 @@ impl DriverDevice {
         }
     }
 
-    pub fn register_block<T: Plain>(&mut self, block: &mut Block<T>) {
+    pub fn register_block(&mut self, block: &mut Block) {
         let (Some(context), Some(usage)) = (&self.context, &mut self.usage) else { return };
         match context.register_block(block) {
             Ok(()) => usage.registered_bytes += block.registered_bytes(),
@@ -141,7 +141,7 @@ impl DriverDevice {
         }
     }
 
-    /// Times for so many runs of a graph; None where the device does not time them.
+    /// The clock for `runs` runs of a graph; None if the device does not time them.
     pub fn laps(&mut self, runs: usize) -> Option<Laps> {
         let (Some(stream), Some(usage)) = (&self.stream, &mut self.usage) else { return None };
         let made = Laps::new(stream, runs);
@@ -152,8 +152,8 @@ impl DriverDevice {
         made.ok()
     }
 
-    /// For the thread of the replica, once, before its first run: it is relaxed (`relax_thread`) and has the context that its events and our
-    /// kernels need. Where the driver refuses that, it refuses these too: no time is known, and a run with our kernels fails.
+    /// Prepares the replica's thread before its first inference: it is relaxed (`relax_thread`) and enters the context for events and
+    /// kernels. If the driver refuses, no time is known, and an inference with our kernels fails.
     pub fn enter(&self) {
         if let Some(driver) = &self.driver {
             let _ = context::relax_thread(driver);

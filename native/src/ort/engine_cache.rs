@@ -1,8 +1,8 @@
-//! Where TensorRT keeps the engines that it has built: to build them takes minutes, to read them seconds.
+//! The folder for the engines that TensorRT has built: to build them takes minutes, to read them seconds.
 //!
-//! An engine runs on the architecture that it was built for and with the TensorRT that built it, and has the weights of one bundle: each
-//! is part of the folder's name, so that nothing stale is ever read. The folder above is named by the version of ONNX Runtime. An engine
-//! is code for the GPU, so that only this user may be able to write there.
+//! An engine needs the architecture and the TensorRT that it was built with, and has the weights of one bundle. All are part of the
+//! folder's name, so that no stale engine is read. The folder above has the version of ONNX Runtime in its name. An engine is code for the
+//! GPU, so only this user may be able to write there.
 
 use crate::ort::provider::Precision;
 use libloading::{Library, Symbol};
@@ -37,11 +37,11 @@ impl Key<'_> {
     }
 }
 
-/// Makes the folder, if need be, and refuses one that others may write to.
+/// Makes the folder if it is missing, and refuses one that others may write to.
 pub fn make(folder: &Path) -> Result<(), String> {
-    let told = |error: std::io::Error| format!("engine_cache: {}: {error}", folder.display());
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(told)?;
-    let found = std::fs::symlink_metadata(folder).map_err(told)?;
+    let failure = |error: std::io::Error| format!("engine_cache: {}: {error}", folder.display());
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failure)?;
+    let found = std::fs::symlink_metadata(folder).map_err(failure)?;
     // SAFETY: no argument, no failure.
     let user = unsafe { libc::geteuid() };
     if found.is_dir() && found.uid() == user && found.mode() & 0o022 == 0 {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// Null until the library is open.
 static ENVIRONMENT: AtomicPtr<OrtEnv> = AtomicPtr::new(null_mut());
 
-/// Switches ONNX Runtime's own telemetry off, to be called before the library is opened.
+/// Switches ONNX Runtime's own telemetry off, before the library is opened.
 ///
 /// Since 1.30 the Linux library keeps a device id and an event database in the user's cache folder and sends them to its
 /// vendor. Only this variable prevents that; the API's switch works only after the files are made.

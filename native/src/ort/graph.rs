@@ -1,4 +1,4 @@
-//! A graph bound to fixed memory: tensors are made and bound once, for each variant; a run is one call.
+//! A graph bound to fixed memory. Tensors are made and bound once for each variant; a run is one call.
 //!
 //! `ort`'s binding copies a tensor made from borrowed memory, so this module uses the raw API.
 
@@ -6,11 +6,12 @@ mod binding;
 
 use self::binding::{PortMemory, VariantBinding};
 use crate::bundle::manifest::{Extent, Port, Role};
+use crate::core::rehearsal::Playing;
 use crate::gpu::stream::Laps;
 use crate::ort::environment::check;
 use crate::ort::home::Reach;
 use crate::ort::mirrors::{Changed, Feed, Mirrors};
-use crate::ort::session::Loaded;
+use crate::ort::session::GraphSession;
 use crate::ort::tensor::Tensor;
 use crate::ort::terminator::Terminator;
 use ort::AsPointer;
@@ -19,17 +20,17 @@ use std::ffi::{CString, c_void};
 use std::sync::Arc;
 
 /// A port and the memory that it is bound to.
-pub struct Bound {
+pub struct BoundPort {
     /// Name, type and shape in the graph.
     pub port: Port,
-    /// Address of its first value, for each variant of the binding.
+    /// The address of its first value, for each variant.
     pub address: Box<dyn Fn(usize) -> *mut c_void>,
     pub on_device: bool,
 }
 
-impl Bound {
-    pub fn fixed(port: &Port, address: *mut c_void, on_device: bool) -> Bound {
-        Bound { port: port.clone(), address: Box::new(move |_| address), on_device }
+impl BoundPort {
+    pub fn fixed(port: &Port, address: *mut c_void, on_device: bool) -> BoundPort {
+        BoundPort { port: port.clone(), address: Box::new(move |_| address), on_device }
     }
 
     fn is_apart(&self) -> bool {
@@ -57,19 +58,19 @@ pub struct Graph {
     bindings: Vec<*mut OrtIoBinding>,
     values: Vec<*mut OrtValue>,
     reach: Reach,
-    /// What each variant's runs copy; nothing where they read and write in place.
+    /// The copies of each variant's runs; empty where they read and write in place.
     feeds: Vec<Feed>,
-    /// Name under which each variant's kernels are captured; none where they are launched one by one.
+    /// The name of each variant's captured kernels; empty if kernels are launched one by one.
     captures: Vec<CString>,
-    /// Times of the device, where it tells them.
+    /// The device's clock, if it has one.
     laps: Option<Laps>,
-    /// What it writes is read in the stream of its runs, and by the host only behind a wait for that.
+    /// Its outputs are read in the stream of its runs. The host reads them only after a wait for the stream.
     followed: bool,
     options: Arc<Terminator>,
-    ports: [Vec<Bound>; 2],
+    ports: [Vec<BoundPort>; 2],
     most: Extent,
-    /// Replicas on a CPU share it.
-    session: Arc<Loaded>,
+    /// Replicas on a CPU share the session.
+    session: Arc<GraphSession>,
 }
 
 pub struct Binding<'a> {
@@ -84,17 +85,17 @@ pub struct Binding<'a> {
 unsafe impl Send for Graph {}
 
 impl Graph {
-    /// Binds `inputs` and `outputs` for every variant: runs differ in their sizes, or in the session slot.
+    /// Binds `inputs` and `outputs` for every variant: variants differ in their sizes, or in the session slot.
     ///
     /// # Safety
-    /// Each address is that of memory for the port's type and the variant's shape, which outlives the graph, as the mirrors do, of the
-    /// device if the port's is; nobody may access it during `run` of that variant, nor, after `follow`, before what the run has put into its
-    /// stream is done.
+    /// Each address has memory for the port's type and the variant's shape, on the device if the port's is. The memory and the mirrors
+    /// outlive the graph. No thread may access the memory during `run` of that variant; after `follow`, not before the work that the run
+    /// has put into its stream is done.
     pub unsafe fn bind(
-        session: Arc<Loaded>,
+        session: Arc<GraphSession>,
         with: Binding<'_>,
-        inputs: Vec<Bound>,
-        outputs: Vec<Bound>,
+        inputs: Vec<BoundPort>,
+        outputs: Vec<BoundPort>,
     ) -> Result<Graph, String> {
         let Binding { reach, options, variants, mirrors } = with;
         let most = *variants.last().ok_or("it has no variant")?;
@@ -123,17 +124,17 @@ impl Graph {
                     "cuda_graph is set, but its inputs cannot be written into the device's memory: {why}"
                 ));
             }
-            // Variants of one shape are places of a memory, which have the same addresses on the device where their rows are copied to it.
+            // Variants of one shape are places of a memory. They have the same addresses on a device that their rows are copied to.
             let first = |extent| variants.iter().position(|other| other == extent).unwrap_or(0);
             graph.captures = variants.iter().map(|extent| number(first(extent))).collect();
         }
         Ok(graph)
     }
 
-    /// Binds one variant more.
+    /// Binds another variant.
     ///
     /// # Safety
-    /// As `bind`.
+    /// The contract is that of `bind`.
     pub unsafe fn add_variant(&mut self, extent: Extent, mirrors: &mut Mirrors) -> Result<(), String> {
         let (ports, most, variant) = (std::mem::take(&mut self.ports), self.most, self.feeds.len());
         let mut bind = |graph: &mut Graph| {
@@ -149,13 +150,13 @@ impl Graph {
         self.ports = ports;
         self.feeds.push(feed?);
         if !self.captures.is_empty() {
-            let apart = self.ports.iter().flatten().any(Bound::is_apart);
+            let apart = self.ports.iter().flatten().any(BoundPort::is_apart);
             self.captures.push(number(if apart { variant } else { 0 }));
         }
         Ok(())
     }
 
-    /// Runs one variant. `tensors` is borrowed so that nobody reads them meanwhile.
+    /// Runs one variant. `tensors` is borrowed, so that they are not read meanwhile.
     pub fn run(
         &mut self,
         variant: usize,
@@ -165,11 +166,11 @@ impl Graph {
     ) -> Result<(), String> {
         let _turn = self.reach.turns().wait();
         let binding = self.bindings[variant];
-        if !matches!(self.reach, Reach::InPlace | Reach::Rehearsed { stale: true, .. }) {
+        if !matches!(self.reach, Reach::InPlace | Reach::Played(Playing { stale: true, .. })) {
             // SAFETY: values and memory live as `bind` demands, and this is their only user.
             unsafe { self.feeds[variant].send(binding, changed, mirrors) }?;
         }
-        if matches!(self.reach, Reach::Rehearsed { hangs: true, .. }) {
+        if matches!(self.reach, Reach::Played(Playing { hangs: true, .. })) {
             loop {
                 std::thread::park();
             }
@@ -200,18 +201,19 @@ impl Graph {
         Ok(())
     }
 
-    /// Its runs only have to be in the stream, in their order, when `run` returns. What the host reads of them is waited for as before.
+    /// Has `run` return when its work is in the stream, in order. Outputs that the host reads are waited for as before.
     pub fn follow(&mut self) {
         self.followed = true;
     }
 
-    /// Lets the device time its runs from here on: those that begin with `Changed::All`, and as many more as there are laps. What the host
-    /// copies before and behind a run is not in them.
+    /// Has the device time its runs: one that begins with `Changed::All`, and more while there are laps. Copies of the host before and
+    /// after a run are not timed.
     pub fn time(&mut self, laps: Option<Laps>) {
         self.laps = laps;
     }
 
-    /// Milliseconds of the device for its runs since the last of `Changed::All`, once for each of these; None where they are not known.
+    /// The device's milliseconds for its runs since the last one with `Changed::All`; None if they are not known. It is asked once for each
+    /// of these.
     pub fn device_ms(&mut self) -> Option<f32> {
         self.laps.as_mut()?.take_ms()
     }
@@ -220,7 +222,7 @@ impl Graph {
         !self.captures.is_empty()
     }
 
-    /// What a run of a variant copies between host and device, and what the device has afterwards.
+    /// The bytes that a run of a variant copies between host and device.
     pub fn copies(&self, variant: usize, changed: Changed, mirrors: &mut Mirrors) -> Copies {
         let (to_device, from_device) = self.feeds[variant].bytes(changed, mirrors);
         Copies { to_device, from_device }

@@ -1,6 +1,7 @@
-//! The memory that a provider computes in, and how its device reads what a graph is bound to.
+//! The memory that a provider computes in, and how its device reads the inputs of a graph.
 
 use crate::core::device::Device;
+use crate::core::rehearsal::Playing;
 use crate::ort::environment::check;
 use crate::ort::turn::Turns;
 use ort::AsPointer;
@@ -19,14 +20,14 @@ pub struct Home {
 }
 
 impl Home {
-    /// The memory of the process: of the CPU provider, and of a device that the CPU plays.
+    /// The memory of the process, for the CPU provider and a device that the CPU plays.
     pub const HOST: Home = Home { name: c"Cpu", id: 0, turns: Turns::Free };
 
     /// The memory of the WebGPU device. ONNX Runtime has one per process.
     pub const WEBGPU: Home = Home { name: c"WebGPU_Buf", id: 0, turns: Turns::One };
 
-    /// Names of the inputs (`is_input`) or outputs of a session that do not lie in this memory. They are read and written where they are: a
-    /// tensor of this memory would be copied when it is bound.
+    /// Names of the inputs (`is_input`) or outputs of a session that lie elsewhere. They are used where they are: a tensor of this memory
+    /// would be copied when it is bound.
     pub fn elsewhere(self, session: &Session, is_input: bool) -> Result<HashSet<String>, String> {
         let ports = if is_input { session.inputs() } else { session.outputs() };
         let is_here = self.are_here(session, is_input)?;
@@ -80,17 +81,17 @@ impl Drop for Info {
     }
 }
 
-/// How a device reads the memory that a graph's inputs are bound to.
+/// How a device reads the memory of a graph's inputs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Reach {
-    /// Where it is: a CPU. What was bound once is read anew by every run.
+    /// In place: a CPU. Every run reads the values anew.
     InPlace,
-    /// The device computes in memory of its own. ONNX Runtime copies an input of the host to it when it is **bound**, not when it
-    /// runs: what changes is written into that memory before each run, or bound again where that cannot be done. Without that nothing
-    /// fails, but the rows have nothing to do with the frames.
+    /// The device computes in its own memory. ONNX Runtime copies an input of the host to it when it is **bound**, not when it runs. So
+    /// changed values are written into that memory before each run, or bound again if that is impossible. Otherwise nothing fails, but the
+    /// rows have nothing to do with the frames.
     Copied(Home),
-    /// The CPU plays such a device, for a test (`rehearsal.rs`).
-    Rehearsed { stale: bool, hangs: bool },
+    /// The CPU plays such a device in a rehearsal.
+    Played(Playing),
 }
 
 impl Reach {
@@ -102,12 +103,12 @@ impl Reach {
         }
     }
 
-    /// The memory that the device computes in, unless it is that of every tensor.
+    /// The memory that the device computes in, unless all tensors lie there.
     pub fn home(self) -> Option<Home> {
         match self {
             Reach::InPlace => None,
             Reach::Copied(home) => Some(home),
-            Reach::Rehearsed { .. } => Some(Home::HOST),
+            Reach::Played(_) => Some(Home::HOST),
         }
     }
 

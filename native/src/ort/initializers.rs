@@ -1,4 +1,4 @@
-//! Weights on their way into a session: ONNX Runtime is given values over memory that stays where it is.
+//! Weights for a session: ONNX Runtime gets values over memory that stays in place.
 
 use crate::bundle::weights::External;
 use crate::ort::environment::check;
@@ -9,21 +9,21 @@ use ort::sys::OrtSessionOptions;
 use std::ffi::CString;
 use std::path::Path;
 
-/// Tensors over mapped memory or that of a device, by their names in one graph. They are needed until its session is made.
+/// Tensors over mapped memory or a device's, by their names in one graph. They live until the session is made.
 pub struct Initializers(Vec<(CString, Value, usize)>);
 
 impl DeviceWeights {
-    /// The tensors of the graph at `path` that lie in the files, as ONNX Runtime takes them.
+    /// The tensors of the graph at `path` that lie in the files.
     pub fn of_graph(&self, path: &Path) -> Result<Initializers, String> {
         let host = Home::HOST.info()?;
         let value = |tensor: &External| {
             let name =
                 CString::new(tensor.name.as_str()).map_err(|_| "a tensor name contains a zero byte".to_string())?;
             let (file, values) = self.weights.values(tensor)?;
-            let shared = self.store.as_ref().and_then(|store| store.place(file, tensor));
+            let shared = self.store.as_ref().and_then(|store| store.find_tensor(file, tensor));
             let (info, start) = shared.unwrap_or((&host, values.as_ptr().cast_mut().cast()));
             let External { kind, dims, bytes, .. } = tensor;
-            // SAFETY: so many bytes lie there, aligned, as `externals` and `values` have checked; `Loaded` keeps both for as long as
+            // SAFETY: that number of bytes lies there, aligned, as `externals` and `values` have checked; `GraphSession` keeps both for as long as
             // the session runs. ONNX Runtime only reads initializers.
             Ok((name, unsafe { Value::at(info, start, *bytes, (dims, *kind)) }?, *bytes))
         };
@@ -34,12 +34,11 @@ impl DeviceWeights {
 }
 
 impl Initializers {
-    /// Makes a session use these tensors where they lie. Those that ONNX Runtime folds into others it reads from the file beside the
-    /// graph once more.
+    /// Has a session use these tensors in place. Tensors that ONNX Runtime folds into others are read from the file once more.
     ///
     /// # Safety
-    /// `options` are live and are not used when this is gone, and every session that is made with them becomes part of a `Loaded` that
-    /// keeps the weights.
+    /// `options` are live and are not used when this is gone, and every session that is made with them becomes part of a `GraphSession`
+    /// that keeps the weights.
     pub unsafe fn add_to(&self, options: *mut OrtSessionOptions) -> Result<(), String> {
         let add = |name: &CString, value: &Value| {
             // SAFETY: live options, as demanded; ONNX Runtime copies the name and keeps the value's address.
@@ -48,7 +47,7 @@ impl Initializers {
         self.0.iter().try_for_each(|(name, value, _)| add(name, value))
     }
 
-    /// Bytes of all, or of those among them that `names` has.
+    /// Bytes of all tensors, or of those in `names`.
     pub fn bytes(&self, names: Option<&[String]>) -> usize {
         let counts =
             |name: &CString| names.is_none_or(|names| names.iter().any(|other| other.as_bytes() == name.as_bytes()));

@@ -1,5 +1,4 @@
-//! How a device gets what a run reads, and the host what it has written: copies of host tensors in the device's memory, bound once and
-//! written anew before a run.
+//! Copies of host tensors in a device's memory. They are bound once and written before a run.
 
 use crate::core::memory::Block;
 use crate::gpu::stream::Stream;
@@ -10,47 +9,48 @@ use std::ffi::{CString, c_void};
 
 use std::sync::Arc;
 
-/// Which inputs differ from those of the graph's last run on this variant.
+/// The inputs that differ from those of the graph's last run on this variant.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Changed {
     All,
-    /// Only those of a flow step: latents and time.
+    /// Only the inputs of a flow step: latents and time.
     Step,
 }
 
 impl Changed {
-    /// Before a step of the flow: cache and memory are those of the whole loop.
+    /// The inputs that change at a step: cache and memory stay for the whole loop.
     pub fn of(step: u32) -> Changed {
         if step == 0 { Changed::All } else { Changed::Step }
     }
 }
 
-/// Which host tensor a copy is of: its address on the first variant, and whether it is what a flow ends with, which must not lie where
-/// its noise does.
+/// The host tensor of a copy: its address on the first variant, and whether it is the result of a flow, which must not lie where the noise
+/// does.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Origin {
     pub(super) address: *mut c_void,
     pub(super) is_result: bool,
 }
 
-/// The copies of host tensors in the memory of one device, which the graphs of a network share: what two of them read is copied once.
+/// The copies of host tensors in the memory of one device. The graphs of a network share them: a tensor that two of them read is copied
+/// once.
 #[derive(Default)]
 pub struct Mirrors {
     copies: Vec<Mirror>,
-    /// That of the runs: what changes is copied in it, and the host waits for nothing.
+    /// The stream of the runs. Changed values are copied in it, and the host does not wait.
     stream: Option<Arc<Stream>>,
-    /// Why nothing can be written into the device's memory. What changes is bound again then, which copies it for each graph.
+    /// Why nothing can be written into the device's memory. Changed inputs are bound again then, which copies them for each graph.
     refused: Option<String>,
 }
 
 struct Mirror {
     origin: Origin,
     block: DeviceBlock,
-    /// It is a constant of the bundle, written once for as many rows as a run has.
+    /// A constant of the bundle, written once for the rows of a run.
     fixed: bool,
     /// Bytes of a constant that the device has.
     kept: usize,
-    /// The host has what the device has not.
+    /// The host has newer values.
     due: bool,
 }
 
@@ -58,13 +58,13 @@ struct Mirror {
 unsafe impl Send for Mirrors {}
 
 impl Mirrors {
-    /// The host has new values in all that changes.
+    /// Notes that the host has new values in all tensors that change.
     pub fn renew(&mut self) {
         self.copies.iter_mut().for_each(|mirror| mirror.due |= !mirror.fixed);
     }
 
-    /// Copies what changes in the stream of the runs from here on. Nobody writes to the host's tensors before the stream is through with
-    /// the runs that read them.
+    /// Copies changed values in the stream of the runs from now on. The host tensors must not change before the runs that read them are
+    /// done.
     pub fn copy_in(&mut self, stream: Arc<Stream>) {
         self.stream = Some(stream);
     }
@@ -73,12 +73,12 @@ impl Mirrors {
         self.copies.iter().map(|mirror| mirror.block.bytes()).sum()
     }
 
-    /// Why inputs are bound again for each run; None where they are written.
+    /// Why inputs are bound again for each run; None if they are written.
     pub fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
     }
 
-    /// The copy of a host tensor: its number and its address. `make` gives out memory for the largest run.
+    /// The number and the address of the copy of a host tensor. `make` gives memory for the largest run.
     pub(super) fn of(
         &mut self,
         origin: Origin,
@@ -96,7 +96,7 @@ impl Mirrors {
         Ok((at, self.copies[at].block.address()))
     }
 
-    /// Whether values can be written into the device's memory, tried with the first input of all.
+    /// Whether values can be written into the device's memory; the first input of all is the test.
     pub(super) fn try_once(&mut self, pair: &Pair) -> bool {
         if self.copies.len() == 1 && self.refused.is_none() {
             self.refused = copy(&[pair.host], &mut [pair.device.cast_const()]).err();
@@ -105,7 +105,7 @@ impl Mirrors {
     }
 }
 
-/// The same tensor for the host and for the device. Both values are their graph's.
+/// A tensor on the host and its copy on the device. The graph owns both values.
 #[derive(Clone, Copy)]
 pub(super) struct Pair {
     pub(super) mirror: usize,
@@ -123,10 +123,10 @@ pub(super) struct Input {
 }
 
 pub(super) enum Transfer {
-    /// It is bound again: ONNX Runtime copies what it is bound to.
+    /// It is bound again, which copies it.
     Bound(CString, *mut OrtValue),
     Written(Pair),
-    Rehearsed(Shadow),
+    Played(Shadow),
 }
 
 impl Input {
@@ -141,16 +141,16 @@ impl Input {
         }
     }
 
-    /// It is written once, not for each observation.
+    /// It is written once and not for each observation.
     fn is_fixed(&self, mirrors: &Mirrors) -> bool {
         matches!(&self.transfer, Transfer::Written(pair) if mirrors.copies[pair.mirror].fixed)
     }
 }
 
-/// Memory that stands for a device's.
+/// Host memory that plays a device's.
 pub(super) struct Shadow {
     host: *const u8,
-    copy: Block<u8>,
+    copy: Block,
 }
 
 impl Shadow {
@@ -172,7 +172,7 @@ impl Shadow {
     }
 }
 
-/// What the runs of one variant take from the host and give it.
+/// The copies of one variant's runs.
 #[derive(Default)]
 pub(super) struct Feed {
     pub(super) inputs: Vec<Input>,
@@ -180,13 +180,13 @@ pub(super) struct Feed {
     pub(super) outputs: Vec<Pair>,
     /// Bytes of outputs that ONNX Runtime copies to the host.
     pub(super) returned: usize,
-    /// Room for one call, so that a run allocates nothing.
+    /// Buffers for one call, so that a run allocates nothing.
     from: Vec<*const OrtValue>,
     to: Vec<*const OrtValue>,
 }
 
 impl Feed {
-    /// Makes room for all that one call may copy.
+    /// Allocates the buffers for the most copies of one call.
     pub(super) fn reserve(&mut self) {
         let most = self.inputs.len().max(self.outputs.len());
         self.from.reserve(most);
@@ -197,10 +197,10 @@ impl Feed {
         self.outputs.is_empty() && self.returned == 0
     }
 
-    /// Gives the device what has changed.
+    /// Copies changed inputs to the device.
     ///
     /// # Safety
-    /// The values and the memory behind them live, and nobody else uses them meanwhile; `binding` is that of the variant.
+    /// The values and their memory live, and no other thread uses them meanwhile; `binding` is that of the variant.
     pub(super) unsafe fn send(
         &mut self,
         binding: *mut OrtIoBinding,
@@ -215,8 +215,8 @@ impl Feed {
                 continue;
             }
             match &mut input.transfer {
-                Transfer::Rehearsed(shadow) => match &mirrors.stream {
-                    // SAFETY: the shadow is as large as what it stands for.
+                Transfer::Played(shadow) => match &mirrors.stream {
+                    // SAFETY: the shadow is as large as the original.
                     Some(stream) => {
                         unsafe { copy_in_stream(stream, shadow.address(), shadow.host.cast(), input.bytes) }?
                     }
@@ -245,10 +245,10 @@ impl Feed {
         if bound { check(unsafe { (ort::api().SynchronizeBoundInputs)(binding) }) } else { Ok(()) }
     }
 
-    /// Gives the host what the run has written. Other graphs find it on the device.
+    /// Copies outputs to the host. Other graphs find them on the device.
     ///
     /// # Safety
-    /// As `send`.
+    /// The contract is that of `send`.
     pub(super) unsafe fn fetch(&mut self, mirrors: &mut Mirrors) -> Result<(), String> {
         self.from.clear();
         self.to.clear();
@@ -260,8 +260,7 @@ impl Feed {
         copy(&self.from, &mut self.to)
     }
 
-    /// Bytes that a run copies to the device and from it for an observation, of which constants are no part; and what is on the device
-    /// afterwards.
+    /// Bytes that a run copies to the device and from it for an observation, without constants. Marks the values as present on the device.
     pub(super) fn bytes(&self, changed: Changed, mirrors: &mut Mirrors) -> (usize, usize) {
         let due = self.inputs.iter().filter(|input| input.is_due(changed, mirrors) && !input.is_fixed(mirrors));
         let sent = due.map(|input| input.bytes).sum();

@@ -1,9 +1,9 @@
-//! A graph of the engine's own on values that lie in a device's memory.
+//! A graph of the engine itself, on values in a device's memory.
 
 use crate::ort::device_memory::DeviceBlock;
 use crate::ort::environment::check;
 use crate::ort::home::Home;
-use crate::ort::session::Opened;
+use crate::ort::session::OpenSession;
 use crate::ort::turn::Turns;
 use crate::ort::value::Value;
 use ort::AsPointer;
@@ -11,18 +11,18 @@ use ort::sys::OrtIoBinding;
 use std::ffi::CString;
 use std::ptr::{null, null_mut};
 
-/// A session with bindings. Nothing of a model is in it.
+/// A session with bindings, which belongs to no model.
 pub struct Program {
     bindings: Vec<*mut OrtIoBinding>,
     turns: Turns,
-    session: Opened,
+    session: OpenSession,
 }
 
 // SAFETY: the raw objects belong to the session and have no tie to a thread; `&mut self` keeps runs apart.
 unsafe impl Send for Program {}
 
 impl Program {
-    pub fn new(session: Opened, turns: Turns) -> Program {
+    pub fn new(session: OpenSession, turns: Turns) -> Program {
         Program { bindings: Vec::new(), turns, session }
     }
 
@@ -53,11 +53,10 @@ impl Program {
         Ok(self.bindings.len() - 1)
     }
 
-    /// Runs a binding with these inputs in place of what they were bound to; they lie in the device's memory. What was written is there
-    /// for every session when this returns.
+    /// Runs a binding with other values of the device for these inputs. Every session can read the outputs when this returns.
     ///
     /// # Safety
-    /// As `bind`, and nobody uses the memory meanwhile.
+    /// The contract is that of `bind`, and no other thread uses the memory meanwhile.
     pub unsafe fn run(&mut self, binding: usize, inputs: &[(CString, Value)]) -> Result<(), String> {
         let _turn = self.turns.wait();
         let (api, binding) = (ort::api(), self.bindings[binding]);

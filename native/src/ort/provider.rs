@@ -1,26 +1,26 @@
-//! What each execution provider is told: from the options of a load plan to its keys and values. No GPU is asked here.
+//! The options of each execution provider, made from the options of a load plan. No GPU is needed here.
 
 use crate::core::device::Device;
 use ort::ep::{self, ArbitrarilyConfigurableExecutionProvider, ExecutionProviderDispatch};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// How models run on a GPU, from the table `[gpu]` of tendon.toml and the same keys of a model. The default is that of a provider
-/// which computes what the CPU computes.
+/// How models run on a GPU: the table `[gpu]` of tendon.toml and the same keys of a model. By default a provider computes what the CPU
+/// computes.
 #[derive(Deserialize, Clone, Debug, PartialEq)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct GpuOptions {
-    /// What TensorRT may compute in, where the graph has f32.
+    /// The type that TensorRT may compute in where the graph has f32.
     pub precision: Precision,
     /// A graph's kernels are captured once and launched as one.
     pub cuda_graph: bool,
-    /// On NVIDIA GPUs kernels of our own advance latents and decode chunks, in the stream of the replica (`flow/device_flow.rs`).
+    /// On NVIDIA GPUs our kernels advance latents and decode chunks, in the replica's stream (`flow/device_flow.rs`).
     pub own_kernels: bool,
-    /// The device code of this build, a fat binary; None: it has none.
+    /// The device code of this build, a fat binary; None without.
     pub kernels: Option<PathBuf>,
-    /// Bytes that one graph's arena may take on the device, 1 at least; None: as many as there are.
+    /// Bytes of one graph's arena on the device, at least 1; None: no bound.
     pub arena_bytes_max: Option<u64>,
-    /// Folder below which TensorRT keeps the engines that it has built; None: it builds them at every start.
+    /// The folder for TensorRT's engines; None: it builds them at every start.
     pub engine_cache: Option<PathBuf>,
 }
 
@@ -47,7 +47,7 @@ pub enum Precision {
     Bf16,
 }
 
-/// An execution provider, and its options in the words of ONNX Runtime.
+/// An execution provider, and its options by ONNX Runtime's names.
 #[derive(Debug, PartialEq)]
 pub struct Provider {
     pub kind: Kind,
@@ -62,7 +62,7 @@ pub enum Kind {
     WebGpu,
 }
 
-/// The key of each provider that makes it capture a graph's kernels.
+/// The option of each provider that captures a graph's kernels.
 const CAPTURE: [&str; 3] = ["enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture"];
 
 impl Provider {
@@ -75,33 +75,33 @@ impl Provider {
         Provider { kind: self.kind, pairs }
     }
 
-    /// The same with all its work in a stream of the caller's, which outlives its sessions: CUDA and TensorRT take its address, CUDA's one
-    /// behind TensorRT the same. They capture graphs in it too, and do not destroy it.
+    /// Has the provider work in a stream of the caller, which outlives its sessions. CUDA and TensorRT take its address, also CUDA behind
+    /// TensorRT. They capture graphs in the stream, and do not destroy it.
     pub fn on_stream(mut self, address: usize) -> Provider {
         self.pairs.extend([("has_user_compute_stream", flag(true)), ("user_compute_stream", address.to_string())]);
         self
     }
 
-    /// As `ort` takes it. A failure is an error: by default it would be logged, and the graph run on the CPU.
+    /// The provider for `ort`. A failure is an error: by default it is logged, and the graph runs on the CPU.
     pub fn dispatch(&self) -> ExecutionProviderDispatch {
-        fn told<E: ArbitrarilyConfigurableExecutionProvider>(provider: E, pairs: &[(&'static str, String)]) -> E {
+        fn with_pairs<E: ArbitrarilyConfigurableExecutionProvider>(provider: E, pairs: &[(&'static str, String)]) -> E {
             pairs.iter().fold(provider, |provider, (key, value)| provider.with_arbitrary_config(key, value))
         }
         let built = match self.kind {
-            Kind::Cuda => told(ep::CUDA::default(), &self.pairs).build(),
-            Kind::TensorRt => told(ep::TensorRT::default(), &self.pairs).build(),
-            Kind::WebGpu => told(ep::WebGPU::default(), &self.pairs).build(),
+            Kind::Cuda => with_pairs(ep::CUDA::default(), &self.pairs).build(),
+            Kind::TensorRt => with_pairs(ep::TensorRT::default(), &self.pairs).build(),
+            Kind::WebGpu => with_pairs(ep::WebGPU::default(), &self.pairs).build(),
         };
         built.error_on_failure()
     }
 }
 
-/// Whether a device can do what the options say; the reason why not. On the CPU nothing of it has a meaning: it computes what the
+/// Whether a device can do what the options say; the error is the reason. On the CPU the options have no meaning: it computes what the
 /// graph says.
 pub fn fits(device: Device, options: &GpuOptions) -> Result<(), String> {
     match device {
         Device::Cpu => return Ok(()),
-        // Its own number of a device is that of a context which the caller has made, not that of an adapter.
+        // Its device number is that of a context that the caller has made, not that of an adapter.
         Device::WebGpu(id) if id != 0 => {
             return Err("WebGPU has one device, the fastest adapter of the machine: webgpu:0".into());
         }
@@ -116,8 +116,8 @@ pub fn fits(device: Device, options: &GpuOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// The providers of a session on the device, the preferred one first; none for the CPU. `engines`: where TensorRT keeps what it
-/// has built for this bundle and this GPU.
+/// The providers of a session on the device, the preferred one first; empty for the CPU. `engines` is the folder of TensorRT's engines for
+/// this bundle and GPU.
 pub fn chain(device: Device, options: &GpuOptions, engines: Option<&Path>) -> Vec<Provider> {
     match device {
         Device::Cpu => Vec::new(),
@@ -138,7 +138,7 @@ fn cuda(id: i32, options: &GpuOptions) -> Provider {
         // Products of f32 keep their 23 bits of mantissa.
         ("use_tf32", flag(false)),
         ("enable_cuda_graph", flag(options.cuda_graph)),
-        // All memory is allocated at load: more calls cost nothing later.
+        // All memory is allocated at load: more calls cost nothing in an inference.
         ("arena_extend_strategy", "kSameAsRequested".into()),
     ];
     if let Some(bytes) = options.arena_bytes_max {
@@ -168,8 +168,8 @@ fn tensorrt(id: i32, options: &GpuOptions, engines: Option<&Path>) -> Provider {
 }
 
 fn webgpu(id: i32, options: &GpuOptions) -> Provider {
-    // ONNX Runtime's other layout, its default, gives wrong convolutions of six channels. Positions and lengths have 64 bits: without
-    // the kernels for them, which compute in 32, the CPU would do it, between two halves of the graph.
+    // ONNX Runtime's default layout gives wrong convolutions of six channels. Positions and lengths have 64 bits: without kernels for them,
+    // which compute in 32 bits, the CPU would compute them between two halves of the graph.
     let mut pairs = vec![("deviceId", id.to_string()), ("preferredLayout", "NCHW".into()), ("enableInt64", flag(true))];
     if options.cuda_graph {
         pairs.push(("enableGraphCapture", flag(true)));
@@ -181,7 +181,7 @@ fn webgpu(id: i32, options: &GpuOptions) -> Provider {
 mod tests {
     use super::*;
 
-    fn told(device: Device, options: &GpuOptions, engines: Option<&Path>) -> Vec<String> {
+    fn lines(device: Device, options: &GpuOptions, engines: Option<&Path>) -> Vec<String> {
         let line = |Provider { kind, pairs }: Provider| {
             let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();
             format!("{kind:?} {}", pairs.join(" "))
@@ -193,11 +193,11 @@ mod tests {
     fn without_options_a_provider_computes_what_the_cpu_computes() {
         let options = GpuOptions::default();
         assert_eq!(
-            told(Device::Cuda(1), &options, None),
+            lines(Device::Cuda(1), &options, None),
             ["Cuda device_id=1 use_tf32=0 enable_cuda_graph=0 arena_extend_strategy=kSameAsRequested"]
         );
-        assert_eq!(told(Device::WebGpu(0), &options, None), ["WebGpu deviceId=0 preferredLayout=NCHW enableInt64=1"]);
-        assert!(told(Device::Cpu, &options, None).is_empty());
+        assert_eq!(lines(Device::WebGpu(0), &options, None), ["WebGpu deviceId=0 preferredLayout=NCHW enableInt64=1"]);
+        assert!(lines(Device::Cpu, &options, None).is_empty());
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
             arena_bytes_max: Some(2 << 30),
             ..GpuOptions::default()
         };
-        let [first, behind] = &told(Device::TensorRt(2), &options, Some(Path::new("/c/e")))[..] else {
+        let [first, behind] = &lines(Device::TensorRt(2), &options, Some(Path::new("/c/e")))[..] else {
             panic!("two providers")
         };
         assert_eq!(
@@ -222,7 +222,7 @@ mod tests {
         );
         let plain = GpuOptions { precision: Precision::Bf16, ..GpuOptions::default() };
         assert_eq!(
-            told(Device::TensorRt(0), &plain, None)[0],
+            lines(Device::TensorRt(0), &plain, None)[0],
             "TensorRt device_id=0 trt_fp16_enable=0 trt_bf16_enable=1 trt_cuda_graph_enable=0 trt_engine_cache_enable=0 \
              trt_timing_cache_enable=0"
         );
@@ -244,11 +244,11 @@ mod tests {
         let captured = GpuOptions { cuda_graph: true, ..GpuOptions::default() };
         for device in [Device::Cuda(0), Device::TensorRt(0), Device::WebGpu(0)] {
             assert_eq!(fits(device, &captured), Ok(()), "{device:?}");
-            let (told, plain) = (chain(device, &captured, None), chain(device, &GpuOptions::default(), None));
-            assert!(told.iter().all(Provider::captures) && !plain.iter().any(Provider::captures), "{device:?}");
-            for (told, plain) in told.iter().zip(&plain) {
-                assert_eq!(told.without_capture(), plain.without_capture());
-                assert!(!told.without_capture().captures());
+            let (capturing, plain) = (chain(device, &captured, None), chain(device, &GpuOptions::default(), None));
+            assert!(capturing.iter().all(Provider::captures) && !plain.iter().any(Provider::captures), "{device:?}");
+            for (capturing, plain) in capturing.iter().zip(&plain) {
+                assert_eq!(capturing.without_capture(), plain.without_capture());
+                assert!(!capturing.without_capture().captures());
             }
         }
         assert!(chain(Device::Cpu, &captured, None).is_empty());
@@ -258,8 +258,8 @@ mod tests {
     fn both_providers_of_a_gpu_work_in_one_stream_of_ours() {
         let address = 0x7f00_0000_0010;
         for provider in chain(Device::TensorRt(1), &GpuOptions::default(), None) {
-            let told = provider.on_stream(address).pairs;
-            let last: Vec<(&str, &str)> = told.iter().rev().take(2).map(|(key, value)| (*key, &value[..])).collect();
+            let pairs = provider.on_stream(address).pairs;
+            let last: Vec<(&str, &str)> = pairs.iter().rev().take(2).map(|(key, value)| (*key, &value[..])).collect();
             assert_eq!(last, [("user_compute_stream", "139637976727568"), ("has_user_compute_stream", "1")]);
         }
     }

@@ -1,4 +1,4 @@
-//! ONNX Runtime: opened once by path, and one session per graph on the device that was asked for.
+//! ONNX Runtime, opened once by path, and one session per graph on the wanted device.
 
 mod error_text;
 mod logged;
@@ -9,14 +9,14 @@ mod small_graphs;
 mod with_weights;
 
 use self::error_text::plain;
-use self::with_weights::{Refused, frugal, with_weights};
+use self::with_weights::{CopyLog, frugal, with_weights};
 use crate::gpu::stream::Stream;
 use crate::ort::assignment;
 use crate::ort::assignment::RECORD;
 use crate::ort::environment;
 use crate::ort::provider::{Kind, Provider};
-use crate::ort::session::Loaded;
-use crate::ort::session::Opened;
+use crate::ort::session::GraphSession;
+use crate::ort::session::OpenSession;
 use crate::ort::turn::Turns;
 use crate::ort::webgpu;
 use crate::ort::weight_store::DeviceWeights;
@@ -35,21 +35,21 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// As the configuration says, or as this machine has for a model whose `replicas` run at the same time.
+    /// The threads of the configuration, or those that fit this machine and `replicas` that run at the same time.
     ///
-    /// A reader gets the cores that are left beside the event loop's and that of a decode: its threads wait for each other at every
-    /// operator, so that one without a core of its own holds up all. Of two cores it gets one: with both it takes two thirds of the
-    /// time when nothing else runs, and twice the time when something does. The operators of a step are so short that a second
-    /// thread would save a sixth of the time and cost a third more of the processor's.
-    pub fn new(initializers: Option<u32>, replicas: usize) -> Threads {
-        if let Some(initializers) = initializers {
-            return Threads { reader: initializers.max(1), step: initializers.max(1) };
+    /// A reader gets the cores beside that of the event loop and that of a decode. Its threads wait for each other at every operator, so
+    /// one without a core delays all. Of two cores it gets one: with both it takes two thirds of the time on an idle machine, and twice the
+    /// time on a busy one. The operators of a step are so short that a second thread saves a sixth of the time and costs a third more of
+    /// the processor's.
+    pub fn new(configured: Option<u32>, replicas: usize) -> Threads {
+        if let Some(threads) = configured {
+            return Threads { reader: threads.max(1), step: threads.max(1) };
         }
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Threads { reader: Threads::of_reader(cores, replicas), step: 1 }
     }
 
-    /// Of a session that `replicas` share: the threads that start a run, and as many beside them as each would have alone.
+    /// The threads of a session that `replicas` share: the threads that start a run, and as many others as each would have alone.
     pub fn shared(self, replicas: usize) -> Threads {
         let all = |own: u32| 1 + (own - 1) * replicas as u32;
         Threads { reader: all(self.reader), step: all(self.step) }
@@ -60,17 +60,17 @@ impl Threads {
     }
 }
 
-/// The matrices of one observation keep no more threads busy.
+/// Threads at most: the matrices of one observation keep no more busy.
 const THREADS_MAX: usize = 8;
 
-/// How long a thread of a run looks for its next part before it sleeps. The operators of a run follow each other within this time, and
-/// to wake a sleeping thread would take as long as its part; behind the run it looks no longer.
+/// How long, in microseconds, a thread of a run looks for its next part before it sleeps. The next operator follows within this time, and
+/// waking a thread would take as long as its part. After the run it sleeps at once.
 const SPIN_US: &str = "100";
 
-/// The entry of a session's configuration that names the folder of the weight files of a graph in memory.
+/// The configuration entry for the folder of the weight files of a graph in memory.
 const WEIGHTS_BESIDE: &str = "session.model_external_initializers_file_folder_path";
 
-/// Part of what ONNX Runtime says of a graph that it does not capture.
+/// A part of ONNX Runtime's text about a graph that it does not capture.
 const NOT_CAPTURED: &str = "cannot use the graph capture feature";
 
 /// The runtime of this process. It is opened once; later paths are ignored.
@@ -87,7 +87,7 @@ pub fn open(path: &Path) -> Result<&'static Runtime, String> {
 }
 
 pub struct Providers {
-    /// The preferred one first; none: the CPU.
+    /// The providers, the preferred one first; empty for the CPU.
     pub chain: Vec<Provider>,
     pub beside: Beside,
     pub turns: Turns,
@@ -95,8 +95,8 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// Whether the replicas of a model use the same sessions, and so the same weights, packed ones and folded ones among them. ONNX
-    /// Runtime's CPU provider runs one session on many threads at once, each run with memory of its own; a GPU's has one stream.
+    /// Whether the replicas of a model share sessions, and so also packed and folded weights. ONNX Runtime's CPU provider runs one session
+    /// on many threads at once, each with its own memory; a GPU's has one stream.
     pub fn shares_sessions(&self) -> bool {
         self.chain.is_empty()
     }
@@ -107,13 +107,13 @@ impl Providers {
     }
 }
 
-/// Which nodes of a graph may run on the CPU, where the graph belongs on a device.
+/// The nodes of a device's graph that may run on the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
     /// None.
     Nothing,
     Shapes,
-    /// Small ones outside of the layers, for which WebGPU has no kernels (`ort/webgpu.rs`).
+    /// Small nodes outside of the layers that WebGPU has no kernels for (`ort/webgpu.rs`).
     Light,
 }
 
@@ -137,19 +137,19 @@ impl Runtime {
         Ok(Runtime { environment, folder })
     }
 
-    /// A session of the graph at `path`, or of `made`, which was made of it, with these providers alone, on weights of the bundle's
-    /// files, or the reason why not. Without providers: on the CPU.
+    /// A session of the graph at `path`, or of `made`, which was made of it, with these providers and weights; the error is the reason.
+    /// Without providers it runs on the CPU.
     pub fn session(
         &self,
         (path, made): (&Path, Option<&[u8]>),
         threads: u32,
         providers: &Providers,
         weights: &DeviceWeights,
-    ) -> Result<Loaded, String> {
+    ) -> Result<GraphSession, String> {
         let captures = providers.chain.iter().any(Provider::captures);
-        // Their weights are the same.
+        // Both graphs have the same weights.
         let initializers = if weights.weights.is_empty() { None } else { Some(weights.of_graph(path)?) };
-        let refused = Refused::default();
+        let refused = CopyLog::default();
         let commit = |mut builder: SessionBuilder| {
             if let Some(initializers) = &initializers {
                 builder = with_weights(builder, initializers)?;
@@ -161,7 +161,7 @@ impl Runtime {
             match made {
                 None => builder.commit_from_file(path),
                 Some(model) => {
-                    // A weight that is folded into another is read from the file once more.
+                    // A folded weight is read from the file once more.
                     if let (Some(_), Some(folder)) = (&initializers, path.parent()) {
                         builder = builder.with_config_entry(WEIGHTS_BESIDE, folder.to_string_lossy())?;
                     }
@@ -170,7 +170,7 @@ impl Runtime {
             }
         };
         let (opened, is_captured) = match self.opened(threads, providers, commit) {
-            // Nodes of it lie on the CPU, which takes no part in a capture. Its kernels are launched one by one.
+            // Some nodes lie on the CPU, which cannot be captured. Kernels are then launched one by one.
             Err(text) if captures && text.contains(NOT_CAPTURED) => {
                 (self.opened(threads, &providers.without_capture(), commit)?, false)
             }
@@ -184,7 +184,7 @@ impl Runtime {
             }
         }
         let own_bytes = initializers.map_or(0, |initializers| refused.own_bytes(&initializers, weights, providers));
-        Ok(Loaded::new(opened, is_captured, weights.clone(), own_bytes))
+        Ok(GraphSession::new(opened, is_captured, weights.clone(), own_bytes))
     }
 
     fn opened(
@@ -192,16 +192,16 @@ impl Runtime {
         threads: u32,
         providers: &Providers,
         commit: impl FnOnce(SessionBuilder) -> ort::Result<Session>,
-    ) -> Result<Opened, String> {
+    ) -> Result<OpenSession, String> {
         providers.chain.iter().try_for_each(|provider| self.ready(provider))?;
         logged::forget();
         let turn = providers.turns.wait();
         let session = self.builder(threads, providers).and_then(commit);
         drop(turn);
-        session.map(|session| Opened::new(session, providers.turns)).map_err(|error| message(&error))
+        session.map(|session| OpenSession::new(session, providers.turns)).map_err(|error| message(&error))
     }
 
-    /// Options of a session, apart from those of a file.
+    /// The options of a session, without those of its file.
     fn builder(&self, threads: u32, providers: &Providers) -> ort::Result<SessionBuilder> {
         let mut builder = Self::keeping(providers.stream.as_ref(), self.plain(threads)?)?;
         if providers.chain.is_empty() {
@@ -210,9 +210,9 @@ impl Runtime {
         let dispatches: Vec<_> = providers.chain.iter().map(Provider::dispatch).collect();
         builder = builder.with_execution_providers(dispatches)?;
         match providers.beside {
-            // Refuses a graph that would run on the CPU in part.
+            // It refuses a graph that would run on the CPU in part.
             Beside::Nothing => Ok(builder.with_disable_cpu_fallback()?),
-            // What does is looked at when the session is open.
+            // The nodes on the CPU are checked when the session is open.
             Beside::Shapes | Beside::Light => Ok(builder.with_config_entry(RECORD.0, RECORD.1)?),
         }
     }
@@ -222,7 +222,7 @@ impl Runtime {
         let mut builder = Session::builder(&self.environment)?
             .with_intra_threads(threads as usize)?
             .with_inter_threads(1)?
-            // Spinning threads would keep the event loop from its core, outside of runs.
+            // Threads must not spin outside of runs, where they would keep the event loop from its core.
             .with_intra_op_spinning(threads > 1)?
             .with_config_entry("session.intra_op.spin_duration_us", SPIN_US)?
             .with_config_entry("session.force_spinning_stop", "1")?
@@ -233,7 +233,7 @@ impl Runtime {
         Ok(builder)
     }
 
-    /// Whether a provider can be tried at all; opens what its library needs.
+    /// Whether a provider can be used at all; opens the libraries that it needs.
     pub fn ready(&self, provider: &Provider) -> Result<(), String> {
         match provider.kind {
             Kind::Cuda => {
@@ -253,7 +253,7 @@ impl Runtime {
         }
     }
 
-    /// Folder of the library, where its providers are.
+    /// The folder of the library, with those of its providers.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -266,13 +266,13 @@ impl Runtime {
     }
 }
 
-/// Whether the processor sums products of int8 in 32 bits. Without that ONNX Runtime's default kernels add two products of int8
-/// weights in 16 bits, which saturates: rows would be wrong without an error. Its precise ones give the same integers, more slowly.
+/// Whether the processor sums products of int8 in 32 bits. Otherwise ONNX Runtime's default kernels add two products in 16 bits, which
+/// saturates: rows would be wrong without an error. Its precise kernels give the right integers, more slowly.
 fn has_vnni() -> bool {
     is_x86_feature_detected!("avx512vnni") || is_x86_feature_detected!("avxvnni")
 }
 
-/// A failure, and what ONNX Runtime has logged of it.
+/// The text of a failure, with the error that ONNX Runtime has logged.
 fn message(error: &ort::Error) -> String {
     let (said, logged) = (plain(&error.to_string()), plain(&logged::last()));
     if logged.is_empty() || said.contains(&logged) { said } else { format!("{said}; {logged}") }
@@ -291,7 +291,7 @@ mod tests {
         }
         assert_eq!(Threads::new(Some(3), 1), Threads { reader: 3, step: 3 });
         assert_eq!(Threads::new(None, 1).step, 1);
-        // A run's own thread is one of them, that of a replica.
+        // The thread of a run, that of a replica, is one of them.
         assert_eq!(Threads::new(Some(3), 2).shared(2), Threads { reader: 5, step: 5 });
         assert_eq!(Threads::new(Some(1), 4).shared(4), Threads { reader: 1, step: 1 });
     }

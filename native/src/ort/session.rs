@@ -1,20 +1,20 @@
-//! A session that is closed in its turn.
+//! Sessions, which are closed in their turn.
 
 use crate::ort::turn::Turns;
 use crate::ort::weight_store::{DeviceWeights, Store};
 use ort::session::Session;
 use std::sync::{Arc, Weak};
 
-/// An open session, wherever it is dropped.
-pub struct Opened {
+/// An open session, which may be dropped anywhere.
+pub struct OpenSession {
     /// None only while this is dropped.
     session: Option<Session>,
     turns: Turns,
 }
 
-impl Opened {
-    pub fn new(session: Session, turns: Turns) -> Opened {
-        Opened { session: Some(session), turns }
+impl OpenSession {
+    pub fn new(session: Session, turns: Turns) -> OpenSession {
+        OpenSession { session: Some(session), turns }
     }
 
     /// The session, for a call that waits for its turn.
@@ -23,29 +23,29 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for OpenSession {
     fn drop(&mut self) {
         let _turn = self.turns.wait();
         self.session = None;
     }
 }
 
-/// A session and what it reads: replicas on a CPU share one for each graph. Its fields are dropped in this order.
-pub struct Loaded {
-    session: Opened,
+/// A session and its weights. Replicas on a CPU share one for each graph. The fields are dropped in this order.
+pub struct GraphSession {
+    session: OpenSession,
     is_captured: bool,
     own_bytes: usize,
     weights: DeviceWeights,
 }
 
-impl Loaded {
-    /// `session` was made with these weights, or without any, of which it has copied `own_bytes`. `is_captured`: its runs are captured
-    /// once and replayed.
-    pub fn new(session: Opened, is_captured: bool, weights: DeviceWeights, own_bytes: usize) -> Loaded {
-        Loaded { session, is_captured, own_bytes, weights }
+impl GraphSession {
+    /// `session` was made with these weights, or without any, and has copied `own_bytes` of them. `is_captured`: its runs are captured once
+    /// and replayed.
+    pub fn new(session: OpenSession, is_captured: bool, weights: DeviceWeights, own_bytes: usize) -> GraphSession {
+        GraphSession { session, is_captured, own_bytes, weights }
     }
 
-    /// Whether its provider keeps the kernels of a run, and launches them as one from then on.
+    /// Whether its provider captures the kernels of a run and launches them as one from then on.
     pub fn is_captured(&self) -> bool {
         self.is_captured
     }
@@ -56,18 +56,17 @@ impl Loaded {
     }
 }
 
-/// What the sessions of a model read of its weight files in the memory of devices; nothing of both on a CPU, and of graphs that hold
-/// their weights themselves.
+/// The weights of a model's sessions in the memory of devices. All is 0 on a CPU, and for graphs that contain their weights.
 #[derive(serde::Serialize, Clone, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct Tally {
-    /// Bytes that lie on their device once for all sessions.
+    /// Bytes that all sessions of a device share.
     pub shared_bytes: usize,
-    /// Bytes of it that this load has copied there; the others were there, for another model.
+    /// Bytes of them that this load has copied; the others were there for another model.
     pub copied_bytes: usize,
-    /// Bytes of the copies that sessions have of their own, over all of them.
+    /// Bytes of the sessions' own copies.
     pub own_bytes: usize,
-    /// Why they have; none where that is no more than what their graphs compute on the CPU.
+    /// Why there are own copies; None if they are only what the graphs compute on the CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip)]
@@ -76,7 +75,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts a session of one replica.
-    pub fn add(&mut self, session: &Loaded) {
+    pub fn add(&mut self, session: &GraphSession) {
         self.own_bytes += session.own_bytes;
         if let DeviceWeights { store: Some(store), .. } = &session.weights
             && !self.seen.iter().any(|seen| seen.as_ptr() == Arc::as_ptr(store))

@@ -2,7 +2,7 @@
 
 use crate::bundle::manifest::{Extent, Port, Role};
 use crate::core::dtype::Dtype;
-use crate::core::memory::{Block, Plain};
+use crate::core::memory::Block;
 use crate::gpu::CudaError;
 use crate::gpu::context::Context;
 use crate::ort::device_memory::DeviceBlock;
@@ -13,18 +13,8 @@ use std::sync::Arc;
 const VALUES_MAX: usize = 1 << 32;
 
 pub enum Storage {
-    /// 32-bit floats in page-locked memory.
-    F32(Block<f32>),
-    /// Bits of F16 or BF16 in page-locked memory.
-    Half(Block<u16>),
-    /// 32-bit integers in page-locked memory.
-    I32(Block<i32>),
-    /// 64-bit integers in page-locked memory.
-    I64(Block<i64>),
-    /// Bytes in page-locked memory.
-    U8(Block<u8>),
-    /// Booleans, one byte each, in page-locked memory.
-    Bool(Block<u8>),
+    /// Page-locked memory.
+    Host(Block),
     /// Memory of the device, which the host does not read.
     Device(DeviceBlock),
 }
@@ -41,21 +31,14 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Zeroed, page-locked memory for a run of `most`.
+    /// Zeroed, page-locked memory for an inference of `most`.
     pub fn new(port: &Port, most: Extent) -> Result<Tensor, String> {
         let len = port_len(port, most)?;
-        let storage = match port.dtype {
-            Dtype::F32 => Storage::F32(Block::locked(len)?),
-            Dtype::F16 | Dtype::Bf16 => Storage::Half(Block::locked(len)?),
-            Dtype::I32 => Storage::I32(Block::locked(len)?),
-            Dtype::I64 => Storage::I64(Block::locked(len)?),
-            Dtype::U8 => Storage::U8(Block::locked(len)?),
-            Dtype::Bool => Storage::Bool(Block::locked(len)?),
-        };
+        let storage = Storage::Host(Block::locked(len * port.dtype.bytes())?);
         Ok(Tensor { name: port.name.clone(), role: port.role, dtype: port.dtype, len, storage })
     }
 
-    /// Memory of the device for a run of `most`, as `make` gives out so many bytes of it.
+    /// Memory of the device for an inference of `most`; `make` gives it.
     pub fn on_device(
         port: &Port,
         most: Extent,
@@ -68,28 +51,15 @@ impl Tensor {
 
     pub fn address(&self) -> *mut c_void {
         match &self.storage {
-            Storage::F32(block) => block.address().cast(),
-            Storage::Half(block) => block.address().cast(),
-            Storage::I32(block) => block.address().cast(),
-            Storage::I64(block) => block.address().cast(),
-            Storage::U8(block) | Storage::Bool(block) => block.address().cast(),
+            Storage::Host(block) => block.address().cast(),
             Storage::Device(block) => block.address(),
         }
     }
 
-    /// Lets the driver of a GPU copy from and to it by itself, if it lies in the host's memory; returns for how many bytes it does.
+    /// Registers a tensor of the host's memory with the driver of a GPU; returns the registered bytes.
     pub fn register(&mut self, context: &Arc<Context>) -> Result<usize, CudaError> {
-        fn known<T: Plain>(block: &mut Block<T>, context: &Arc<Context>) -> Result<usize, CudaError> {
-            context.register_block(block).map(|()| block.registered_bytes())
-        }
-        match &mut self.storage {
-            Storage::F32(block) => known(block, context),
-            Storage::Half(block) => known(block, context),
-            Storage::I32(block) => known(block, context),
-            Storage::I64(block) => known(block, context),
-            Storage::U8(block) | Storage::Bool(block) => known(block, context),
-            Storage::Device(_) => Ok(0),
-        }
+        let Storage::Host(block) = &mut self.storage else { return Ok(0) };
+        context.register_block(block).map(|()| block.registered_bytes())
     }
 
     pub fn device_bytes(&self) -> usize {
@@ -100,23 +70,11 @@ impl Tensor {
         matches!(self.storage, Storage::Device(_))
     }
 
-    /// The bytes of a tensor of pixels, or of their normalised values, in page-locked memory.
-    pub fn pixels(&mut self) -> &mut [u8] {
-        match &mut self.storage {
-            Storage::F32(block) => block.bytes_mut(),
-            Storage::U8(block) => block,
-            _ => panic!("tensor {} does not hold pixels for the host", self.name),
-        }
-    }
-
     /// The bytes of its values, in page-locked memory.
-    pub fn bytes(&mut self) -> &[u8] {
+    pub fn bytes(&mut self) -> &mut [u8] {
+        let bytes = self.len * self.dtype.bytes();
         match &mut self.storage {
-            Storage::F32(block) => block.bytes_mut(),
-            Storage::Half(block) => block.bytes_mut(),
-            Storage::I32(block) => block.bytes_mut(),
-            Storage::I64(block) => block.bytes_mut(),
-            Storage::U8(block) | Storage::Bool(block) => block,
+            Storage::Host(block) => &mut block[..bytes],
             Storage::Device(_) => panic!("tensor {} does not lie in the host's memory", self.name),
         }
     }
@@ -124,24 +82,27 @@ impl Tensor {
     /// The values of an f32 tensor in page-locked memory.
     pub fn floats(&mut self) -> &mut [f32] {
         match &mut self.storage {
-            Storage::F32(block) => block,
+            Storage::Host(block) if self.dtype == Dtype::F32 => block.floats_mut(),
             _ => panic!("tensor {} does not hold f32 for the host", self.name),
         }
     }
 
-    /// Writes `values` from value `start` on as the tensor's type, in page-locked memory; those beyond its end are left out.
+    /// Writes `values` from value `start` on as the tensor's type. Values behind the tensor's end are left out.
     pub fn write(&mut self, start: usize, values: impl IntoIterator<Item = f64>) {
-        fn put<T: Plain>(block: &mut [T], values: impl IntoIterator<Item = f64>, as_type: impl Fn(f64) -> T) {
-            block.iter_mut().zip(values).for_each(|(to, value)| *to = as_type(value));
+        fn put<const N: usize>(to: &mut [u8], values: impl IntoIterator<Item = f64>, bytes: impl Fn(f64) -> [u8; N]) {
+            to.chunks_exact_mut(N).zip(values).for_each(|(to, value)| to.copy_from_slice(&bytes(value)));
         }
-        match &mut self.storage {
-            Storage::F32(block) => put(&mut block[start..], values, |value| value as f32),
-            Storage::I64(block) => put(&mut block[start..], values, |value| value as i64),
-            Storage::I32(block) => put(&mut block[start..], values, |value| value as i32),
-            Storage::U8(block) => put(&mut block[start..], values, |value| value as u8),
-            Storage::Bool(block) => put(&mut block[start..], values, |value| u8::from(value != 0.0)),
-            Storage::Half(_) => panic!("tensor {} is of half precision, which the host does not write", self.name),
-            Storage::Device(_) => panic!("tensor {} does not lie in the host's memory", self.name),
+        let dtype = self.dtype;
+        let to = &mut self.bytes()[start * dtype.bytes()..];
+        match dtype {
+            Dtype::F32 => put(to, values, |value| (value as f32).to_ne_bytes()),
+            Dtype::I64 => put(to, values, |value| (value as i64).to_ne_bytes()),
+            Dtype::I32 => put(to, values, |value| (value as i32).to_ne_bytes()),
+            Dtype::U8 => put(to, values, |value| [value as u8]),
+            Dtype::Bool => put(to, values, |value| [u8::from(value != 0.0)]),
+            Dtype::F16 | Dtype::Bf16 => {
+                panic!("tensor {} is of half precision, which the host does not write", self.name)
+            }
         }
     }
 }
@@ -170,13 +131,13 @@ mod tests {
             let mut tensor = Tensor::new(&port(dtype, vec![Dim::Fixed(4)]), Extent { batch: 1, prompt: 1, prefix: 1 })
                 .expect("a tensor");
             tensor.write(1, given);
-            let found: Vec<f64> = match &tensor.storage {
-                Storage::F32(block) => block.iter().map(|&value| value.into()).collect(),
-                Storage::I64(block) => block.iter().map(|&value| value as f64).collect(),
-                Storage::I32(block) => block.iter().map(|&value| value.into()).collect(),
-                Storage::U8(block) | Storage::Bool(block) => block.iter().map(|&value| value.into()).collect(),
-                Storage::Half(_) | Storage::Device(_) => panic!("it is of another type"),
+            let number = |bytes: &[u8]| match (dtype, bytes) {
+                (Dtype::F32, &[a, b, c, d]) => f32::from_ne_bytes([a, b, c, d]).into(),
+                (Dtype::I32, &[a, b, c, d]) => i32::from_ne_bytes([a, b, c, d]).into(),
+                (_, &[byte]) => byte.into(),
+                (_, _) => i64::from_ne_bytes(bytes.try_into().expect("eight bytes")) as f64,
             };
+            let found: Vec<f64> = tensor.bytes().chunks(dtype.bytes()).map(number).collect();
             let expected = match dtype {
                 Dtype::Bool => [0.0, 1.0, 1.0, 0.0],
                 Dtype::U8 => [0.0, 7.0, 0.0, 0.0],
@@ -194,7 +155,7 @@ mod tests {
             let port = port(dtype, vec![Dim::Batch, Dim::Prefix, Dim::Fixed(11)]);
             let tensor = Tensor::new(&port, most).expect("memory");
             assert_eq!((tensor.dtype, tensor.len, tensor.address() as usize % 4096), (dtype, 3 * 7 * 11, 0));
-            // SAFETY: so many bytes are the tensor's, and nobody writes to them.
+            // SAFETY: that number of bytes is the tensor's, and nothing writes to them.
             let bytes =
                 unsafe { std::slice::from_raw_parts(tensor.address().cast::<u8>(), tensor.len * dtype.bytes()) };
             assert!(bytes.iter().all(|&byte| byte == 0), "{dtype:?}");

@@ -25,7 +25,8 @@ impl Terminator {
 }
 
 impl Terminator {
-    /// Runs with these options end when their work is in the stream of the provider, not when it is done.
+    /// Runs with these options end when their work is in the stream of the provider, not when it is done: for sessions whose graphs are
+    /// captured.
     pub fn leave_running(&self) -> Result<(), String> {
         let (key, on) = (c"disable_synchronize_execution_providers", c"1");
         // SAFETY: live options, and C strings that are copied.

@@ -1,4 +1,4 @@
-//! Values over memory of others, and their copies between host and device.
+//! Values over borrowed memory, and their copies between host and device.
 
 use crate::core::dtype::Dtype;
 use crate::ort::environment::{check, copy, element};
@@ -8,7 +8,7 @@ use ort::sys::{ONNXTensorElementDataType, OrtValue};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// A tensor as ONNX Runtime takes it. It owns none of its memory.
+/// A tensor for ONNX Runtime. It owns no memory.
 pub struct Value {
     raw: *mut OrtValue,
     turns: Turns,
@@ -17,14 +17,14 @@ pub struct Value {
     is_on_host: bool,
 }
 
-// SAFETY: the object has no tie to a thread; it is used in turns where the provider needs that.
+// SAFETY: the object has no tie to a thread; its uses are serialised where the provider needs that.
 unsafe impl Send for Value {}
 
 impl Value {
-    /// A tensor of this type and shape at `start`, in `home`, which other tensors of `turns` may be copied to or from.
+    /// A tensor of this type and shape at `start`, in `home`. `turns` guards its copies.
     ///
     /// # Safety
-    /// So many values are there as long as this is used.
+    /// The values live as long as this is used.
     pub unsafe fn over(
         home: Home,
         turns: Turns,
@@ -47,10 +47,10 @@ impl Value {
         self.bytes
     }
 
-    /// A tensor of so many bytes at `start`, in memory of which nothing is told but `info`. It waits for no turn.
+    /// A tensor of `bytes` at `start`, in the memory of `info`. It waits for no turn.
     ///
     /// # Safety
-    /// They are there, for this shape and type, as long as this, and what takes it, is used.
+    /// The bytes are valid for this shape and type while the value, and what uses it, lives.
     pub unsafe fn at(
         info: &Info,
         start: *mut c_void,
@@ -76,10 +76,10 @@ impl Drop for Value {
     }
 }
 
-/// Copies one value to another of its size, without a list of them: nothing is allocated.
+/// Copies one value to another of the same size, without an allocation.
 ///
 /// # Safety
-/// As `transfer`.
+/// The contract is that of `transfer`.
 pub unsafe fn transfer_one(turns: Turns, from: &Value, to: &Value) -> Result<(), String> {
     assert!(from.bytes == to.bytes, "what is copied has the size of its place");
     if from.is_on_host && to.is_on_host {
@@ -91,13 +91,13 @@ pub unsafe fn transfer_one(turns: Turns, from: &Value, to: &Value) -> Result<(),
     copy(&[from.raw.cast_const()], &mut [to.raw.cast_const()])
 }
 
-/// Copies the first of each pair to the second, in one call, which ends when both may be used. They are of the same size.
+/// Copies the first of each pair to the second, of the same size, in one call. Both may be used when it returns.
 ///
 /// # Safety
-/// Nobody writes to the first or uses the second meanwhile; no two of them overlap.
+/// No thread writes to the first or uses the second meanwhile; no two of them overlap.
 pub unsafe fn transfer(turns: Turns, pairs: &[(&Value, &Value)]) -> Result<(), String> {
     assert!(pairs.iter().all(|(from, to)| from.bytes == to.bytes), "what is copied has the size of its place");
-    // ONNX Runtime has no copy from the host to the host: where the CPU plays a device.
+    // ONNX Runtime does not copy from host to host, which happens if the CPU plays a device.
     let (on_host, apart): (Vec<_>, Vec<_>) = pairs.iter().partition(|(from, to)| from.is_on_host && to.is_on_host);
     for (from, to) in on_host {
         // SAFETY: the caller's.

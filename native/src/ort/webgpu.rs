@@ -1,4 +1,4 @@
-//! The WebGPU provider: which device `auto` takes, and what of a graph it must compute itself.
+//! The WebGPU provider: whether `auto` takes its device, and which nodes it must compute.
 
 use crate::core::device::Device;
 use crate::gpu::vulkan::Adapters;
@@ -6,30 +6,30 @@ use crate::ort::assignment::{OnCpu, on_cpu, refuse};
 use ort::session::Session;
 use std::path::Path;
 
-/// Operators that may lie on the CPU beside it, outside of the layers: what they compute from lengths, positions and masks is small.
-/// Of booleans it has few kernels, and of sine and cosine those of older operator sets alone.
+/// Operators that the CPU may compute outside of the layers: their results from lengths, positions and masks are small. WebGPU has few
+/// kernels for booleans, and sine and cosine of older operator sets alone.
 const LIGHT: &[&str] = &["Cos", "Identity", "Sin"];
 
 /// Part of the name of every node of a layer (`src/bundle/graph.ts` names nodes after their scopes).
 const LAYER: &str = "blocks.";
 
-/// Why `auto` does not try it. On a software rasteriser it is far slower than the CPU provider; who names it gets it.
+/// Why `auto` does not try it: a software rasteriser is far slower than the CPU provider. A user who names it gets it.
 pub fn unfit_for_auto(device: Device) -> Option<String> {
     let Device::WebGpu(_) = device else { return None };
-    let adapters = Adapters::look();
+    let adapters = Adapters::probe();
     if let Adapters::Software(name) = adapters {
         return Some(format!("its only adapter is {name}, which computes on the CPU; to use it name webgpu:0"));
     }
     without(adapters)
 }
 
-/// Why it cannot be tried at all: without an adapter the provider fails as well, in many words on standard error.
+/// Why it cannot be tried at all: without an adapter the provider fails too, with many lines on standard error.
 pub fn absent() -> Option<String> {
-    without(Adapters::look())
+    without(Adapters::probe())
 }
 
 fn without(adapters: &Adapters) -> Option<String> {
-    // Adapters that cannot be read: as the device nodes say.
+    // If adapters cannot be listed, the device nodes decide.
     let Adapters::None(reason) = adapters else { return None };
     let nodes = ["/dev/dri/renderD128", "/dev/nvidia0"];
     let gpu = nodes.iter().any(|node| Path::new(node).exists());

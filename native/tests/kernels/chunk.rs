@@ -1,4 +1,4 @@
-//! Chunk decode against `Encoder::encode_behind`.
+//! Chunk decode against `Encoder::encode`.
 
 use super::random::Random;
 use super::stage::Stage;
@@ -13,7 +13,7 @@ pub const TESTS: &[Test] = &[
     ("chunk::the_first_reason_is_the_engines", Of::Host, judged),
 ];
 
-/// A bundle's chunk: what decodes it, and how large latent and state are.
+/// The chunk of a bundle: its encoder, and the sizes of latent and state.
 struct Bundle {
     encoder: Encoder,
     rows: usize,
@@ -26,7 +26,7 @@ struct Bundle {
 
 const NORMS: [&str; 3] = ["none", "quantile", "mean_std"];
 
-/// How hard a bundle is to please.
+/// The strictness of a bundle.
 #[derive(Clone, Copy)]
 struct Kind {
     clamp: bool,
@@ -35,7 +35,7 @@ struct Kind {
     range: f64,
     /// Means so large that their sum with a state cancels: the order of a sum, and each rounding, is seen.
     cancels: bool,
-    /// What published policies add: statistics of each row and clips.
+    /// Additions of published policies: statistics of each row, and clips.
     published: bool,
 }
 
@@ -62,22 +62,13 @@ impl Bundle {
                 })
             })
             .collect();
-        let graph = json!({ "file": "", "inputs": [], "outputs": [] });
-        let manifest: Manifest = serde_json::from_value(json!({
-            "export_id": "", "cameras": [], "frames": { "first": 1, "later": 1 },
-            "image": { "width": 1, "height": 1, "resize": "pad", "mean": [0, 0, 0], "std": [1, 1, 1], "tokens": 1 },
-            "state": { "columns": state, "width": states },
-            "prompt": { "tokens_max": 1, "pad_id": 0, "parts": [] },
-            "action": {
-                "rows": rows, "prefix": rows / 2, "width": width, "columns": action, "rotation6d": rotations,
-                "out_of_range": if kind.clamp { "clamp" } else { "fail" },
-            },
-            "flow": { "t_start": 1, "t_end": 0, "steps": 1, "shift": 1 },
-            "guidance": null, "memory": null, "batch": 1,
-            "graphs": { "prefill": graph, "extend": null, "denoise": graph },
-            "tokenizer": "", "norm": "", "parity": { "file": "", "tolerance": 0 },
-        }))
-        .expect("a manifest");
+        let mut manifest: Value = serde_json::from_str(include_str!("../manifest.json")).expect("JSON");
+        manifest["state"] = json!({ "columns": state, "width": states });
+        manifest["action"] = json!({
+            "rows": rows, "prefix": rows / 2, "width": width, "columns": action, "rotation6d": rotations,
+            "out_of_range": if kind.clamp { "clamp" } else { "fail" },
+        });
+        let manifest: Manifest = serde_json::from_value(manifest).expect("a manifest");
         let mut draw = |low: f64, high: f64| -> Vec<f64> {
             (0..columns).map(|_| low + (high - low) * (random.unit() + 1.0) / 2.0).collect()
         };
@@ -98,15 +89,15 @@ impl Bundle {
         Bundle { encoder, rows, width, columns, states, names, rotations: rotations.to_vec() }
     }
 
-    /// What the engine says of a latent: how many values were clamped, or the beginning of its sentence.
-    fn engine(&self, Given { latent, state, prefix }: &Given) -> (Vec<f32>, Result<u32, String>) {
+    /// The engine's result for a latent: how many values were clamped, or the beginning of its sentence.
+    fn engine(&self, Input { latent, state, prefix }: &Input) -> (Vec<f32>, Result<u32, String>) {
         let mut values = vec![0.0; self.rows * self.columns];
-        let told = self.encoder.encode_behind(prefix, latent, state, &mut values);
-        (values, told)
+        let clamped = self.encoder.encode(prefix, latent, state, &mut values);
+        (values, clamped)
     }
 
-    /// A refusal in the engine's words, as far as it names the place.
-    fn words(&self, refusal: Refusal) -> String {
+    /// The engine's sentence about a refusal; `*` is a part that varies.
+    fn sentence(&self, refusal: Refusal) -> String {
         let name = |column: u32| &self.names[column as usize];
         match refusal {
             Refusal::NotFinite(row, column) => format!("row {row}, {} is not a finite number", name(column)),
@@ -122,22 +113,19 @@ impl Bundle {
     }
 
     /// Asserts that verdict and values are the engine's.
-    fn check(&self, given: &Given, values: &[f32], verdict: &Verdict, what: &str) -> String {
-        let (expected, told) = self.engine(given);
-        match (self.encoder.facts().judge(verdict), told) {
+    fn check(&self, input: &Input, values: &[f32], verdict: &Verdict, what: &str) -> String {
+        let (expected, clamped) = self.engine(input);
+        match (self.encoder.facts().judge(verdict), clamped) {
             (Ok(clamped), Ok(engine)) => {
                 assert_eq!(clamped, engine, "{what}: clamped");
                 let differ = |(one, other): (&f32, &f32)| one.to_bits() != other.to_bits();
                 assert_eq!(values.iter().zip(&expected).position(differ), None, "{what}: a value differs");
                 String::from(if clamped > 0 { "clamped" } else { "good" })
             }
-            (Err(refusal), Err(sentence)) => {
-                let words = self.words(refusal);
-                let (begin, end) = words.split_once('*').unwrap_or((&words, ""));
-                assert!(
-                    sentence.starts_with(begin) && sentence.contains(end.trim()),
-                    "{what}: {refusal:?}, {sentence}"
-                );
+            (Err(refusal), Err(engine)) => {
+                let sentence = self.sentence(refusal);
+                let (begin, end) = sentence.split_once('*').unwrap_or((&sentence, ""));
+                assert!(engine.starts_with(begin) && engine.contains(end.trim()), "{what}: {refusal:?}, {engine}");
                 format!("{refusal:?}").split('(').next().unwrap_or_default().into()
             }
             (ours, engine) => panic!("{what}: {ours:?}, but the engine says {engine:?}"),
@@ -170,16 +158,16 @@ fn bundles() -> Vec<Bundle> {
     all
 }
 
-/// What a chunk is decoded from.
-struct Given {
+/// The inputs of one chunk.
+struct Input {
     latent: Vec<f32>,
     state: Vec<f32>,
     /// Rows that it continues.
     prefix: Vec<f32>,
 }
 
-/// A latent and a state, some of them spoilt: no number, too large, a rotation that spans no plane, a jump; and rows to continue.
-fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> Given {
+/// A latent and a state, some of them bad: NaN, too large, a rotation that spans no plane, a jump; and rows to continue.
+fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> Input {
     let slope: Vec<f32> = random.floats(bundle.width);
     let mut latent: Vec<f32> = (0..bundle.rows * bundle.width)
         .map(|at| slope[at % bundle.width] * 0.3 + (random.unit() * 0.4) as f32)
@@ -208,7 +196,7 @@ fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> Given {
     }
     let rows = random.below(facts.prefix_rows as usize + 1);
     let prefix = random.floats(rows * bundle.columns).iter().map(|value| value * 0.3).collect();
-    Given { latent, state, prefix }
+    Input { latent, state, prefix }
 }
 
 const TURNS: usize = 30;
@@ -227,20 +215,20 @@ fn equals(stage: &Stage) {
     assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), kinds);
 }
 
-/// All turns as one batch; what came out of each.
+/// Decodes all turns as one batch; returns their results.
 fn check(stage: &Stage, kernel: &Kernel, threads: u32, bundle: &Bundle, random: &mut Random) -> Vec<String> {
     let plans = Plans::new(&stage.device, bundle.encoder.facts(), bundle.states as u32).expect("memory");
     let inputs: Vec<_> = (0..TURNS).map(|turn| inputs(bundle, turn, random)).collect();
     let on = |values: Vec<f32>| stage.device.copy_of(&values).expect("memory");
-    let latent_memory = on(inputs.iter().flat_map(|given| given.latent.clone()).collect());
-    let state_memory = on(inputs.iter().flat_map(|given| given.state.clone()).collect());
+    let latent_memory = on(inputs.iter().flat_map(|input| input.latent.clone()).collect());
+    let state_memory = on(inputs.iter().flat_map(|input| input.state.clone()).collect());
     let room = bundle.encoder.facts().prefix_rows as usize * bundle.columns;
     let prefixes: Vec<f32> = (inputs.iter())
-        .flat_map(|given| given.prefix.iter().copied().chain(std::iter::repeat_n(f32::NAN, room - given.prefix.len())))
+        .flat_map(|input| input.prefix.iter().copied().chain(std::iter::repeat_n(f32::NAN, room - input.prefix.len())))
         .collect();
-    let held: Vec<u32> = inputs.iter().map(|given| (given.prefix.len() / bundle.columns) as u32).collect();
+    let prefix_rows: Vec<u32> = inputs.iter().map(|input| (input.prefix.len() / bundle.columns) as u32).collect();
     let [prefix_memory, held_memory] =
-        [stage.device.copy_of(&prefixes), stage.device.copy_of(&held)].map(|memory| memory.expect("memory"));
+        [stage.device.copy_of(&prefixes), stage.device.copy_of(&prefix_rows)].map(|memory| memory.expect("memory"));
     let len = bundle.rows * bundle.columns;
     let value_memory = stage.device.memory(TURNS * len * 4).expect("memory");
     let verdict_memory = stage.device.memory(TURNS * size_of::<Verdict>()).expect("memory");
@@ -248,7 +236,7 @@ fn check(stage: &Stage, kernel: &Kernel, threads: u32, bundle: &Bundle, random: 
         latents: latent_memory.address(),
         states: state_memory.address(),
         prefixes: prefix_memory.address(),
-        // A bundle whose chunks continue none has none to tell.
+        // A bundle whose chunks continue no rows has no prefix.
         prefix_rows: if room > 0 { held_memory.address() } else { 0 },
         values: value_memory.address(),
         verdicts: verdict_memory.address(),

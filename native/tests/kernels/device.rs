@@ -1,4 +1,4 @@
-//! The way to the kernels: what fails is a value that says what failed.
+//! Failures on the way to the kernels are values that name the cause.
 
 use super::stage::Stage;
 use super::{Of, Test};

@@ -16,12 +16,12 @@ struct Case {
     branches: usize,
     guide: Option<f32>,
     dt: f32,
-    /// Values of a row of the batch, and of each row those that are held.
+    /// Values of a row of the batch, and how many first ones of each row stay unchanged.
     row: usize,
-    held: Option<Vec<u32>>,
+    prefix_values: Option<Vec<u32>>,
 }
 
-/// All ways to be guided, both directions, and values behind the ones that are used.
+/// All kinds of guidance, both directions, and values behind the used ones.
 fn cases(count: usize, random: &mut Random) -> Vec<Case> {
     let ways = [(1, None), (2, None), (2, Some(3.0)), (2, Some(0.7)), (2, Some(0.0))];
     let mut cases = Vec::new();
@@ -30,9 +30,9 @@ fn cases(count: usize, random: &mut Random) -> Vec<Case> {
             let branch = count.next_multiple_of(4) + 4 * random.below(3);
             let (latent, velocity) = (random.floats(count), random.floats(branch * branches));
             let row = 1 + random.below(count);
-            let held = (random.below(2) == 0)
+            let prefix_values = (random.below(2) == 0)
                 .then(|| (0..count.div_ceil(row)).map(|_| random.below(row + 1) as u32).collect());
-            cases.push(Case { latent, velocity, branches, guide, dt, row, held });
+            cases.push(Case { latent, velocity, branches, guide, dt, row, prefix_values });
         }
     }
     cases
@@ -41,8 +41,8 @@ fn cases(count: usize, random: &mut Random) -> Vec<Case> {
 fn engine(case: &Case) -> Vec<f32> {
     let mut latent = case.latent.clone();
     euler::advance(&mut latent, &case.velocity, case.branches, case.guide, case.dt);
-    for (row, &held) in case.held.iter().flatten().enumerate() {
-        let end = (row * case.row + held as usize).min(latent.len());
+    for (row, &prefix_values) in case.prefix_values.iter().flatten().enumerate() {
+        let end = (row * case.row + prefix_values as usize).min(latent.len());
         latent[row * case.row..end].copy_from_slice(&case.latent[row * case.row..end]);
     }
     latent
@@ -67,7 +67,8 @@ fn equals(stage: &Stage) {
 fn check(stage: &Stage, kernel: &Kernel, case: &Case, threads: u32) {
     let on = |values: &[f32]| stage.device.copy_of(values).expect("memory");
     let (latent, velocity) = (on(&case.latent), on(&case.velocity));
-    let held = case.held.as_ref().map(|held| stage.device.copy_of(held).expect("memory"));
+    let prefix_values =
+        case.prefix_values.as_ref().map(|prefix_values| stage.device.copy_of(prefix_values).expect("memory"));
     let step = Step {
         latent: latent.address(),
         velocity: velocity.address(),
@@ -75,7 +76,7 @@ fn check(stage: &Stage, kernel: &Kernel, case: &Case, threads: u32) {
         branch: (case.velocity.len() / case.branches) as u64,
         dt: case.dt,
         guide: case.guide,
-        prefix_values: held.as_ref().map_or(0, Memory::address),
+        prefix_values: prefix_values.as_ref().map_or(0, Memory::address),
         row: case.row as u64,
     };
     // SAFETY: the tensors are as large as the step says.

@@ -1,4 +1,4 @@
-//! What a replica asks of the driver beside ONNX Runtime: registered memory of the host, a stream of its own, and the times of runs in it.
+//! The driver objects of a replica: registered host memory, its own stream, and the times of runs in it.
 //!
 //! The driver that the CPU plays counts what a real one refuses, and what only breaks later (`cuda/driver_host.h`).
 
@@ -29,17 +29,17 @@ fn context(stage: &Stage) -> Arc<Context> {
     Context::open(&stage.driver, 0).expect("device 0")
 }
 
-/// What the driver has now of a replica, and what was done wrong so far.
-fn held(stage: &Stage) -> [u64; 4] {
+/// The present counts of the driver, and its faults.
+fn counts(stage: &Stage) -> [u64; 4] {
     [Count::Streams, Count::Events, Count::Registered, Count::Faults].map(|count| stage.count(count))
 }
 
 fn blocks(stage: &Stage) {
-    let (before, ever) = (held(stage), stage.count(Count::RegisteredEver));
+    let (before, ever) = (counts(stage), stage.count(Count::RegisteredEver));
     let context = context(stage);
-    let mut alone: Block<f32> = Block::locked(1500).expect("memory");
-    // Out of one mapping, page beside page: each of its own, since each is unmapped by itself.
-    let mut several: Vec<Block<u8>> = Block::several(5000, 3, true).expect("memory");
+    let mut alone = Block::locked(6000).expect("memory");
+    // The blocks are neighbours in one mapping. Each has its own pages, since each is unmapped alone.
+    let mut several: Vec<Block> = Block::several(5000, 3, true).expect("memory");
     let bytes = stage.count(Count::RegisteredBytes);
     for _ in 0..2 {
         context.register_block(&mut alone).expect("a registration");
@@ -48,26 +48,26 @@ fn blocks(stage: &Stage) {
     assert_eq!(stage.count(Count::RegisteredEver) - ever, 4, "twice is once");
     assert_eq!(stage.count(Count::RegisteredBytes) - bytes, 4 * 8192);
     assert_eq!((alone.registered_bytes(), several[1].registered_bytes()), (8192, 8192));
-    alone.fill(7.0);
+    alone.fill(7);
     drop(several.remove(1));
     assert_eq!(stage.count(Count::Registered) - before[2], 3);
-    // On a thread that has no context, as that of whoever closes the engine.
+    // The thread has no context, like one that closes the engine.
     std::thread::spawn(move || drop((alone, several))).join().expect("a thread");
     drop(context);
-    assert_eq!(held(stage), before);
+    assert_eq!(counts(stage), before);
 }
 
 fn overlap(stage: &Stage) {
     let (context, faults) = (context(stage), stage.count(Count::Faults));
-    let block: Block<u8> = Block::lazy(4 * 4096).expect("memory");
+    let block = Block::lazy(4 * 4096).expect("memory");
     let start = block.address();
     // SAFETY: whole pages of one mapping, which outlives what is registered; what overlaps is refused.
     let register =
         |page: usize, pages: usize| unsafe { context.register(start.add(page * 4096).cast::<c_void>(), pages * 4096) };
     let middle = register(1, 2).expect("a registration");
     for (page, pages) in [(1, 2), (0, 2), (2, 2), (0, 4)] {
-        let Err(CudaError::Call(words)) = register(page, pages) else { panic!("pages {page} and on are registered") };
-        assert!(words.contains("ALREADY_REGISTERED (712)"), "{words}");
+        let Err(CudaError::Call(text)) = register(page, pages) else { panic!("pages {page} and on are registered") };
+        assert!(text.contains("ALREADY_REGISTERED (712)"), "{text}");
     }
     let beside = [register(0, 1), register(3, 1)].map(|made| made.expect("a registration"));
     drop((middle, beside));
@@ -79,30 +79,30 @@ fn overlap(stage: &Stage) {
 }
 
 fn unlockable(stage: &Stage) {
-    let (before, context) = (held(stage), context(stage));
+    let (before, context) = (counts(stage), context(stage));
     stage.set("cpu_register_left", 4096);
-    let mut block: Block<f32> = Block::locked(1500).expect("memory");
+    let mut block = Block::locked(6000).expect("memory");
     assert_eq!(context.register_block(&mut block), Err(CudaError::Unlockable(8192)));
     assert_eq!(CudaError::Unlockable(8192).to_string(), "cuMemHostRegister: no room to page-lock 8192 bytes more");
     assert_eq!(block.registered_bytes(), 0);
-    block.fill(3.0);
-    assert!(block.iter().all(|&value| value == 3.0));
-    let mut less: Block<f32> = Block::locked(1000).expect("memory");
+    block.fill(3);
+    assert!(block.iter().all(|&value| value == 3));
+    let mut less = Block::locked(4000).expect("memory");
     context.register_block(&mut less).expect("room for a page");
     drop((block, less));
     stage.set("cpu_register_left", usize::MAX);
-    assert_eq!(held(stage), before);
+    assert_eq!(counts(stage), before);
 }
 
 fn threads(stage: &Stage) {
-    let before = held(stage);
+    let before = counts(stage);
     let set = stage.count(Count::ContextsSet);
     let context = context(stage);
     let mut laps = Laps::new(&Stream::new(&context).expect("a stream"), 1).expect("events");
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // It has registered and let go of memory, and has no context still.
-            let mut block: Block<u8> = Block::locked(1).expect("memory");
+            let mut block = Block::locked(1).expect("memory");
             context.register_block(&mut block).expect("a registration");
             drop(block);
             laps.begin();
@@ -118,43 +118,43 @@ fn threads(stage: &Stage) {
     });
     assert_eq!(stage.count(Count::ContextsSet) - set, 1, "one call for a thread, not for each run");
     drop(laps);
-    let after = held(stage);
+    let after = counts(stage);
     // The event that it tried.
     assert_eq!((&after[..3], after[3]), (&before[..3], before[3] + 1));
 }
 
 fn lifetimes(stage: &Stage) {
-    let (before, contexts) = (held(stage), stage.count(Count::Contexts));
+    let (before, contexts) = (counts(stage), stage.count(Count::Contexts));
     let stream = Stream::new(&context(stage)).expect("a stream");
-    // What a session keeps.
+    // A session keeps the stream.
     let kept = stream.clone();
     let laps = Laps::new(&stream, 3).expect("events");
     assert_ne!(stream.address(), 0);
     assert_eq!(stage.count(Count::Contexts) - contexts, 1);
     drop(stream);
-    let [streams, events, ..] = held(stage);
+    let [streams, events, ..] = counts(stage);
     assert_eq!((streams - before[0], events - before[1]), (1, 6));
     drop(laps);
-    assert_eq!(held(stage)[..2], [before[0] + 1, before[1]], "of a session that is open still");
+    assert_eq!(counts(stage)[..2], [before[0] + 1, before[1]], "of a session that is open still");
     drop(kept);
-    assert_eq!((held(stage), stage.count(Count::Contexts)), (before, contexts));
+    assert_eq!((counts(stage), stage.count(Count::Contexts)), (before, contexts));
 }
 
 fn no_stream(stage: &Stage) {
-    let before = held(stage);
+    let before = counts(stage);
     stage.set("cpu_streams_refused", 1);
     assert!(matches!(Stream::new(&context(stage)).err(), Some(CudaError::OutOfMemory(_))));
     stage.set("cpu_streams_refused", 0);
-    assert_eq!(held(stage), before);
+    assert_eq!(counts(stage), before);
 }
 
-fn timed(stage: &Stage, runs: usize) -> Laps {
+fn laps_of(stage: &Stage, runs: usize) -> Laps {
     let context = context(stage);
     context.enter().expect("a context");
     Laps::new(&Stream::new(&context).expect("a stream"), runs).expect("events")
 }
 
-/// As long as the processor is at it.
+/// The time of the work on the processor.
 fn work(ms: u64) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(ms) {
@@ -163,13 +163,13 @@ fn work(ms: u64) {
 }
 
 fn laps(stage: &Stage) {
-    let before = held(stage);
-    let mut laps = timed(stage, 3);
+    let before = counts(stage);
+    let mut laps = laps_of(stage, 3);
     let records = stage.count(Count::Records);
     for runs in [3_u64, 1, 2] {
         let whole = Instant::now();
         for _ in 0..runs {
-            // What the host does between two runs is in none of them.
+            // The host's work between two runs is in none of them.
             work(2);
             laps.begin();
             work(3);
@@ -181,12 +181,12 @@ fn laps(stage: &Stage) {
     }
     assert_eq!(stage.count(Count::Records) - records, 12, "two events for a run");
     drop(laps);
-    assert_eq!(held(stage), before);
+    assert_eq!(counts(stage), before);
 }
 
 fn unknown(stage: &Stage) {
-    let before = held(stage);
-    let mut laps = timed(stage, 1);
+    let before = counts(stage);
+    let mut laps = laps_of(stage, 1);
     assert_eq!(laps.take_ms(), None, "no run");
     let run = |laps: &mut Laps| {
         laps.begin();
@@ -203,14 +203,14 @@ fn unknown(stage: &Stage) {
     assert!(laps.take_ms().is_some());
     assert_eq!(laps.take_ms(), None, "once");
     drop(laps);
-    assert_eq!(held(stage), before);
+    assert_eq!(counts(stage), before);
 }
 
-/// That the played driver would have told.
+/// The played driver would have refused it.
 fn early(stage: &Stage) {
     type Create = unsafe extern "C" fn(*mut *mut c_void, u32) -> i32;
     type Elapsed = unsafe extern "C" fn(*mut f32, *mut c_void, *mut c_void) -> i32;
-    let (context, before) = (context(stage), held(stage));
+    let (context, before) = (context(stage), counts(stage));
     context.enter().expect("a context");
     let stream = Stream::new(&context).expect("a stream");
     let library = &stage.library;
@@ -229,17 +229,17 @@ fn early(stage: &Stage) {
         assert_eq!((destroy(begin), destroy(end)), (0, 0));
     }
     drop(stream);
-    assert_eq!(held(stage)[3] - before[3], 2);
+    assert_eq!(counts(stage)[3] - before[3], 2);
 }
 
 fn copied(stage: &Stage) {
-    let mut block: Block<f32> = Block::locked(5000).expect("memory");
-    let mut laps = timed(stage, 1);
+    let mut block = Block::locked(20_000).expect("memory");
+    let mut laps = laps_of(stage, 1);
     context(stage).register_block(&mut block).expect("a registration");
-    block.iter_mut().enumerate().for_each(|(at, value)| *value = at as f32);
+    block.floats_mut().iter_mut().enumerate().for_each(|(at, value)| *value = at as f32);
     laps.begin();
-    let memory = stage.device.copy_of(&block).expect("memory of the device");
+    let memory = stage.device.copy_of(block.floats()).expect("memory of the device");
     laps.end();
-    assert_eq!(memory.read::<f32>(block.len()), Ok(block.to_vec()));
+    assert_eq!(memory.read::<f32>(5000), Ok(block.floats().to_vec()));
     assert!(laps.take_ms().is_some_and(|ms| (0.0..10_000.0).contains(&ms)));
 }

@@ -1,11 +1,11 @@
 //! The kernels of `native/cuda/` against the code of the engine that they must equal to the bit.
 //!
-//! They are compiled as C++ with a library that answers as the NVIDIA driver does, which the engine's own code loads and launches them
-//! through (`src/cuda/`). So this shows that kernels, launches and the engine agree; how a GPU takes them it cannot show.
+//! They are compiled as C++ with a library that answers as the NVIDIA driver does; the engine's own code loads and launches them
+//! (`src/gpu/`). So kernels, launches and the engine agree; a GPU may still differ.
 //!
-//! A harness of its own, since whether there is a C++ compiler is known when it runs: without one each test is skipped, and counted so.
-//! A word behind `--` runs the tests whose names have it. On a host with a GPU, `-- gpu:FILE` runs the tests of the kernels there, with
-//! the device code of that file (`dist/gpu/kernels.fatbin`); no host has done so yet.
+//! The harness is our own, because only a run shows whether there is a C++ compiler: without one each test is skipped and counted. A word
+//! behind `--` runs the tests whose names have it. On a host with a GPU, `-- gpu:FILE` runs the tests of the kernels there, with the device
+//! code of that file (`dist/gpu/kernels.fatbin`); no host has done so yet.
 
 mod chunk;
 mod device;
@@ -18,10 +18,10 @@ use stage::Stage;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-/// A test: its name, whether it is of the kernels and can run on a GPU too, and what it does.
+/// A test: its name, its subject and its function.
 type Test = (&'static str, Of, fn(&Stage));
 
-/// What a test is of.
+/// The subject of a test.
 #[derive(Clone, Copy, PartialEq)]
 enum Of {
     /// Kernels, wherever they run.
@@ -32,9 +32,9 @@ enum Of {
 
 fn main() -> ExitCode {
     let tests = [device::TESTS, host::TESTS, flow::TESTS, chunk::TESTS].concat();
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let image = words.iter().find_map(|word| word.strip_prefix("gpu:"));
-    let part = words.iter().find(|word| !word.starts_with("gpu:")).map_or("", String::as_str);
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let image = arguments.iter().find_map(|word| word.strip_prefix("gpu:"));
+    let part = arguments.iter().find(|word| !word.starts_with("gpu:")).map_or("", String::as_str);
     let can_run = |of: Of| image.is_none() || of == Of::Kernels;
     let chosen: Vec<Test> = tests.iter().copied().filter(|(name, of, _)| can_run(*of) && name.contains(part)).collect();
     let out = tests.len() - chosen.len();

@@ -15,17 +15,17 @@ impl Random {
         self.0
     }
 
-    /// From 0 to below `end`.
+    /// A number from 0 to below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         (self.bits() >> 11) as usize % end
     }
 
-    /// From -1 to 1.
+    /// A number from -1 to 1.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
     }
 
-    /// About standard, never 0.
+    /// About normal, never 0.
     pub fn floats(&mut self, len: usize) -> Vec<f32> {
         (0..len).map(|_| (self.unit() * 3.0) as f32).collect()
     }

@@ -1,4 +1,4 @@
-//! The kernels compiled as C++, opened as if that were the driver of an NVIDIA GPU; or the driver itself.
+//! The kernels compiled as C++ and opened as the driver of an NVIDIA GPU; or the driver itself.
 
 use libloading::Library;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tendon::gpu::device::{Device, FAT_BINARY, Module};
 /// Why no test can run here.
 pub struct Absent(pub String);
 
-/// The places of `Counts` in driver_host.h.
+/// The indices of `Counts` in driver_host.h.
 #[derive(Clone, Copy)]
 pub enum Count {
     Contexts,
@@ -26,7 +26,7 @@ pub enum Count {
 /// Device 0 and its module, and the library of the CPU.
 pub struct Stage {
     pub path: PathBuf,
-    /// What `device` was opened with.
+    /// The library that `device` was opened with.
     pub driver: PathBuf,
     pub library: Library,
     /// The device is a GPU.
@@ -61,7 +61,7 @@ impl Stage {
         Ok(Stage { path, driver, library, on_gpu: gpu.is_some(), device, module })
     }
 
-    /// Runs `test` with threads in their order, then with the last thread of the last block first. A GPU has an order of its own.
+    /// Runs `test` with threads in order, then in reverse. A GPU has its own order.
     pub fn in_both_orders(&self, mut test: impl FnMut()) {
         if self.on_gpu {
             return test();

@@ -2,25 +2,23 @@
  * The OAuth routes of the command line's sign-in: device authorization (RFC 8628), token, and revocation (RFC 7009). Their
  * errors have the form of RFC 6749: `{error, error_description}`.
  */
-
 import { type Form, form } from "../../http/body-rules.ts";
-import type { KeyRule } from "../../http/principal.ts";
 import type { Reply } from "../../http/reply.ts";
+import type { KeyRule } from "../../http/route.ts";
 import { type Call, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
-import type { Clock } from "../../std/clock.ts";
+import { type Clock, unixSeconds } from "../../std/clock.ts";
 import { Failure, type Row } from "../../std/failure.ts";
 import type { Allowance } from "../../std/quota.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { DeviceLogins } from "../device-login.ts";
+import { PageRefusal } from "../errors.ts";
 import { keyMatches, keyPublicId } from "../key.ts";
 import type { Keys } from "../keys.ts";
-import { CLIENT_ID, DEVICE_GRANT } from "../oauth-client.ts";
-import { PageRefusal } from "../people.ts";
-import type { AccountStore } from "../store/accounts-accounts.ts";
-import { OAUTH, OAUTH_ANSWERS } from "./errors.ts";
+import type { AccountStore } from "../store/accounts.ts";
 import { OAUTH_SCHEMAS, OPERATIONS } from "./operations.ts";
+import { CLIENT_ID, DEVICE_GRANT, OAUTH, OAUTH_ANSWERS } from "./protocol.ts";
 
 export interface OauthDeps {
   readonly clock: Clock;
@@ -39,21 +37,19 @@ export function oauth(deps: OauthDeps): Surface {
     path: string,
     handle: (deps: OauthDeps, call: FormCall) => Promise<Reply | Failure>,
     ...failures: (keyof typeof OAUTH)[]
-  ) =>
-    route({
+  ) => {
+    const tooMany = name === "token" ? OAUTH.slow_down : OAUTH.rate_limited;
+    return route({
       method: "POST",
       path,
       name: "oauth",
-      key: bounded(deps, name === "token" ? OAUTH.slow_down : OAUTH.rate_limited),
+      key: bounded(deps, tooMany),
       body: form(LIMITS.formBytesMax),
-      failures: [
-        "invalid_client" as const,
-        name === "token" ? ("slow_down" as const) : ("rate_limited" as const),
-        ...failures,
-      ].map((code) => OAUTH[code]),
+      failures: [OAUTH.invalid_client, tooMany, ...failures.map((code) => OAUTH[code])],
       operation: OPERATIONS[name],
       handle: async (call) => foreignClient(call.body) ?? (await handle(deps, call)),
     });
+  };
   return {
     tag: "Sign-in",
     answers: OAUTH_ANSWERS,
@@ -67,7 +63,7 @@ export function oauth(deps: OauthDeps): Surface {
   };
 }
 
-/** None of these routes has a key: what one network may ask for is bounded before its body is read and before the store is asked. */
+/** None of these routes has a key: the requests of a network are bounded before a body is read and before the store is asked. */
 function bounded({ tries }: OauthDeps, row: Row): KeyRule<undefined> {
   const find: KeyRule<undefined>["find"] = async (_, { origin }) => {
     const retryAfterSeconds = tries.take(origin.network);
@@ -118,15 +114,15 @@ async function token({ deviceLogins, keys }: OauthDeps, { body }: FormCall): Pro
 const POLLED = {
   pending: ["authorization_pending", "nobody has confirmed the code yet; ask again after the interval"],
   slow_down: ["slow_down", "asked too soon; the interval is 5 seconds longer from now on"],
-  denied: ["access_denied", "the code was refused, or who confirmed it has signed out; begin again"],
+  denied: ["access_denied", "the code was refused, or the person who confirmed it has signed out; begin again"],
   expired: ["expired_token", "nobody confirmed the code in time; begin again"],
   unknown: ["invalid_grant", "this device code is unknown or has given its key already; begin again"],
   account_unknown: ["access_denied", "the account that confirmed it is gone"],
   payment_required: ["access_denied", "the account needs a payment method or credit before a key can be created"],
-  too_many: ["access_denied", "the account has as many keys as it may have; revoke one at /account and begin again"],
+  too_many: ["access_denied", "the account has the maximum number of keys; revoke one at /account and begin again"],
 } as const satisfies Record<string, readonly [keyof typeof OAUTH, string]>;
 
-/** Whoever has the key may end it. Also 200 for what is not a key of this service. */
+/** Everyone who has the key may end it. The answer is 200 also for what is not a key of this service. */
 async function revoke({ clock, store, keys }: OauthDeps, { body }: FormCall): Promise<Reply | Failure> {
   const without = missing(body, "token", "the key to revoke");
   if (without) return without;
@@ -135,8 +131,7 @@ async function revoke({ clock, store, keys }: OauthDeps, { body }: FormCall): Pr
   const record = publicId === undefined ? undefined : await store.accounts.keyByPublicId(publicId);
   if (record instanceof StoreDown) return down(record);
   if (record && keyMatches(key, record.sha256)) {
-    const at = Math.floor(clock.unixMs() / 1000);
-    const revoked = await store.accounts.keyRevoke({ publicId: record.publicId, at });
+    const revoked = await store.accounts.keyRevoke({ publicId: record.publicId, at: unixSeconds(clock) });
     if (revoked instanceof StoreDown) return down(revoked);
     await keys.refresh();
   }

@@ -2,12 +2,10 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { headers, json, type Operation } from "../../http/operation.ts";
 import { LIMITS } from "../../limits.ts";
-import { CLIENT_ID, DEVICE_GRANT } from "../oauth-client.ts";
-import { OAUTH } from "./errors.ts";
+import { CLIENT_ID, DEVICE_GRANT, OAUTH } from "./protocol.ts";
 
 const clientId = Type.Literal(CLIENT_ID, { description: "The only client there is; it has no secret." });
 
-/** A body as forms send it. */
 function form(properties: Parameters<typeof Type.Object>[0]): NonNullable<Operation["requestBody"]> {
   return {
     description: `A form of at most ${LIMITS.formBytesMax / 1024} KiB.`,
@@ -50,8 +48,8 @@ export const OPERATIONS = {
     operationId: "revokeToken",
     summary: "Revoke a key",
     description:
-      "RFC 7009: whoever has the key may end it. It ends on every node within a second. Also 200 for a key that is unknown " +
-      "or revoked already: afterwards there is none.",
+      "RFC 7009: a program that has the key may end it. It ends on every node within a second. An unknown key and one that is " +
+      "revoked already are answered with 200 too: afterwards there is none.",
     requestBody: form({
       token: Type.String({ description: "The key, whole." }),
       token_type_hint: Type.Optional(Type.String({ description: "Not needed: there is one kind." })),
@@ -76,7 +74,7 @@ export const OAUTH_SCHEMAS: Readonly<Record<string, TSchema>> = {
     interval: seconds("Seconds to wait between two questions for the key."),
   }),
   Token: Type.Object({
-    access_token: text("The API key, whole. It is told once."),
+    access_token: text("The API key, whole. It is answered once."),
     token_type: Type.Literal("Bearer"),
   }),
   Nothing: Type.Object({}, { description: "An empty object." }),

@@ -1,18 +1,20 @@
-/** `/account`: keys, credit, spend limit, usage, password of the person who is signed in. */
-
-import type { UsageDay } from "../../charge/store/records.ts";
-import type { Form } from "../../http/body-rules.ts";
+/** `/account`: credit, spend limit, keys, usage and password of the person who is signed in. */
 import type { Reply } from "../../http/reply.ts";
-import { LIMITS } from "../../limits.ts";
-import { dayOf, dayText, monthOf, monthOfDay, monthStart } from "../../std/calendar.ts";
+import { dayOf, monthOf, monthOfDay, monthStart } from "../../std/calendar.ts";
+import { unixSeconds } from "../../std/clock.ts";
 import { nanosOf, usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
-import { KEY_REFUSALS } from "../device-login.ts";
-import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf } from "../key.ts";
-import { PageRefusal, type Person, unavailable } from "../people.ts";
-import { type AccountPage, accountPage } from "../views/account.ts";
-import type { UsageRow } from "../views/usage.ts";
-import { PAGE } from "./errors.ts";
+import { field, hidden, keysChoice, newPassword } from "../../web/field.ts";
+import { layout, section, type Viewer } from "../../web/layout.ts";
+import { type Html, html } from "../../web/markup.ts";
+import { exactMoneyText, money } from "../../web/money.ts";
+import { PAGE, PageRefusal, unavailable } from "../errors.ts";
+import type { Person } from "../people.ts";
+import type { Account } from "../store/accounts.ts";
+import type { KeyRecord } from "../store/keys.ts";
+import { type Change, NOTICES, type Said } from "./change.ts";
+import { DAYS, usageSection } from "./chart.ts";
+import { keysSection, newKeySection } from "./keys.ts";
 import {
   elsewhere,
   type FormVisit,
@@ -24,12 +26,7 @@ import {
   type Visit,
   viewer,
 } from "./page.ts";
-
-/** What the page says besides the account as it is. */
-type Said = Partial<Pick<AccountPage, "notice" | "problem" | "newKey">>;
-
-/** Usage of this many days, today included. */
-const DAYS = 30;
+import type { UsageRow } from "./usage.ts";
 
 export async function showAccount(from: Visit): Promise<Reply> {
   const who = await person(from, "/account");
@@ -39,62 +36,16 @@ export async function showAccount(from: Visit): Promise<Reply> {
   return await account(from.deps, who, notice === undefined ? {} : { notice });
 }
 
-/** The notice of a change, on the page that the browser is redirected to. */
-const NOTICES = {
-  limit: "The spend limit is changed.",
-  revoked: "The key is revoked. It ends within a second.",
-  password: "The password is changed. Other sign-ins have ended.",
-  passwordAndKeys:
-    "The password is changed. Other sign-ins have ended, and all keys are revoked: they end within a second.",
-} as const;
-
-/** What a form of the page changes: where to go then, what to show, or why it is not done. */
-type Change = (
-  deps: PagesDeps,
-  person: Person,
-  form: Form,
-  network: string,
-) => Promise<keyof typeof NOTICES | Said | PageRefusal>;
-
 export function changeAccount(change: Change): (from: FormVisit) => Promise<Reply> {
   return async (from) => {
     const who = await formPerson(from, "/account");
     if (!("token" in who)) return who;
-    const outcome = await change(from.deps, who, from.form, from.network);
+    const outcome = await change(from.deps, who, from.form, from.origin.network);
     if (typeof outcome === "string") return elsewhere(`/account?done=${outcome}`);
     if (!(outcome instanceof PageRefusal)) return await account(from.deps, who, outcome);
     return await account(from.deps, who, { problem: outcome.text }, PAGE[outcome.kind].status);
   };
 }
-
-/** The new key is shown once, on the page that answers the form. */
-export const createKey: Change = async ({ store, clock, people, keys }, who, form, network) => {
-  const { accountId } = who;
-  const name = form("name").trim();
-  const wrong = keyNameProblem(name);
-  if (wrong) return new PageRefusal(`The key is not made: ${wrong}.`);
-  const unproved = who.stale ? await people.prove(who, { current: form("confirm"), network }) : undefined;
-  if (unproved) return unproved;
-  const key = makeKey();
-  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name };
-  const added = await store.accounts.keyAdd({ ...record, createdAt: Math.floor(clock.unixMs() / 1000) });
-  if (added === "added") {
-    keys.made(key);
-    return { newKey: { key, name } };
-  }
-  if (typeof added === "string" && added !== "id_taken") return new PageRefusal(KEY_REFUSALS[added]);
-  return unavailable();
-};
-
-export const revokeKey: Change = async (deps, { accountId }, form) => {
-  const publicId = publicIdOf(form("prefix")) ?? "";
-  const at = Math.floor(deps.clock.unixMs() / 1000);
-  const revoked = await deps.store.accounts.keyRevoke({ publicId, accountId, at });
-  if (revoked instanceof StoreDown) return unavailable();
-  if (revoked === "unknown") return new PageRefusal("The account has no such key.");
-  await deps.keys.refresh();
-  return "revoked";
-};
 
 export const changeLimit: Change = async ({ store }, { accountId }, form) => {
   const typed = form("usd").trim().replace(/^\$/, "");
@@ -116,61 +67,154 @@ export const changePassword: Change = async ({ people, keys }, who, form, networ
 };
 
 async function account(deps: PagesDeps, who: Person, said: Said, status = 200): Promise<Reply> {
-  const { store, clock } = deps;
-  const now = Math.floor(clock.unixMs() / 1000);
+  const { store, clock, isLanguage, oidc } = deps;
+  const now = unixSeconds(clock);
   const { accountId } = who;
-  const month = monthOf(now);
-  const fromDay = dayOf(now) - DAYS + 1;
-  // Stores the times of use that are still in memory, which the page shows.
+  const [today, month] = [dayOf(now), monthOf(now)];
+  // The page shows the times of use, of which the last ones are still in memory.
   await deps.keys.flush();
   const [found, keys, days] = await Promise.all([
     store.accounts.accountById(accountId),
     store.accounts.keysOf(accountId),
     // A month may have 31 days.
-    store.charges.usageDays({ accountId, fromDay: Math.min(fromDay, dayOf(monthStart(month))) }),
+    store.charges.usageDays({ accountId, fromDay: Math.min(today - DAYS + 1, dayOf(monthStart(month))) }),
   ]);
   if (!found || found instanceof StoreDown || keys instanceof StoreDown || days instanceof StoreDown) {
     return message("Sorry", unavailable());
   }
-  const balance = found.credits - found.settled;
-  // The account itself knows the month of its last settlement, which a clock that jumped may have put into another one.
-  const spent = days.filter(({ day }) => monthOfDay(day) === month).reduce((sum, { cost }) => sum + cost, 0n);
   const html = accountPage({
     viewer: viewer(who),
     askPassword: who.stale && said.newKey === undefined,
     ...said,
-    credit: { balance, held: found.held, available: balance - found.held, paymentMethod: found.paymentMethod },
-    month: {
-      name: MONTH.format(clock.unixMs()),
-      settled: spent,
-      limit: found.spendLimit,
-    },
-    limitText: found.spendLimit === undefined ? "" : usdText(found.spendLimit).replace(/\.?0+$/, ""),
-    keys: keys.map(({ publicId, name, createdAt, lastUsedAt, revokedAt }) => {
-      return { prefix: keyPrefix(publicId), name, createdAt, lastUsedAt, revokedAt };
-    }),
-    usage: days.filter(({ day }) => day >= fromDay).map((day) => usageRow(day, deps.isLanguage)),
-    today: dayText(dayOf(now)),
-    passwordCharsMin: LIMITS.passwordCharsMin,
-    provider: deps.oidc?.name,
+    account: found,
+    month: MONTH.format(clock.unixMs()),
+    // The account's own sum is that of its last settlement's month, which may be another one after a clock jumped.
+    spent: days.filter(({ day }) => monthOfDay(day) === month).reduce((sum, { cost }) => sum + cost, 0n),
+    keys,
+    usage: days.map((day) => ({ ...day, kind: isLanguage(day.item) ? "language" : "robot" })),
+    today,
+    provider: oidc?.name,
   });
   return shown(html, status);
 }
 
-function usageRow(
-  { day, item, charges, promptTokens, cachedTokens, completionTokens, cost }: UsageDay,
-  isLanguage: PagesDeps["isLanguage"],
-): UsageRow {
-  return {
-    day: dayText(day),
-    kind: isLanguage(item) ? "language" : "robot",
-    model: item,
-    runs: charges,
-    tokensIn: promptTokens,
-    tokensCached: cachedTokens,
-    out: completionTokens,
-    cost,
-  };
+const MONTH = new Intl.DateTimeFormat("en", { month: "long", year: "numeric", timeZone: "UTC" });
+
+export interface AccountPage extends Said {
+  readonly viewer: Viewer;
+  readonly account: Pick<Account, "credits" | "settled" | "held" | "paymentMethod" | "spendLimit">;
+  /** The name of this month. */
+  readonly month: string;
+  /** The cost of this month in nano-dollars. */
+  readonly spent: bigint;
+  readonly keys: readonly KeyRecord[];
+  readonly usage: readonly UsageRow[];
+  /** Last day of the usage that is shown (std/calendar.ts). */
+  readonly today: number;
+  readonly provider?: string | undefined;
+  readonly askPassword: boolean;
 }
 
-const MONTH = new Intl.DateTimeFormat("en", { month: "long", year: "numeric", timeZone: "UTC" });
+export function accountPage(page: AccountPage): string {
+  const { viewer, notice, problem, newKey, account, keys, provider, askPassword } = page;
+  const validKeys = keys.filter(({ revokedAt }) => revokedAt === undefined).length;
+  const mayCreate = account.paymentMethod || account.credits > account.settled;
+  return layout({
+    heading: "Account",
+    lead: html`<p><bdi>${viewer.email}</bdi></p>`,
+    viewer,
+    here: "/account",
+    width: "sections",
+    problem,
+    notice,
+    content: html`${newKey === undefined ? undefined : newKeySection(newKey)}
+<div class="pair">
+${creditSection(account)}
+${limitSection(page)}
+</div>
+${keysSection(viewer, keys, { mayCreate, askPassword })}
+${usageSection(page.usage, page.today)}
+${passwordSection(viewer, validKeys)}
+${provider === undefined ? undefined : providerSection(provider)}`,
+  });
+}
+
+const NANO_DOLLARS_PER_CENT = 10_000_000n;
+
+function creditSection({ credits, settled, held, paymentMethod }: AccountPage["account"]): Html {
+  const balance = credits - settled;
+  const available = balance - held;
+  const rounded = available % NANO_DOLLARS_PER_CENT !== 0n;
+  return section(
+    "credit",
+    "Credit",
+    html`<p class="figure"><span class="large">${money(available)}</span> available</p>
+${rounded ? html`<p class="soft exact">exactly ${exactMoneyText(available)}</p>` : undefined}
+<dl class="facts">
+<div><dt>Balance</dt><dd>${money(balance)}</dd></div>
+<div><dt>Held for runs in progress</dt><dd>${money(held)}</dd></div>
+<div><dt>Payment method</dt><dd>${paymentMethod ? "on file" : "none"}</dd></div>
+</dl>`,
+  );
+}
+
+function limitSection({ viewer, month, spent, account: { spendLimit: limit } }: AccountPage): Html {
+  return section(
+    "limit",
+    "Spend limit",
+    html`<p class="figure"><span class="large">${money(spent)}</span> ${limit === undefined ? html`in ${month}, no limit` : html`of ${money(limit)} in ${month}`}</p>
+${limit === undefined ? undefined : bar(spent, limit)}
+<form class="line" method="post" action="/account/limit">
+${hidden("csrf", viewer.csrf)}
+${field({
+  name: "usd",
+  label: "Limit per month, in dollars",
+  value: limit === undefined ? "" : usdText(limit).replace(/\.?0+$/, ""),
+  hint: "At the limit, new runs are refused until the next month (UTC). Leave it empty for no limit.",
+  required: false,
+  attributes: { inputmode: "decimal", autocomplete: "off" },
+})}
+<button class="second" type="submit">Save the limit</button>
+</form>`,
+  );
+}
+
+/** Hidden from screen readers, because the text above it says the same. */
+function bar(spent: bigint, limit: bigint): Html {
+  const permille = limit <= 0n || spent >= limit ? 1000 : Number((spent * 1000n) / limit);
+  const level = permille >= 1000 ? "full" : "part";
+  return html`<svg class="progress" width="100%" height="8" aria-hidden="true" focusable="false"><rect class="track" width="100%" height="8" rx="4"/>${
+    permille <= 0 ? undefined : html`<rect class="${level}" width="${permille / 10}%" height="8" rx="4"/>`
+  }</svg>`;
+}
+
+function providerSection(provider: string): Html {
+  return section(
+    "provider",
+    `Sign-in with ${provider}`,
+    html`<p>Your sign-in with ${provider} opens this account from then on.</p>
+<p><a href="/sign-in/oidc?next=%2Faccount&amp;purpose=connect">Connect this account with ${provider}</a></p>`,
+  );
+}
+
+function passwordSection({ csrf, email }: Viewer, keys: number): Html {
+  // The field without a name is not sent; password managers learn from it which account the password belongs to.
+  return section(
+    "password",
+    "Password",
+    html`<form class="narrow" method="post" action="/account/password">
+${hidden("csrf", csrf)}
+<input type="email" autocomplete="username" value="${email}" aria-label="E-mail address" readonly hidden>
+${field({
+  name: "current",
+  label: "Current password",
+  type: "password",
+  attributes: { autocomplete: "current-password" },
+})}
+${newPassword("New password")}
+${keysChoice(keys)}
+<p class="hint">Every other sign-in of this account ends.</p>
+<button class="second" type="submit">Change the password</button>
+</form>`,
+  );
+}

@@ -1,23 +1,23 @@
 /** Sign-in with the operator's OpenID provider: the browser is sent there, and comes back with a proof of who the person is. */
-
 import type { Origin } from "../../http/origin.ts";
 import type { Reply } from "../../http/reply.ts";
+import { PageRefusal } from "../errors.ts";
 import type { Transaction } from "../oidc.ts";
-import { PageRefusal, type Person } from "../people.ts";
+import type { Person } from "../people.ts";
 import { cookie, cookieValue, elsewhere, message, nextOf, person, setCookie, type Visit } from "./page.ts";
 
-/** Where the provider sends the browser; the operator registers this address there. */
+/** The provider sends the browser here; the operator registers this address there. */
 export const OIDC_BACK = "/sign-in/oidc/back";
 
-/** As long as it takes to type a password and a second factor at the provider. */
+/** Time to type a password and a second factor at the provider. */
 const TRANSACTION_SECONDS = 15 * 60;
 const COOKIE = "oidc";
 
-/** Why the person is sent there. `connect`: to connect the account that is signed in; `again`: to prove who they are once more. */
-const PURPOSES = ["enter", "connect", "again"] as const;
+/** `connect` is to connect the signed-in account with the identity. */
+const PURPOSES = ["enter", "connect"] as const;
 type Purpose = (typeof PURPOSES)[number];
 
-/** What the browser keeps until the person comes back. */
+/** The content of the cookie until the person comes back. */
 interface Kept extends Transaction {
   readonly next: string;
   readonly purpose: Purpose;
@@ -35,16 +35,16 @@ const LOST = new PageRefusal(
 
 /** `GET /sign-in/oidc?next=…&purpose=…` */
 export async function startOidc(from: Visit): Promise<Reply> {
-  const { deps, request, origin, network } = from;
+  const { deps, request, origin } = from;
   const { oidc, people } = deps;
   if (!oidc) return message(HEADING, NONE);
-  const refused = await people.triedProvider(network);
+  const refused = await people.triedProvider(origin.network);
   if (refused) return message(HEADING, refused);
   const { searchParams } = new URL(request.url);
   const purpose = PURPOSES.find((one) => one === searchParams.get("purpose")) ?? "enter";
   const who = purpose === "connect" ? await connecting(from, "/account") : undefined;
   if (who && !("token" in who)) return who;
-  const begun = await oidc.begin(backAddress(origin), purpose === "again");
+  const begun = await oidc.begin(backAddress(origin));
   if (begun instanceof PageRefusal) return message(HEADING, begun);
   const kept: Kept = { ...begun.transaction, next: nextOf(searchParams.get("next") ?? ""), purpose };
   const value = Buffer.from(JSON.stringify(kept)).toString("base64url");
@@ -53,13 +53,13 @@ export async function startOidc(from: Visit): Promise<Reply> {
 
 /** `GET /sign-in/oidc/back`. A repeat of the address signs nobody in: the provider takes its code once. */
 export async function finishOidc(from: Visit): Promise<Reply> {
-  const { deps, request, origin, network } = from;
+  const { deps, request, origin } = from;
   const { oidc, people } = deps;
   if (!oidc) return message(HEADING, NONE);
   const kept = keptBy(from);
   if (!kept) return message(HEADING, LOST);
-  // The cookie may be made up: what comes back costs the provider a request too.
-  const refused = await people.triedProvider(`back ${network}`);
+  // The cookie may be forged, and the answer costs the provider a request.
+  const refused = await people.triedProvider(`back ${origin.network}`);
   if (refused) return message(HEADING, refused);
   const who = kept.purpose === "connect" ? await connecting(from, kept.next) : undefined;
   if (who && !("token" in who)) return who;
@@ -70,7 +70,7 @@ export async function finishOidc(from: Visit): Promise<Reply> {
   return elsewhere(kept.next, cookie(origin, token));
 }
 
-/** Whoever is connected comes in from then on: that takes the proof that making a key does. */
+/** A connected identity opens the account from then on: that takes the proof that making a key does. */
 async function connecting(from: Visit, next: string): Promise<Person | Reply> {
   const who = await person(from, next);
   if ("token" in who && who.stale) return message("Not connected", STALE);
@@ -81,20 +81,20 @@ function backAddress(origin: Origin): string {
   return origin.base + OIDC_BACK;
 }
 
-/** Where the browser came back, as it was told to, whatever a proxy in front has made of it. */
+/** The address to which the browser came back, as it was registered: a proxy in front may have changed it. */
 function cameBack(request: Request, origin: Origin): URL {
   return new URL(backAddress(origin) + new URL(request.url).search);
 }
 
-/** Of our own making, or of nobody's who could gain by it: who writes this browser's cookies acts as its person anyway. */
+/** The cookie needs no signature: a program that writes this browser's cookies acts as its person anyway. */
 function keptBy(from: Visit): Kept | undefined {
   const value = cookieValue(from, COOKIE);
   if (value === undefined) return undefined;
   try {
-    const { state, nonce, verifier, again, next, purpose } = JSON.parse(Buffer.from(value, "base64url").toString());
+    const { state, nonce, verifier, next, purpose } = JSON.parse(Buffer.from(value, "base64url").toString());
     const texts = [state, nonce, verifier, next].every((text) => typeof text === "string");
-    if (!texts || typeof again !== "boolean" || !PURPOSES.includes(purpose)) return undefined;
-    return { state, nonce, verifier, again, next: nextOf(next), purpose };
+    if (!texts || !PURPOSES.includes(purpose)) return undefined;
+    return { state, nonce, verifier, next: nextOf(next), purpose };
   } catch {
     return undefined;
   }

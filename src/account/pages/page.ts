@@ -1,26 +1,22 @@
-/** What all pages for people share: headers, cookies, who is signed in, and that a form comes from our own page. */
-
+/** The frame of all pages for people: headers, cookies, the signed-in person, and the proof that a form comes from our own page. */
 import type { ChargeStore } from "../../charge/store/charges.ts";
 import { type Form, form, NO_BODY } from "../../http/body-rules.ts";
 import type { Origin } from "../../http/origin.ts";
-import { NO_KEY } from "../../http/principal.ts";
 import type { Reply } from "../../http/reply.ts";
-import { type Arrival, type Outcome, type Route, route } from "../../http/route.ts";
+import { type Arrival, NO_KEY, type Outcome, type Route, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Failure } from "../../std/failure.ts";
 import type { SeenClock } from "../../std/seen-clock.ts";
-import type { Viewer } from "../../web/layout.ts";
-import { messagePage, WEB_POLICY } from "../../web/layout.ts";
+import { messagePage, type Viewer, WEB_POLICY } from "../../web/layout.ts";
 import type { DeviceLogins } from "../device-login.ts";
+import { PAGE, PAGE_ANSWERS, PageRefusal, unavailable } from "../errors.ts";
 import type { Keys } from "../keys.ts";
 import type { OidcProvider } from "../oidc.ts";
-import { PageRefusal, type People, type Person, unavailable } from "../people.ts";
+import type { People, Person } from "../people.ts";
 import { formToken, sameText } from "../secret.ts";
-import type { AccountStore } from "../store/accounts-accounts.ts";
-import { PAGE, PAGE_ANSWERS } from "./errors.ts";
+import type { AccountStore } from "../store/accounts.ts";
 
-/** What the pages work with. */
 export interface PagesDeps {
   readonly clock: SeenClock;
   readonly store: {
@@ -30,25 +26,19 @@ export interface PagesDeps {
   readonly keys: Pick<Keys, "flush" | "made" | "refresh">;
   readonly people: People;
   readonly deviceLogins: Pick<DeviceLogins, "find" | "decide">;
-  /** Whether usage of this item is of a language model. */
+  /** Tells the usage of a language model from that of a robot model. */
   readonly isLanguage: (item: string) => boolean;
-  /** Where people sign in with a provider. */
+  /** The provider with which people sign in. */
   readonly oidc?: Pick<OidcProvider, "name" | "begin" | "finish">;
 }
 
-/** What every page works with: who is signed in. */
 interface SignedInDeps {
   readonly people: People;
 }
 
 /** One visit of a page. */
-export interface Visit<Deps extends SignedInDeps = PagesDeps> {
+export interface Visit<Deps extends SignedInDeps = PagesDeps> extends Pick<Arrival, "request" | "params" | "origin"> {
   readonly deps: Deps;
-  readonly request: Request;
-  readonly params: Arrival["params"];
-  readonly origin: Origin;
-  /** What tries are counted by. */
-  readonly network: string;
 }
 
 /** A visit that brings a form. */
@@ -56,15 +46,9 @@ export interface FormVisit<Deps extends SignedInDeps = PagesDeps> extends Visit<
   readonly form: Form;
 }
 
-/** How a product declares its pages for people. They are not in the document of the API. */
+/** Declares a product's pages for people. They are not in the document of the API. */
 export function pageRoutes<Deps extends SignedInDeps>(deps: Deps) {
-  const visit = ({ request, params, origin }: Arrival): Visit<Deps> => ({
-    deps,
-    request,
-    params,
-    origin,
-    network: origin.network,
-  });
+  const visit = ({ request, params, origin }: Arrival): Visit<Deps> => ({ deps, request, params, origin });
   const declared = { name: "page", key: NO_KEY } as const;
   const get = (path: string, show: (from: Visit<Deps>) => Promise<Outcome>): Route =>
     route({ ...declared, method: "GET", path, body: NO_BODY, handle: (call) => show(visit(call)) });
@@ -91,7 +75,7 @@ const HEADERS = {
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
-  // Not `no-referrer`: with it browsers send `Origin: null` with a form.
+  // With `no-referrer` browsers would send `Origin: null` with a form.
   "referrer-policy": "same-origin",
 } as const;
 
@@ -103,13 +87,13 @@ export function elsewhere(location: string, headers: Record<string, string> = {}
   return { status: 303, body: "", headers: { ...HEADERS, location, ...headers } };
 }
 
-/** A page that says why something was not done. */
+/** A page with the reason of a refusal. */
 export function message(heading: string, refusal: PageRefusal): Reply {
   const link = { href: "/account", text: "To your account" };
   return again(messagePage({ heading, text: refusal.text, link }), refusal);
 }
 
-/** The page of a form again, with what was wrong. */
+/** The page of a form again, with its problem. */
 export function again(html: string, { kind, retryAfterSeconds }: PageRefusal): Reply {
   return shown(
     html,
@@ -118,7 +102,7 @@ export function again(html: string, { kind, retryAfterSeconds }: PageRefusal): R
   );
 }
 
-/** Only our own pages: an open redirect would lead people to another site right after their sign-in. */
+/** Keeps an address only if it is one of our pages: an open redirect would lead people to another site after their sign-in. */
 export function nextOf(text: string): string {
   return /^\/(account|device)(\?[\w=&%.-]*)?$/.test(text) ? text : "/account";
 }
@@ -129,12 +113,12 @@ function cookieName({ isSecure }: Origin, name: string): string {
   return isSecure ? `__Host-${own}` : own;
 }
 
-/** Signs the browser in, or out with an empty token. */
+/** The cookie that signs the browser in, or out with an empty token. */
 export function cookie(origin: Origin, token: string): Record<string, string> {
   return setCookie(origin, "", token, token === "" ? 0 : LIMITS.signInSeconds);
 }
 
-/** `name`: what the cookie is for; that of the sign-in has none. */
+/** `name` tells cookies apart; that of the sign-in is empty. */
 export function setCookie(origin: Origin, name: string, value: string, seconds: number): Record<string, string> {
   const secure = origin.isSecure ? "; Secure" : "";
   const text = `${cookieName(origin, name)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`;
@@ -150,7 +134,7 @@ export function cookieValue(
   return cookies.find((one) => one.startsWith(begin))?.slice(begin.length);
 }
 
-/** Who is signed in; a browser without a sign-in is redirected to the page for it. */
+/** The signed-in person; other browsers are redirected to the sign-in. */
 export async function person(from: Visit<SignedInDeps>, next: string): Promise<Person | Reply> {
   const found = await from.deps.people.person(cookieValue(from, ""));
   if (found instanceof PageRefusal) return message("Sorry", found);
@@ -161,7 +145,7 @@ export function viewer({ email, token }: Person): Viewer {
   return { email, csrf: formToken(token) };
 }
 
-/** Who is signed in, where the form is the one that our page gave to this person. */
+/** The signed-in person, if the form is the one that our page gave to this person. */
 export async function formPerson(from: FormVisit<SignedInDeps>, next: string): Promise<Person | Reply> {
   const who = await person(from, next);
   if (!("token" in who)) return who;
@@ -175,7 +159,7 @@ function foreign(): Reply {
   return message("Not done", new PageRefusal(text, "forbidden"));
 }
 
-/** A form that was refused before it was read, as a page. */
+/** The page for a form that was refused before it was read. */
 function unreadable({ row }: Failure): Reply {
   if (row === PAGE.unavailable) return message("Not done", unavailable());
   const text = row === PAGE.tooLarge ? "The form is too large." : "The form cannot be read.";

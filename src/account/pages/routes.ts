@@ -1,8 +1,8 @@
 /** The routes of the pages for people. They are not in the document of the API. */
-
 import type { Surface } from "../../http/surface.ts";
-import { changeAccount, changeLimit, changePassword, createKey, revokeKey, showAccount } from "./account.ts";
+import { changeAccount, changeLimit, changePassword, showAccount } from "./account.ts";
 import { decide, enterCode, showDevice } from "./device.ts";
+import { createKey, revokeKey } from "./keys.ts";
 import { finishOidc, OIDC_BACK, startOidc } from "./oidc.ts";
 import { type PagesDeps, pageRoutes } from "./page.ts";
 import { showSignIn, showSignUp, showWelcome, signIn, signOut, signUp, welcome } from "./sign-in.ts";

@@ -1,30 +1,27 @@
 /** `/sign-in`, `/sign-out`, `/sign-up`, and `/welcome`, where one-time links lead. */
-
 import type { Reply } from "../../http/reply.ts";
-import { LIMITS } from "../../limits.ts";
-import { type LinkFor, PageRefusal } from "../people.ts";
-import { signInPage, signUpPage, welcomePage } from "../views/sign-in.ts";
+import { field, hidden, keysChoice, newPassword } from "../../web/field.ts";
+import { layout } from "../../web/layout.ts";
+import { type Html, html } from "../../web/markup.ts";
+import { PageRefusal } from "../errors.ts";
+import type { LinkFor } from "../people.ts";
 import { again, cookie, elsewhere, type FormVisit, formPerson, message, nextOf, shown, type Visit } from "./page.ts";
 
-/** The ways in beside the password. */
+/** The ways to sign in besides an existing password. */
 function offered({ people, oidc }: Visit["deps"]) {
   return { signUpOpen: people.signUpOpen, ...(oidc && { provider: oidc.name }) };
 }
-
-const passwordCharsMin = LIMITS.passwordCharsMin;
 
 export async function showSignIn({ deps, request }: Visit): Promise<Reply> {
   const next = nextOf(new URL(request.url).searchParams.get("next") ?? "");
   return shown(signInPage({ email: "", next, ...offered(deps) }));
 }
 
-export async function signIn(from: FormVisit): Promise<Reply> {
-  const { form } = from;
-  const { people } = from.deps;
+export async function signIn({ deps, form, origin }: FormVisit): Promise<Reply> {
   const [email, next] = [form("email"), nextOf(form("next"))];
-  const token = await people.signIn({ email, password: form("password"), network: from.network });
-  if (typeof token === "string") return elsewhere(next, cookie(from.origin, token));
-  return again(signInPage({ email, next, problem: token.text, ...offered(from.deps) }), token);
+  const token = await deps.people.signIn({ email, password: form("password"), network: origin.network });
+  if (typeof token === "string") return elsewhere(next, cookie(origin, token));
+  return again(signInPage({ email, next, problem: token.text, ...offered(deps) }), token);
 }
 
 export async function signOut(from: FormVisit): Promise<Reply> {
@@ -36,43 +33,120 @@ export async function signOut(from: FormVisit): Promise<Reply> {
 }
 
 export async function showSignUp({ deps }: Visit): Promise<Reply> {
-  if (deps.people.signUpOpen) return shown(signUpPage({ email: "", passwordCharsMin }));
+  if (deps.people.signUpOpen) return shown(signUpPage({ email: "" }));
   return message("No sign-up here", new PageRefusal("Accounts of this service are made by its operator.", "notFound"));
 }
 
-export async function signUp(from: FormVisit): Promise<Reply> {
-  const { form } = from;
+export async function signUp({ deps, form, origin }: FormVisit): Promise<Reply> {
   const email = form("email");
-  const token = await from.deps.people.signUp({ email, password: form("password"), network: from.network });
-  if (typeof token === "string") return elsewhere("/account", cookie(from.origin, token));
+  const token = await deps.people.signUp({ email, password: form("password"), network: origin.network });
+  if (typeof token === "string") return elsewhere("/account", cookie(origin, token));
   if (token.kind === "notFound") return message("No sign-up here", token);
-  return again(signUpPage({ email, problem: token.text, passwordCharsMin }), token);
+  return again(signUpPage({ email, problem: token.text }), token);
 }
 
 export async function showWelcome({ deps, request }: Visit): Promise<Reply> {
   const token = new URL(request.url).searchParams.get("token") ?? "";
   const link = await deps.people.link(token);
   if (link instanceof PageRefusal) return message("This link does not work", link);
-  return shown(welcomePage({ token, ...linkFields(link), passwordCharsMin }));
+  return shown(welcomePage({ token, ...link }));
 }
 
-export async function welcome(from: FormVisit): Promise<Reply> {
-  const { form } = from;
-  const { people } = from.deps;
-  const chosen = { password: form("password"), keys: form("keys") };
-  const typed = { token: form("token"), email: form("email"), ...chosen, network: from.network };
-  const signedIn = await people.redeem(typed);
+export async function welcome({ deps, form, origin }: FormVisit): Promise<Reply> {
+  const [token, email, keys] = [form("token"), form("email"), form("keys")];
+  const typed = { token, email, password: form("password"), keys, network: origin.network };
+  const signedIn = await deps.people.redeem(typed);
   if (typeof signedIn === "string") {
-    if (chosen.keys === "revoke") await from.deps.keys.refresh();
-    return elsewhere("/account", cookie(from.origin, signedIn));
+    if (keys === "revoke") await deps.keys.refresh();
+    return elsewhere("/account", cookie(origin, signedIn));
   }
-  const link = await people.link(typed.token);
+  const link = await deps.people.link(token);
   if (link instanceof PageRefusal) return message("This link does not work", link);
-  const fields = { ...linkFields(link), ...(link.operator ? { email: typed.email } : {}) };
-  const html = welcomePage({ token: typed.token, ...fields, problem: signedIn.text, passwordCharsMin });
-  return again(html, signedIn);
+  const problem = signedIn.text;
+  return again(welcomePage({ token, ...link, ...(link.operator ? { email } : {}), problem }), signedIn);
 }
 
-function linkFields({ operator, email, keys }: LinkFor) {
-  return { operator, email, keys, emailFixed: !operator };
+interface SignInPage {
+  readonly email: string;
+  readonly next: string;
+  readonly problem?: string;
+  readonly signUpOpen: boolean;
+  readonly provider?: string;
+}
+
+export function signInPage({ email, next, problem, signUpOpen, provider }: SignInPage): string {
+  return layout({
+    heading: "Sign in",
+    problem,
+    content: html`<form class="panel" method="post" action="/sign-in">
+${hidden("next", next)}
+${emailField(email, problem)}
+${field({
+  name: "password",
+  label: "Password",
+  type: "password",
+  problem,
+  attributes: { autocomplete: "current-password" },
+})}
+<button class="primary" type="submit">Sign in</button>
+</form>
+${provider === undefined ? undefined : html`<p class="below"><a href="/sign-in/oidc?next=${encodeURIComponent(next)}">Sign in with ${provider}</a></p>`}
+${signUpOpen ? html`<p class="below">No account yet? <a href="/sign-up">Sign up</a></p>` : undefined}`,
+  });
+}
+
+export function signUpPage({ email, problem }: { readonly email: string; readonly problem?: string }): string {
+  return layout({
+    heading: "Sign up",
+    lead: html`<p>An account holds your keys, your credit and what you have used.</p>`,
+    problem,
+    content: html`<form class="panel" method="post" action="/sign-up">
+${emailField(email, problem)}
+${newPassword("Password", problem)}
+<button class="primary" type="submit">Create the account</button>
+</form>
+<p class="below">Have an account? <a href="/sign-in">Sign in</a></p>`,
+  });
+}
+
+interface WelcomePage extends LinkFor {
+  readonly token: string;
+  readonly problem?: string;
+}
+
+export function welcomePage({ token, email, operator, keys, problem }: WelcomePage): string {
+  return layout({
+    heading: operator ? "Create the operator’s account of this service" : "Choose your password",
+    lead: operator
+      ? html`<p>The operator’s account is for the person who runs this service. This link works once.</p>`
+      : html`<p>You sign in with it from now on. This link works once.</p>`,
+    problem,
+    content: html`<form class="panel" method="post" action="/welcome">
+${hidden("token", token)}
+${emailField(email, problem, operator ? "chosen" : "fixed")}
+${newPassword("Password", problem)}
+${keysChoice(keys)}
+<button class="primary" type="submit">${operator ? "Create the operator’s account" : "Save and sign in"}</button>
+</form>`,
+  });
+}
+
+/** `fixed`: the address belongs to the link and cannot be changed. */
+function emailField(email: string, problem: string | undefined, address: "chosen" | "fixed" = "chosen"): Html {
+  const fixed = address === "fixed";
+  return field({
+    name: "email",
+    label: "E-mail address",
+    type: "email",
+    value: email,
+    problem,
+    ...(fixed ? { hint: "The link was made for this address." } : {}),
+    // Password managers save the password with the field that is marked as the user name.
+    attributes: {
+      autocomplete: "username",
+      autocapitalize: "none",
+      spellcheck: "false",
+      ...(fixed ? { readonly: true } : {}),
+    },
+  });
 }

@@ -1,11 +1,19 @@
-/** Writes of device logins (RFC 8628). */
-
+/** Device logins (RFC 8628). Codes are kept as SHA-256 alone, 32 bytes; times are of seen time (std/seen-clock.ts). */
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, type Steps } from "../../store/steps.ts";
-import { keyAdd, keyRevoke, mayHaveKeys } from "./accounts-accounts.ts";
-import type { DeviceDecision, DeviceLogin, DevicePoll, DevicePolling } from "./people-records.ts";
+import { type KeyRefusal, keyAdd, keyRevoke, mayHaveKeys, type NewKey } from "./keys.ts";
 
-/** What `slow_down` adds to the interval (RFC 8628, section 3.5). */
+export interface DeviceLogin {
+  readonly deviceSha256: Uint8Array;
+  readonly userCodeSha256: Uint8Array;
+  readonly deviceName: string;
+  readonly address: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly intervalSeconds: number;
+}
+
+/** The step by which `slow_down` makes the interval longer (RFC 8628, section 3.5). */
 const SLOW_DOWN_SECONDS = 5;
 /** Polls may come this much early: clocks of devices run fast (measured by others on WSL: 5 to 30 %). */
 const EARLY_SECONDS = 1;
@@ -26,7 +34,26 @@ export function* deviceAdd(login: DeviceLogin): Steps<"added" | "code_taken"> {
   return known ? "added" : "code_taken";
 }
 
-/** Once: a repeat by the same sign-in gets the same answer, any other one `gone`. */
+const deviceLogin = recordOf<DeviceLogin>("createdAt", "expiresAt", "intervalSeconds");
+
+export function* deviceByUserCode(which: { userCodeSha256: Uint8Array; now: number }): Steps<DeviceLogin | undefined> {
+  const row = yield* first<Row>(
+    `SELECT device_sha256, user_code_sha256, device_name, address, created_at, expires_at, interval_seconds
+     FROM device_logins WHERE user_code_sha256 = $userCodeSha256 AND expires_at > $now AND state = 'pending'`,
+    which,
+  );
+  return row && deviceLogin(row);
+}
+
+interface DeviceDecision {
+  readonly userCodeSha256: Uint8Array;
+  readonly approve: boolean;
+  readonly accountId: string;
+  readonly signInSha256: Uint8Array;
+  readonly now: number;
+}
+
+/** Decides once: a repeat by the same sign-in gets the same answer, any other decision `gone`. */
 export function* deviceDecide({ approve, ...decision }: DeviceDecision): Steps<"decided" | "gone"> {
   const fields = { ...decision, state: approve ? "approved" : "denied" };
   const decided = yield* changes(
@@ -43,6 +70,22 @@ export function* deviceDecide({ approve, ...decision }: DeviceDecision): Steps<"
   );
   return same ? "decided" : "gone";
 }
+
+/** `key` is added when the login is approved, with the device's name, to the account of the approving sign-in. */
+interface DevicePolling {
+  readonly deviceSha256: Uint8Array;
+  readonly key: Omit<NewKey, "accountId" | "name">;
+  readonly now: number;
+}
+
+export type DevicePoll =
+  | "unknown"
+  | "expired"
+  | "pending"
+  | "slow_down"
+  | "denied"
+  | KeyRefusal
+  | { readonly accountId: string };
 
 interface LoginState extends Pick<DeviceLogin, "deviceName" | "expiresAt" | "intervalSeconds"> {
   readonly state: "pending" | "approved" | "denied" | "granted";
@@ -87,12 +130,12 @@ export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
 }
 
 /**
- * A second poll after the key was granted: the device did not get it, or somebody else has the code. The key is revoked
- * (RFC 6749, section 4.1.2).
+ * A second poll after the key was granted means that another program has the code, or that the device did not get the key. The key is
+ * revoked (RFC 6749, section 4.1.2).
  */
 function* replayed({ deviceSha256, key }: DevicePolling, login: LoginState): Steps<DevicePoll> {
   const { accountId, keyPublicId = "" } = login;
-  // The same poll again, after an answer that was lost.
+  // This is the same poll again, after an answer that was lost.
   if (accountId !== undefined && keyPublicId === key.publicId) return { accountId };
   yield* keyRevoke({ publicId: keyPublicId, at: key.createdAt });
   yield* changes("DELETE FROM device_logins WHERE device_sha256 = $1", deviceSha256);

@@ -1,27 +1,47 @@
 /** The domain of money: holds, settlements, credits, usage, and the check of the ledger. */
 import { dayOf, monthStart } from "../../std/calendar.ts";
-import type { DomainOf, Slice } from "../../store/domain.ts";
+import type { DomainOf, Hot, Slice } from "../../store/domain.ts";
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, rows, type Steps } from "../../store/steps.ts";
-import * as hot from "./hot.ts";
 import { ledgerCheck } from "./ledger.ts";
-import type { ChargeKey, Credit, HoldOutcome, NewCharge, UsageDay } from "./records.ts";
+import type { ChargeKey, Credit, HoldOutcome, HoldRefusal, NewCharge, UsageDay } from "./records.ts";
 import { holdsExpire, usageForget } from "./retention.ts";
 import { monthCost, transfer } from "./settle.ts";
 
-const SPENT = monthCost({ account: "$accountId", month: "$month", day: "$day" });
+/** The names in a text: a prefix for columns of the account's row, and the fields of the question. */
+interface Names {
+  readonly row: string;
+  readonly account: string;
+  readonly amount: string;
+  readonly month: string;
+  readonly day: string;
+}
 
-/** Checks and hold in one step. PostgreSQL does both in one statement (hot.ts). */
+/** An expression for the reason against a hold of the amount in the month, in the order of the interface; NULL without one. */
+function refusal({ row, amount, ...charge }: Names): string {
+  const spent = `CASE WHEN ${row}month = ${charge.month} THEN ${row}month_settled ELSE ${monthCost(charge)} END`;
+  return `CASE
+    WHEN ${row}payment_method = 0 AND ${row}credits - ${row}settled <= 0 THEN 'payment_required'
+    WHEN ${row}credits - ${row}settled - ${row}held < ${amount} THEN 'insufficient_credit'
+    WHEN ${row}spend_limit < ${spent} + ${row}held + ${amount} THEN 'spend_limit_exceeded'
+  END`;
+}
+
+const REFUSAL = refusal({ row: "", account: "$accountId", amount: "$amount", month: "$month", day: "$day" });
+
+/** Checks and hold in one step; `holdPostgres` does the same in one function. */
 export function* hold(charge: NewCharge): Steps<HoldOutcome> {
   const { rates, ...fields } = charge;
   const held = yield* changes(
     `UPDATE accounts SET held = held + $amount
-     WHERE id = $accountId AND NOT EXISTS (SELECT 1 FROM charges WHERE id = $chargeId)
-       AND (payment_method = 1 OR credits - settled > 0) AND credits - settled - held >= $amount
-       AND (spend_limit IS NULL OR CASE WHEN month = $month THEN month_settled ELSE ${SPENT} END + held + $amount <= spend_limit)`,
+     WHERE id = $accountId AND NOT EXISTS (SELECT 1 FROM charges WHERE id = $chargeId) AND (${REFUSAL}) IS NULL`,
     fields,
   );
-  if (held === 0) return yield* refusal(charge);
+  if (held === 0) {
+    if (yield* first<object>("SELECT id FROM charges WHERE id = $1", charge.chargeId)) return "held";
+    // Without a reason now, another node has released money since.
+    return (yield* refused(fields)) ?? "spend_limit_exceeded";
+  }
   yield* changes(
     `INSERT INTO charges (id, account_id, item, submitted_at, day, month, held, expires_at, prompt_rate, cached_rate, completion_rate)
      VALUES ($chargeId, $accountId, $item, $at, $day, $month, $amount, $expiresAt, $prompt, $cachedPrompt, $completion)`,
@@ -30,21 +50,64 @@ export function* hold(charge: NewCharge): Steps<HoldOutcome> {
   return "held";
 }
 
-function* refusal({ chargeId, accountId, amount }: NewCharge): Steps<HoldOutcome> {
-  if (yield* first<object>("SELECT id FROM charges WHERE id = $1", chargeId)) return "held";
-  const why = yield* first<{ payable: bigint; covered: bigint }>(
-    `SELECT CASE WHEN payment_method = 1 OR credits - settled > 0 THEN 1 ELSE 0 END AS payable,
-            CASE WHEN credits - settled - held >= $2 THEN 1 ELSE 0 END AS covered
-     FROM accounts WHERE id = $1`,
-    accountId,
-    amount,
-  );
-  if (!why) return "account_unknown";
-  if (BigInt(why.payable) === 0n) return "payment_required";
-  return BigInt(why.covered) === 0n ? "insufficient_credit" : "spend_limit_exceeded";
+function* refused(
+  asked: Pick<NewCharge, "accountId" | "amount" | "month" | "day">,
+): Steps<HoldRefusal | "account_unknown" | undefined> {
+  const { accountId, amount, month, day } = asked;
+  const text = `SELECT ${REFUSAL} AS refusal FROM accounts WHERE id = $accountId`;
+  const row = yield* first<{ refusal: HoldRefusal | null }>(text, { accountId, amount, month, day });
+  return row ? (row.refusal ?? undefined) : "account_unknown";
 }
 
-/** Nothing is charged. PostgreSQL does this in one statement (hot.ts). */
+/** The answer that a hold of the amount (nano-dollars) in the month would get now. */
+function* affords(asked: {
+  accountId: string;
+  amount: bigint;
+  month: number;
+}): Steps<Exclude<HoldOutcome, "held"> | "affords"> {
+  return (yield* refused({ ...asked, day: dayOf(monthStart(asked.month)) })) ?? "affords";
+}
+
+const REFUSAL_POSTGRES = refusal({
+  row: "a.",
+  account: "a.id",
+  amount: "amount",
+  month: "charge_month",
+  day: "(o->>'day')::bigint",
+});
+
+const holdPostgres: Hot<NewCharge> = {
+  sql: `
+DECLARE
+  a accounts%ROWTYPE;
+  amount bigint := (o->>'amount')::bigint;
+  charge_month bigint := (o->>'month')::bigint;
+  refusal text;
+BEGIN
+  SELECT * INTO a FROM accounts WHERE id = o->>'accountId' FOR NO KEY UPDATE;
+  IF NOT FOUND THEN RETURN 'account_unknown'; END IF;
+  refusal := ${REFUSAL_POSTGRES};
+  IF refusal IS NOT NULL THEN
+    -- A repeat must not be refused for what it holds itself.
+    RETURN CASE WHEN EXISTS (SELECT 1 FROM charges WHERE id = o->>'chargeId') THEN 'held' ELSE refusal END;
+  END IF;
+  INSERT INTO charges (id, account_id, item, submitted_at, day, month, held, expires_at, prompt_rate, cached_rate, completion_rate)
+  VALUES (o->>'chargeId', a.id, o->>'item', (o->>'at')::bigint, (o->>'day')::bigint, charge_month, amount,
+    (o->>'expiresAt')::bigint, (o->>'promptRate')::bigint, (o->>'cachedRate')::bigint, (o->>'completionRate')::bigint)
+  ON CONFLICT DO NOTHING;
+  IF FOUND THEN UPDATE accounts SET held = held + amount WHERE id = a.id; END IF;
+  RETURN 'held';
+END`,
+  order: ({ rates, amount, ...charge }) => ({
+    ...charge,
+    amount: String(amount),
+    promptRate: String(rates.prompt),
+    cachedRate: String(rates.cachedPrompt),
+    completionRate: String(rates.completion),
+  }),
+};
+
+/** Gives the held money back; nothing is charged. */
 export function* release({ chargeId, accountId }: ChargeKey): Steps<"released" | "unknown"> {
   const [charge] = yield* rows<{ held: bigint }>(
     "DELETE FROM charges WHERE id = $1 AND account_id = $2 AND settled_at IS NULL RETURNING held",
@@ -56,6 +119,19 @@ export function* release({ chargeId, accountId }: ChargeKey): Steps<"released" |
   return "released";
 }
 
+const releasePostgres: Hot<ChargeKey> = {
+  sql: `
+DECLARE given bigint;
+BEGIN
+  PERFORM 1 FROM accounts WHERE id = o->>'accountId' FOR NO KEY UPDATE;
+  DELETE FROM charges WHERE id = o->>'chargeId' AND account_id = o->>'accountId' AND settled_at IS NULL RETURNING held INTO given;
+  IF NOT FOUND THEN RETURN 'unknown'; END IF;
+  UPDATE accounts SET held = held - given WHERE id = o->>'accountId';
+  RETURN 'released';
+END`,
+  order: (charge) => charge,
+};
+
 export function* credit(paid: Credit): Steps<"credited" | "account_unknown"> {
   const { accountId, transferId, amount } = paid;
   const known = yield* first<object>("SELECT id FROM accounts WHERE id = $1 FOR NO KEY UPDATE", accountId);
@@ -64,31 +140,6 @@ export function* credit(paid: Credit): Steps<"credited" | "account_unknown"> {
     yield* changes("UPDATE accounts SET credits = credits + $2 WHERE id = $1", accountId, amount);
   }
   return "credited";
-}
-
-/** What a hold of the amount in the month would be answered now: on the same conditions. */
-function* affords({
-  accountId,
-  amount,
-  month,
-}: {
-  accountId: string;
-  /** Nano-dollars. */
-  amount: bigint;
-  month: number;
-}): Steps<Exclude<HoldOutcome, "held"> | "affords"> {
-  const why = yield* first<{ payable: bigint; covered: bigint; within: bigint }>(
-    `SELECT CASE WHEN payment_method = 1 OR credits - settled > 0 THEN 1 ELSE 0 END AS payable,
-            CASE WHEN credits - settled - held >= $amount THEN 1 ELSE 0 END AS covered,
-            CASE WHEN spend_limit IS NULL OR CASE WHEN month = $month THEN month_settled ELSE ${SPENT} END + held + $amount <= spend_limit
-              THEN 1 ELSE 0 END AS within
-     FROM accounts WHERE id = $accountId`,
-    { accountId, amount, month, day: dayOf(monthStart(month)) },
-  );
-  if (!why) return "account_unknown";
-  if (BigInt(why.payable) === 0n) return "payment_required";
-  if (BigInt(why.covered) === 0n) return "insufficient_credit";
-  return BigInt(why.within) === 0n ? "spend_limit_exceeded" : "affords";
 }
 
 const usageDay = recordOf<UsageDay>("day", "charges", "promptTokens", "cachedTokens", "completionTokens");
@@ -113,7 +164,7 @@ export const charges = {
   // A crash then gives the money back, which is right.
   notDurable: ["hold", "release"],
   snapshots: ["ledgerCheck"],
-  hot: { hold: hot.hold, release: hot.release },
+  hot: { hold: holdPostgres, release: releasePostgres },
 } as const satisfies DomainOf<typeof reads, typeof writes>;
 
 export type ChargeStore = Slice<typeof charges>;

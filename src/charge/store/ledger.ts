@@ -1,6 +1,6 @@
 /**
  * The check of the ledger: every total is computed again from its parts, every cost from usage and rates, and the first row that
- * differs is named. Reads one snapshot; SQL does the work, so that millions of charges need no memory here.
+ * differs is named. It reads one snapshot. SQL does the work, so that millions of charges need no memory here.
  */
 import { first, type Steps } from "../../store/steps.ts";
 import type { LedgerReport } from "./records.ts";
@@ -15,7 +15,7 @@ const SPENT = "('settlement', 'forward')";
 /** The accounts' side of the entries. */
 const OWN = "book = 'account'";
 
-/** In the order in which a cause comes before its consequences. */
+/** A cause comes before its consequences. */
 const RULES: readonly Rule[] = [
   {
     text: `SELECT transfer, CAST(count(*) AS BIGINT) AS entries, CAST(sum(amount) AS BIGINT) AS sum,
@@ -108,7 +108,7 @@ const RULES: readonly Rule[] = [
       `account ${row.account_id}, month ${row.month}: the days of usage cost ${row.cost}, the ledger says ${row.spent}`,
   },
   {
-    // In a month of which charges were summed up, usage of the days may exceed that of the charges left; it is never below.
+    // After charges of a month were summed up, the usage of its days may exceed that of the charges left; it is never below.
     text: `SELECT coalesce(d.account_id, r.account_id) AS account_id, coalesce(d.day, r.day) AS day,
              coalesce(d.item, r.item) AS item, coalesce(d.charges, 0) AS charges, coalesce(r.charges, 0) AS found
            FROM usage_days AS d FULL JOIN (
@@ -128,7 +128,7 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** A column of `accounts` that is the sum of something else; `sums`: `found` for each `account_id` that has one. */
+/** A column of `accounts` is a sum, which `sums` computes again as `found` for each `account_id`. */
 function total(column: string, sums: string, and = ""): Rule {
   return {
     text: `SELECT id, ${column} AS said, CAST(coalesce(found, 0) AS BIGINT) AS found

@@ -1,6 +1,6 @@
-/** What the store keeps of money. Amounts are nano-dollars. */
+/** The records of money. Amounts are nano-dollars. */
 
-/** Nano-dollars per unit, as they were when the charge was opened. */
+/** Nano-dollars per unit at the opening of the charge. */
 export interface Rates {
   readonly prompt: bigint;
   readonly cachedPrompt: bigint;
@@ -8,26 +8,26 @@ export interface Rates {
 }
 
 export interface Usage {
-  /** Cached ones included. */
+  /** Cached ones are included. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
-  /** Tokens; the rows of a robot's chunk. */
+  /** Tokens, or the rows of a robot's chunk. */
   readonly completionTokens: number;
 }
 
-/** A charge, by the id of the answer that it is for. */
+/** The id of a charge is that of the answer that it pays. */
 export interface ChargeKey {
   readonly chargeId: string;
   readonly accountId: string;
 }
 
-/** A charge that is about to be opened, and the most that it may cost. */
+/** A charge that is about to be opened, with its maximum cost. */
 export interface NewCharge extends ChargeKey {
-  /** What is priced: the id of a model. */
+  /** The id of the model that is priced. */
   readonly item: string;
   readonly amount: bigint;
   readonly rates: Rates;
-  /** Submission by the wall clock, with its day and month. */
+  /** The submission by the wall clock, with its day and month. */
   readonly at: number;
   readonly day: number;
   readonly month: number;
@@ -35,7 +35,6 @@ export interface NewCharge extends ChargeKey {
   readonly expiresAt: number;
 }
 
-/** How a charge ends. */
 export interface Settlement extends ChargeKey {
   readonly usage: Usage;
   /** The price of the usage, at most what is held. */
@@ -44,13 +43,13 @@ export interface Settlement extends ChargeKey {
   readonly at: number;
 }
 
-/** Why a hold is refused; codes of the interface. */
+/** Reasons against a hold, by their codes of the interface. */
 export type HoldRefusal = "payment_required" | "insufficient_credit" | "spend_limit_exceeded";
 
-/** How a hold ends; `account_unknown` after the account was removed. */
+/** `account_unknown`: the account was removed. */
 export type HoldOutcome = "held" | "account_unknown" | HoldRefusal;
 
-/** Paid in, or taken back where `amount` is below zero. `transferId` makes a repeat harmless. */
+/** A payment; money that is taken back where `amount` is below zero. `transferId` makes a repeat harmless. */
 export interface Credit {
   readonly accountId: string;
   readonly transferId: string;
@@ -59,7 +58,6 @@ export interface Credit {
   readonly month: number;
 }
 
-/** What one item cost on one day. */
 export interface UsageDay extends Usage {
   readonly day: number;
   readonly item: string;
@@ -67,7 +65,6 @@ export interface UsageDay extends Usage {
   readonly cost: bigint;
 }
 
-/** What `tendon admin ledger check` says. */
 export interface LedgerReport {
   readonly entries: bigint;
   /** The sum of all entries; 0 in a sound ledger. */

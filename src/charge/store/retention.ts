@@ -1,11 +1,11 @@
-/** Writes that keep money in order, in bounded parts: holds of nodes that ended are given back, old charges are summed up. */
+/** Retention of charges, in bounded parts: expired holds are given back, old charges are summed up. */
 import { changes, listed, rows, type Steps } from "../../store/steps.ts";
 import type { Book } from "./settle.ts";
 
-/** Charges that one step expires or forgets: other writes wait meanwhile. */
+/** The maximum number of charges in one step: other writes wait for its end. */
 const STEP_MAX = 256;
 
-/** Gives back what charges hold that should have ended before. */
+/** Gives back the money of holds that expired before. */
 export function* holdsExpire({ before }: { before: number }): Steps<"done" | "more"> {
   const due = yield* locked(
     `SELECT id, account_id AS "accountId" FROM charges WHERE settled_at IS NULL AND expires_at < $1
@@ -24,8 +24,8 @@ export function* holdsExpire({ before }: { before: number }): Steps<"done" | "mo
 }
 
 /**
- * The ids of the charges that the text finds, as one list. Their accounts are locked, in the order of their ids, so
- * that the charges stay as they are. One that another node took before is not found by the statements that follow.
+ * The ids of the charges that the text finds, as one list. Their accounts are locked in the order of their ids, so that the charges
+ * stay as they are. The statements that follow do not find a charge that another node took before.
  */
 function* locked(text: string, before: number): Steps<string> {
   const found = yield* rows<{ id: string; accountId: string }>(text, before);

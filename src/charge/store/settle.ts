@@ -1,8 +1,7 @@
 /**
- * The settlement of a charge, as steps that a surface's operation composes with its own record, in one transaction: a robot's
- * `settleChunk` keeps the answer of an observation with it. `SETTLE_SQL` is the same for functions of PostgreSQL.
+ * The settlement of a charge, as steps that a surface's operation composes with its own record in one transaction: a robot's
+ * `settleChunk` keeps the answer of an observation with it. `SETTLE_SQL` does the same in a function of PostgreSQL.
  */
-
 import { changes, first, type Steps } from "../../store/steps.ts";
 import type { Transfer } from "../../store/store.ts";
 import type { Credit, Settlement } from "./records.ts";
@@ -12,10 +11,11 @@ type Kind = "credit" | "settlement";
 
 /**
  * Every movement of money is a transfer: two entries, in two books, that sum to 0. A credit moves from `funding` to the account, a
- * settlement from the account to `revenue`. Entries are never changed; those of charges that are forgotten are added up in one
- * transfer per account and month (retention.ts).
+ * settlement from the account to `revenue`. Entries are never changed; those of forgotten charges are summed up in one transfer per
+ * account and month (retention.ts).
  *
- * Writes the two entries of a transfer to the account and its other book; 0 when the transfer is known. */
+ * Writes the entries of a transfer in the account's book and in the other one; 0 when the transfer is known.
+ */
 export function* transfer(id: string, kind: Kind, other: Book, to: Omit<Credit, "transferId">): Steps<number> {
   return yield* changes(
     `INSERT INTO entries (transfer, book, kind, account_id, amount, month, at)
@@ -31,8 +31,8 @@ const ADD_USAGE = `ON CONFLICT (account_id, day, item) DO UPDATE SET charges = u
       completion_tokens = usage_days.completion_tokens + excluded.completion_tokens, cost = usage_days.cost + excluded.cost`;
 
 /**
- * What charges of a month have cost, where the account's row, which knows one month, knows another one: at the turn of a month, and
- * while a wall clock shows a month before or after those that it showed. `charge` is of that month; its day bounds the look-up.
+ * The cost of a month that is not the one in the account's row: at the turn of a month, and while a wall clock shows a month before or
+ * after those that it showed. The day of `charge`, which is of that month, bounds the look-up.
  */
 export function monthCost(charge: { readonly account: string; readonly month: string; readonly day: string }): string {
   return `(SELECT coalesce(CAST(sum(cost) AS BIGINT), 0) FROM usage_days
@@ -40,7 +40,7 @@ export function monthCost(charge: { readonly account: string; readonly month: st
       AND usage_days.month = ${charge.month})`;
 }
 
-/** The account's month becomes that of its last settlement, earlier or later than before. */
+/** The assignment that makes the account's month that of this settlement, earlier or later than before. */
 function addToMonth(charge: Parameters<typeof monthCost>[0], cost: string): string {
   return `month_settled = CASE WHEN month = ${charge.month} THEN month_settled ELSE ${monthCost(charge)} END + ${cost},
        month = ${charge.month}`;
@@ -50,7 +50,7 @@ const USAGE_TEXT = `
   INSERT INTO usage_days (account_id, day, item, month, charges, prompt_tokens, cached_tokens, completion_tokens, cost)
   VALUES ($accountId, $day, $item, $month, 1, $promptTokens, $cachedTokens, $completionTokens, $cost) ${ADD_USAGE}`;
 
-/** The charge's usage, price and entries. `again`: it was settled before. */
+/** Records the charge's usage, price and entries. `again`: it was settled before. */
 export function* settle({ chargeId, accountId, usage, cost, at }: Settlement): Steps<"settled" | "again" | "not_held"> {
   const settlement = { chargeId, accountId, ...usage, cost, at };
   const charge = yield* first<{ item: string; held: bigint; day: bigint; month: bigint; submitted_at: bigint }>(
@@ -71,14 +71,13 @@ export function* settle({ chargeId, accountId, usage, cost, at }: Settlement): S
      WHERE id = $accountId`,
     settled,
   );
-  // The ledger follows the calendar: its moment is that of the submission, as its month is.
+  // The ledger follows the calendar: moment and month are those of the submission.
   const entry = { amount: -cost, month: Number(charge.month), at: Number(charge.submitted_at) };
   yield* transfer(chargeId, "settlement", "revenue", { accountId, ...entry });
   yield* changes(USAGE_TEXT, settled);
   return "settled";
 }
 
-/** What a settlement has booked. */
 export function settlementTransfer({ chargeId: id, accountId, cost: amount, at }: Settlement): Transfer {
   return { id, accountId, amount, at };
 }
@@ -88,7 +87,7 @@ export const SETTLE_DECLARE = `
   r charges%ROWTYPE;
   paid bigint := (o->>'cost')::bigint;`;
 
-/** Settles the charge of the order `o` (`settlementOrder`), whose account is locked. Afterwards `r.id` is NULL when it did not. */
+/** Settles the charge of the order `o` (`settlementOrder`) of a locked account. Otherwise `r.id` is NULL afterwards. */
 export const SETTLE_SQL = `
   UPDATE charges SET settled_at = (o->>'at')::bigint, prompt_tokens = (o->>'promptTokens')::bigint,
     cached_tokens = (o->>'cachedTokens')::bigint, completion_tokens = (o->>'completionTokens')::bigint, cost = paid
@@ -106,7 +105,7 @@ export const SETTLE_SQL = `
     ${ADD_USAGE};
   END IF;`;
 
-/** A settlement as `SETTLE_SQL` reads it. */
+/** A settlement in the form that `SETTLE_SQL` reads. */
 export function settlementOrder({ chargeId, accountId, usage, cost, at }: Settlement) {
   return { chargeId, accountId, at, ...usage, cost: String(cost) };
 }

@@ -1,5 +1,5 @@
 /** What `tendon act` sends, from files: the frames of the `--image CAMERA=FILE` flags in the model's camera order, and the state. */
-
+import type { RobotRequest } from "../../client/request.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 
@@ -7,6 +7,11 @@ export interface CameraFiles {
   readonly camera: string;
   /** Oldest frame first, as typed. */
   readonly files: readonly string[];
+}
+
+export interface Observation extends Omit<RobotRequest, "frames"> {
+  /** JPEG files of each camera, oldest first, cameras in the model's order. */
+  readonly cameras: readonly (readonly Uint8Array[])[];
 }
 
 /** Groups the flags by camera, in the order in which the cameras were first named; or the flag that is wrong. */

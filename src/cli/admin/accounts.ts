@@ -1,6 +1,5 @@
 /** `tendon admin account create`, `list` and `set`. */
-import { readEmail } from "../../account/email.ts";
-import type { Account } from "../../account/store/accounts-records.ts";
+import { type Account, readEmail } from "../../account/store/accounts.ts";
 import { LIMITS } from "../../limits.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";
@@ -11,6 +10,7 @@ import { usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
 import { type Command, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
+import { amountOf, switchOf } from "../frame/values.ts";
 import {
   ACCOUNT_FLAG,
   accountUnknown,
@@ -20,8 +20,7 @@ import {
   STORE_FLAGS,
   withAccount,
   withStore,
-} from "../frame/store.ts";
-import { amountOf, switchOf } from "../frame/values.ts";
+} from "./store.ts";
 
 export const accountCreate: Command = {
   name: "admin account create",

@@ -1,13 +1,13 @@
 /** `tendon admin key create`, `list` and `revoke`. */
-import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf } from "../../account/key.ts";
-import type { KeyRecord } from "../../account/store/accounts-records.ts";
-import { present } from "../../std/assert.ts";
+import { keyNameProblem, keyPrefix, newKey, publicIdOf } from "../../account/key.ts";
+import type { KeyRecord } from "../../account/store/keys.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import { table } from "../../std/text-table.ts";
 import { StoreDown } from "../../store/store.ts";
-import { type Command, usageProblem } from "../frame/command.ts";
+import type { Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
+import { timeText } from "../runs/amounts.ts";
 import {
   ACCOUNT_FLAG,
   accountUnknown,
@@ -17,7 +17,7 @@ import {
   STORE_FLAGS,
   withAccount,
   withStore,
-} from "../frame/store.ts";
+} from "./store.ts";
 
 export const keyCreate: Command = {
   name: "admin key create",
@@ -32,10 +32,8 @@ export const keyCreate: Command = {
     const wrong = keyNameProblem(name);
     if (wrong) return new Problem(`--name: ${wrong}`, EXIT.usage);
     return await withAccount(given, async (store, { id, email }) => {
-      const key = makeKey();
-      const publicId = present(keyPublicId(key), "the public id of a key that was just made");
-      const createdAt = now();
-      const added = await store.accounts.keyAdd({ publicId, sha256: keyDigest(key), accountId: id, name, createdAt });
+      const { key, record } = newKey(now());
+      const added = await store.accounts.keyAdd({ ...record, accountId: id, name });
       if (added instanceof StoreDown) {
         return notWritten(added, "the key was made (nobody has seen it: revoke it)", `key list --account ${email}`);
       }
@@ -49,6 +47,7 @@ export const keyCreate: Command = {
         );
       }
       if (added === "id_taken") return new Problem("no key was made, its id is another key's; run the command again");
+      const { publicId, createdAt } = record;
       const made = { id: publicId, prefix: keyPrefix(publicId), key, account: id, created_at: createdAt };
       return answer(given, made, `${key}\nshown this once; for ${email}, revoke it as ${made.prefix}`);
     });
@@ -68,7 +67,7 @@ export const keyList: Command = {
       const rows = data.map((key) => [
         key.prefix,
         printable(key.name),
-        ...[key.created_at, key.last_used_at, key.revoked_at].map(timeText),
+        ...[key.created_at, key.last_used_at, key.revoked_at].map((at) => (at === null ? "never" : timeText(at))),
       ]);
       return answer(given, { data }, table([["prefix", "name", "created", "last used", "revoked"], ...rows]));
     });
@@ -80,22 +79,14 @@ function shown({ publicId, name, createdAt, lastUsedAt, revokedAt }: KeyRecord) 
   return { id: publicId, prefix: keyPrefix(publicId), name, ...times };
 }
 
-function timeText(unixSeconds: number | null): string {
-  return unixSeconds === null ? "never" : new Date(unixSeconds * 1000).toISOString().replace(".000", "");
-}
-
 export const keyRevoke: Command = {
   name: "admin key revoke",
   summary: "Revoke a key, on every node within a second.",
   positionals: "PREFIX",
   flags: STORE_FLAGS,
   async run(given) {
-    const [typed, ...rest] = given.positionals;
-    if (typed === undefined || rest.length > 0) {
-      return usageProblem(keyRevoke, "expected one PREFIX, as 'tendon admin key list' shows it");
-    }
     // No key has an empty id: a text that is no prefix is answered below like one that is not found.
-    const publicId = publicIdOf(typed) ?? "";
+    const publicId = publicIdOf(given.word(0)) ?? "";
     return await withStore(given, "refuse", async (store) => {
       const revoked = await store.accounts.keyRevoke({ publicId, at: now() });
       if (revoked instanceof StoreDown) return notWritten(revoked, "the key was revoked", "key list --account A");

@@ -1,5 +1,4 @@
 /** `tendon admin credit`, `limit` and `ledger check`. */
-
 import { monthOf } from "../../std/calendar.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";
@@ -9,6 +8,7 @@ import { usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
+import { amountOf } from "../frame/values.ts";
 import {
   ACCOUNT_FLAG,
   accountNamed,
@@ -19,8 +19,7 @@ import {
   STORE_FLAGS,
   withAccount,
   withStore,
-} from "../frame/store.ts";
-import { amountOf } from "../frame/values.ts";
+} from "./store.ts";
 
 export const credit: Command = {
   name: "admin credit",

@@ -1,5 +1,4 @@
 /** `tendon admin runs check`. */
-
 import { LIMITS } from "../../limits.ts";
 import { type Checked, checkRuns, type WrongFile } from "../../runs/check.ts";
 import { blobBackend } from "../../service/blobs.ts";
@@ -8,7 +7,7 @@ import { EXIT, Problem } from "../../std/problem.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
-import { notRead, now, STORE_FLAGS, withStore } from "../frame/store.ts";
+import { notRead, now, STORE_FLAGS, withStore } from "./store.ts";
 
 export const runsCheck: Command = {
   name: "admin runs check",
@@ -51,7 +50,7 @@ function asJson(ok: boolean, { files, bytes, blobs, young, read, totals, wrong, 
   };
 }
 
-/** Of each kind so many are printed; `--json` has all. */
+/** The most lines of each kind that are printed; `--json` has all. */
 const SHOWN_MAX = 20;
 
 function asText(ok: boolean, { files, bytes, blobs, young, read, totals, wrong, unnamed }: Checked): string {

@@ -1,5 +1,5 @@
 /** The suites of `tendon bench`: the name of each, its length, its devices and its report. */
-import type { EpisodeWriter } from "../../client/episode-log/write.ts";
+import type { GpuSettings } from "../../config/gpu.ts";
 import { chunkReport } from "../../measure/chunk/report.ts";
 import { runChunkSuite } from "../../measure/chunk/suite.ts";
 import { episodeReport } from "../../measure/episode/report.ts";
@@ -12,27 +12,27 @@ import { type Origin, origin } from "../../measure/origin.ts";
 import type { Report } from "../../measure/report.ts";
 import type { BenchTarget } from "../../measure/target.ts";
 import { Problem } from "../../std/problem.ts";
-import type { DevicePlan } from "./device-flags.ts";
 
 /** The given flags, with the suite's defaults for the others. */
-export interface SuitePlan extends BenchTarget, DevicePlan {
+export interface SuitePlan extends BenchTarget {
   /** In the unit of the suite's flag. */
   readonly length: number;
-  /** Of the open loops, requests a second. */
-  readonly rate: number | undefined;
-  readonly recording?: EpisodeWriter | undefined;
+  /** The suite `gpu` alone takes these. */
+  readonly batchMax: number;
+  readonly gpu: GpuSettings;
+  readonly within: number | undefined;
 }
-
-/** The flags for the length of a measurement. */
-export const LENGTH_FLAGS = ["chunks", "seconds"] as const;
 
 interface Suite {
   readonly about: string;
-  readonly flag: (typeof LENGTH_FLAGS)[number];
+  /** The flag for the length of a measurement. */
+  readonly flag: "chunks" | "seconds";
   readonly usual: number;
   readonly max: number;
-  /** The most robots at once; undefined for a suite without a service. Such a suite runs on any device, and takes no `--url`. */
-  readonly robotsMax: number | undefined;
+  /** Measures a service, and not a device by itself. */
+  readonly served: boolean;
+  /** The most robots at once. */
+  readonly robotsMax: number;
   readonly devices: readonly string[];
   run(plan: SuitePlan): Promise<Report | Problem>;
 }
@@ -46,6 +46,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     flag: "chunks",
     usual: 500,
     max: 10_000_000,
+    served: true,
     robotsMax: 64,
     devices: ["echo", "cpu"],
     run: (plan) => reported(runChunkSuite({ ...plan, chunks: plan.length }), chunkReport),
@@ -56,6 +57,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     flag: "seconds",
     usual: 10,
     max: 3_600,
+    served: true,
     robotsMax: 64,
     devices: ["echo", "cpu"],
     run: (plan) => reported(runEpisodeSuite({ ...plan, seconds: plan.length }), episodeReport),
@@ -65,19 +67,18 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     flag: "seconds",
     usual: 10,
     max: 3_600,
+    served: true,
     robotsMax: 256,
     devices: ["echo"],
-    run: (plan) => {
-      const rates = plan.rate === undefined ? RATES : [plan.rate];
-      return reported(runHttpSuite({ ...plan, seconds: plan.length, rates }), httpReport);
-    },
+    run: (plan) => reported(runHttpSuite({ ...plan, seconds: plan.length, rates: RATES }), httpReport),
   },
   gpu: {
     about: "a device without a service: stations, batches, roofline",
     flag: "chunks",
     usual: 50,
     max: 100_000,
-    robotsMax: undefined,
+    served: false,
+    robotsMax: 1,
     devices: ["auto"],
     run: (plan) => reported(runGpuSuite({ ...plan, chunks: plan.length }), gpuReport),
   },

@@ -4,12 +4,11 @@ import { buildBundle, HALVES } from "../../bundle/build.ts";
 import type { Progress } from "../../bundle/weight-file.ts";
 import { PRECISIONS } from "../../bundle/weights.ts";
 import { Problem } from "../../std/problem.ts";
-import { type Command, type Given, usageProblem } from "../frame/command.ts";
+import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
-import { folderOf } from "./folder.ts";
+import { progressOnTerminal } from "../runs/progress.ts";
 import { outcome } from "./outcome.ts";
 import { computeRows } from "./rows.ts";
-import { shown } from "./shown.ts";
 
 export const bundleBuild: Command = {
   name: "bundle build",
@@ -25,18 +24,17 @@ export const bundleBuild: Command = {
     compute: {
       value: HALVES.join("|"),
       about:
-        "For a GPU: weights, activations and caches are of this type, with a parity tolerance of their own, and frames are normalised in the graph. The CPU computes f16 too, no faster, and no bf16.",
+        "For a GPU: weights, activations and caches are of this type, with another parity tolerance, and frames are normalised in the graph. The CPU computes f16 too, no faster, and no bf16.",
     },
     attention: {
       value: "fused",
       about:
-        "With --compute: write attention as ONNX's one operator, for which a GPU may have a kernel of its own, and not as products and a softmax.",
+        "With --compute: write attention as ONNX's one operator, which a GPU may compute in one kernel, and not as products and a softmax.",
     },
     json: { about: "Print id, export id, weights, folder and bytes as one JSON object." },
   },
   async run(given) {
-    const dir = folderOf(bundleBuild, given);
-    if (dir instanceof Problem) return dir;
+    const dir = resolve(given.word(0));
     const form = formOf(given);
     if (form instanceof Problem) return form;
     const out = resolve(given.required("out"));
@@ -50,7 +48,7 @@ export const bundleBuild: Command = {
 };
 
 /** How its weights are kept and what it computes in; exit 2 for forms that do not go together. */
-function formOf(given: Given) {
+function formOf(given: CommandLine) {
   const [asked, wanted, attention] = [given.text("weights") ?? "f32", given.text("compute"), given.text("attention")];
   const wrong = (what: string) => usageProblem(bundleBuild, what);
   const weights = PRECISIONS.find((one) => one === asked);
@@ -71,4 +69,19 @@ function formOf(given: Given) {
   }
   const options = { ...(compute && { compute }), ...(attention && { half: { attention: "fused" as const } }) };
   return { weights, options };
+}
+
+/** Shows on standard error how far a weight file of gigabytes is written. */
+async function shown<T>(build: (written: Progress) => Promise<T>): Promise<T> {
+  const progress = progressOnTerminal();
+  let before = 0;
+  try {
+    return await build((done, bytes) => {
+      if (before === 0) progress.begun({ files: 1, bytes, skipped: [] });
+      progress.moved(done - before);
+      before = done;
+    });
+  } finally {
+    progress.end();
+  }
 }

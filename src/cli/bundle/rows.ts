@@ -3,19 +3,14 @@ import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Manifest, Parity } from "../../bundle/manifest.ts";
 import type { ComputeRows } from "../../bundle/vectors.ts";
-import { LOAD_MS_MAX, type Model, type Observation } from "../../engine/engine.ts";
+import type { Model, Observation } from "../../engine/engine.ts";
 import { Fault } from "../../engine/fault.ts";
-import { openEngine } from "../../engine/native.ts";
+import { withEngine } from "../../measure/engine.ts";
 import { present } from "../../std/assert.ts";
-import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 
-export const computeRows: ComputeRows = async (bundle, vectors) => {
-  const engine = await openEngine({ decodeThreads: 1 });
-  if (engine instanceof Problem) return engine;
-  // The engine's callback does not keep the process alive while a model loads; a timer does.
-  const release = systemClock.after(LOAD_MS_MAX, () => undefined);
-  try {
+export const computeRows: ComputeRows = (bundle, vectors) =>
+  withEngine(1, async (engine) => {
     const options = { device: "cpu", replicas: 1, threads: 1, slots: 1, unproved: true };
     const model = await engine.load({ bundle, ...options });
     if (model instanceof Problem) return model;
@@ -29,11 +24,7 @@ export const computeRows: ComputeRows = async (bundle, vectors) => {
       done.push({ ...given, ...continued, actions });
     }
     return done;
-  } finally {
-    await engine.close();
-    release();
-  }
-};
+  });
 
 interface Given {
   readonly frames: readonly Uint8Array[];
@@ -46,13 +37,12 @@ interface Given {
 
 async function chunk(
   model: Model,
-  { cameras, memory }: Manifest,
+  { memory }: Manifest,
   { frames: jpegs, state, prefix, ...given }: Given,
 ): Promise<number[][] | Fault> {
-  const perCamera = jpegs.length / cameras.length;
   const frames: Observation["frames"][number][] = [];
-  for (const [at, jpeg] of jpegs.entries()) {
-    const frame = model.framePut(Math.floor(at / perCamera), jpeg, 0);
+  for (const jpeg of jpegs) {
+    const frame = model.framePut(jpeg, 0);
     if (frame instanceof Fault) return frame;
     frames.push(frame);
   }

@@ -1,10 +1,10 @@
 /** `tendon bundle show DIR`: what a bundle is. */
+import { resolve } from "node:path";
 import { describe, show } from "../../bundle/describe.ts";
 import { readBundle } from "../../bundle/read.ts";
 import { Problem } from "../../std/problem.ts";
 import type { Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
-import { folderOf } from "./folder.ts";
 
 export const bundleShow: Command = {
   name: "bundle show",
@@ -12,8 +12,7 @@ export const bundleShow: Command = {
   positionals: "DIR",
   flags: { json: { about: "Print the manifest as JSON." } },
   async run(given) {
-    const dir = folderOf(bundleShow, given);
-    if (dir instanceof Problem) return dir;
+    const dir = resolve(given.word(0));
     const read = await readBundle(dir);
     if (read instanceof Problem) return read;
     const { manifest } = read;

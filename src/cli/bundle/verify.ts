@@ -1,14 +1,15 @@
 /** `tendon bundle verify DIR`: whether a bundle is whole and correct; with `--device` its parity vectors are computed there, as a start does. */
+import { resolve } from "node:path";
 import { deviceWeightWords, hostMemoryNote } from "../../bundle/describe.ts";
-import { readBundle } from "../../bundle/read.ts";
+import { type Bundle, readBundle, withTolerance } from "../../bundle/read.ts";
+import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
+import type { Model } from "../../engine/engine.ts";
+import { withEngine } from "../../measure/engine.ts";
 import { Problem } from "../../std/problem.ts";
-import { type Command, type Given, usageProblem } from "../frame/command.ts";
-import { gpuKeys } from "../frame/gpu-keys.ts";
+import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
-import { boundIn, wholeNumber } from "../frame/values.ts";
-import { folderOf } from "./folder.ts";
+import { boundIn, gpuKeys, wholeNumber } from "../frame/values.ts";
 import { outcome } from "./outcome.ts";
-import { type Computed, computeParity } from "./parity.ts";
 
 const REPLICAS_MAX = 16;
 
@@ -28,8 +29,7 @@ export const bundleVerify: Command = {
     json: { about: "Print id, export id, weights, folder and bytes as one JSON object, and what was computed." },
   },
   async run(given) {
-    const dir = folderOf(bundleVerify, given);
-    if (dir instanceof Problem) return dir;
+    const dir = resolve(given.word(0));
     const how = howOf(given);
     if (how instanceof Problem) return how;
     const read = await readBundle(dir);
@@ -47,7 +47,7 @@ export const bundleVerify: Command = {
 };
 
 /** How it computes on a device. */
-function howOf(given: Given) {
+function howOf(given: CommandLine) {
   const foreign = ["gpu", "within", "replicas"].find((name) => given.text(name) !== undefined);
   if (given.text("device") === undefined && foreign) return usageProblem(bundleVerify, `--${foreign} needs --device`);
   const [gpu, within] = [gpuKeys(given.text("gpu") ?? ""), boundIn(bundleVerify, given)];
@@ -58,7 +58,40 @@ function howOf(given: Given) {
   return { gpu, ...(within !== undefined && { within }), ...(replicas !== undefined && { replicas }) };
 }
 
-function computedFacts(computed: Computed, tolerance: number): object {
+/** The device on which the rows came out right, and how far they were off. */
+interface ParityReport
+  extends Pick<
+    Model,
+    "device" | "replicas" | "refused" | "parity" | "flow" | "flowReason" | "deviceWeights" | "driverDevice"
+  > {
+  /** Why the memory of its sessions does not lie on the device. */
+  readonly hostMemoryBecause?: string;
+}
+
+/** Loads the bundle as a start does; a problem says what the device computed wrongly. `within`: in place of the bundle's tolerance. */
+async function computeParity(
+  given: Bundle,
+  device: string,
+  {
+    gpu = {},
+    within,
+    replicas = 1,
+  }: { readonly gpu?: GpuSettings; readonly within?: number; readonly replicas?: number } = {},
+): Promise<ParityReport | Problem> {
+  const bundle = withTolerance(given, within);
+  return await withEngine(1, async (engine) => {
+    const model = await engine.load({ bundle, device, gpu: gpuOptions(gpu), replicas, threads: 1, slots: replicas });
+    if (model instanceof Problem) return model;
+    const { device: chosen, refused, parity, flow, flowReason, deviceWeights, sessionMemory, driverDevice } = model;
+    const { hostMemoryBecause } = sessionMemory;
+    return {
+      ...{ device: chosen, replicas, refused, parity, flow, flowReason, deviceWeights, driverDevice },
+      ...(hostMemoryBecause !== undefined && { hostMemoryBecause }),
+    };
+  });
+}
+
+function computedFacts(computed: ParityReport, tolerance: number): object {
   const { flowReason, deviceWeights, hostMemoryBecause, driverDevice, ...told } = computed;
   const { sharedBytes, copiedBytes, ownBytes, reason } = deviceWeights;
   return {
@@ -73,10 +106,10 @@ function computedFacts(computed: Computed, tolerance: number): object {
   };
 }
 
-/** How the steps of a flow were run. */
+/** How the steps of a flow were computed. */
 const FLOWS = { steps: "step by step", whole: "as one graph", captured: "as one graph, captured" } as const;
 
-function computedLines(computed: Computed, tolerance: number): string {
+function computedLines(computed: ParityReport, tolerance: number): string {
   const { device, replicas, refused, parity, flow, flowReason, deviceWeights, hostMemoryBecause, driverDevice } =
     computed;
   const weights = deviceWeightWords(deviceWeights);

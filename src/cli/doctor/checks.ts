@@ -4,7 +4,6 @@ import type { Manifest } from "../../bundle/manifest.ts";
 import { deviceText } from "../../config/devices.ts";
 import type { Model } from "../../engine/engine.ts";
 import type { Machine } from "../../measure/machine.ts";
-import type { FatBinary } from "./fat-binary.ts";
 
 export interface Check {
   readonly name: string;
@@ -73,7 +72,7 @@ function gpuCheck({ gpus, gpuDriver }: Machine): Check {
   return check("GPU", gpuDriver !== undefined, found, "load the NVIDIA kernel driver (nvidia-smi must work)");
 }
 
-/** Where the native libraries come from at each start; `dir` is the reason when there is no folder. */
+/** The place from which the native libraries are loaded at each start; `dir` is the reason when there is no folder. */
 export function libraryCheck(source: "built" | "cache" | "memory", dir: string): Check {
   const found = {
     built: `built from the sources, in ${dir}`,
@@ -88,14 +87,9 @@ export function libraryCheck(source: "built" | "cache" | "memory", dir: string):
 }
 
 /** Never red: models run without them, and a build without the CUDA compiler has none. */
-export function kernelCheck(kernels: FatBinary | "absent" | "damaged"): Check {
-  const name = "GPU kernels";
-  if (kernels === "absent") return green(name, "none in this build; models do not need them");
-  if (kernels === "damaged") return green(name, "damaged; models do not need them", "build or fetch tendon again");
-  return green(
-    name,
-    `for ${kernels.code.map((sm) => `sm_${sm}`).join(", ")}; launched where own_kernels or jpeg asks for it`,
-  );
+export function kernelCheck(built: boolean): Check {
+  const found = built ? "in this build; launched where own_kernels asks for it" : "none in this build";
+  return green("GPU kernels", `${found}; models do not need them`);
 }
 
 /** Never red: the service runs without locked pages, less steadily. */
@@ -106,7 +100,7 @@ export function lockCheck(lockedBytes: number, tensorBytes: number, lockableByte
   return green("page-locked", found, lockedBytes < tensorBytes ? note : undefined);
 }
 
-/** One bundle that was verified, loaded and run once. `told`: what a line of its own says of the devices already. */
+/** One bundle that was verified, loaded and computed once. `told`: what other lines say of the devices already. */
 export function bundleCheck(
   manifest: Pick<Manifest, "id" | "reference">,
   model: Pick<Model, "device" | "devices" | "refused" | "slots" | "sessionMemory" | "flowReason" | "driverDevice">,
@@ -123,7 +117,7 @@ export function bundleCheck(
   if (model.flowReason !== null) notes.push(`flows run step by step: ${model.flowReason}`);
   const { unregistered, untimed, unlaunched } = model.driverDevice ?? {};
   if (unregistered !== undefined) notes.push(`what it copies goes through a buffer of the driver: ${unregistered}`);
-  if (untimed !== undefined) notes.push(`the device times no run: ${untimed}`);
+  if (untimed !== undefined) notes.push(`the device times no inference: ${untimed}`);
   if (unlaunched !== undefined) notes.push(`own_kernels is set, but no kernel of tendon's runs: ${unlaunched}`);
   const { hostMemoryBecause } = model.sessionMemory;
   if (hostMemoryBecause !== undefined) notes.push(hostMemoryNote(hostMemoryBecause));

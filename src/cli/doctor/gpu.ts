@@ -4,7 +4,7 @@ import type { OrtFolder } from "../../engine/ort-folder.ts";
 import { packageOf, TENSORRT_PACKAGE } from "../setup/packages.ts";
 import { type Check, green, red } from "./checks.ts";
 
-/** Of the first driver that serves CUDA 13. */
+/** The first driver version that serves CUDA 13. */
 const DRIVER = "the NVIDIA driver, 580 or newer,";
 
 const SHIPPED = "WebGPU is in the ONNX Runtime that ships alone; TENDON_ORT_DIR=none uses that";

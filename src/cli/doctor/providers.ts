@@ -22,7 +22,7 @@ export async function providerChecks({ llm, providerKeys, configPath }: Llm): Pr
     return [green("language models", "none is configured: requests for one are answered with unconfigured", todo)];
   }
   // Ids often share a provider: it is asked once.
-  const asked = new Map<string, Promise<Found>>();
+  const asked = new Map<string, Promise<ModelAnswer>>();
   const checks = [...llm].map(async ([id, config]) => {
     const planned = planProviders({ llm: new Map([[id, config]]), providerKeys }, systemClock);
     if (planned instanceof Problem) return red(id, planned.message);
@@ -36,11 +36,11 @@ export async function providerChecks({ llm, providerKeys, configPath }: Llm): Pr
 }
 
 /** What a provider answers to `GET /models`. */
-export type Found =
+export type ModelAnswer =
   | { readonly status: number; readonly names: readonly string[] | undefined }
   | { readonly away: string };
 
-async function modelsOf(baseUrl: string, key: string | undefined): Promise<Found> {
+async function modelsOf(baseUrl: string, key: string | undefined): Promise<ModelAnswer> {
   try {
     const response = await fetch(`${baseUrl.replace(/\/+$/, "")}/models`, {
       headers: { accept: "application/json", ...(key === undefined ? {} : { authorization: `Bearer ${key}` }) },
@@ -58,7 +58,7 @@ async function modelsOf(baseUrl: string, key: string | undefined): Promise<Found
   }
 }
 
-export function providerCheck(id: string, config: LlmConfig, found: Found): Check {
+export function providerCheck(id: string, config: LlmConfig, found: ModelAnswer): Check {
   const { baseUrl, protocol, apiKeyEnv } = config;
   const { host } = new URL(baseUrl);
   const model = printable(config.model);

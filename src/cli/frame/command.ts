@@ -23,21 +23,26 @@ export interface Command {
   readonly name: string;
   /** One line for `tendon --help`. */
   readonly summary: string;
-  /** Further lines of its own page. */
+  /** Further lines of the command's page. */
   readonly details?: readonly string[];
-  /** Positional arguments as shown in the usage line, for example `DIR`. */
+  /** Positional arguments as shown in the usage line: `DIR`, `ROBOT RUN [DIR]`, or `DIR…` for one or more. */
   readonly positionals?: string;
   readonly flags: Readonly<Record<string, Flag>>;
   /** Exit code, or the problem that ended it. */
-  run(given: Given): Promise<number | Problem>;
+  run(given: CommandLine): Promise<number | Problem>;
 }
 
 /** Flags and positionals as typed, checked against the command's table. */
-export class Given {
+export class CommandLine {
   constructor(
     private readonly values: Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>,
     readonly positionals: readonly string[],
   ) {}
+
+  /** A positional argument that the command's table requires. */
+  word(index: number): string {
+    return present(this.positionals[index], `the positional argument ${index}`);
+  }
 
   text(flag: string): string | undefined {
     const value = this.values[flag];
@@ -84,22 +89,30 @@ export function joinNegatives(argv: readonly string[], options: Options): string
 }
 
 /** Parses `argv` (without program and command name) against the command's table. */
-export function given(command: Command, argv: readonly string[]): Given | Problem {
+export function given(command: Command, argv: readonly string[]): CommandLine | Problem {
   const options = optionsOf(command);
   try {
     const parsed = parseArgs({ args: joinNegatives(argv, options), options, allowPositionals: true, strict: true });
-    if (parsed.positionals.length > 0 && command.positionals === undefined) {
-      return usageProblem(command, `unexpected argument '${parsed.positionals[0]}'`);
-    }
-    const given = new Given(parsed.values, parsed.positionals);
+    const given = new CommandLine(parsed.values, parsed.positionals);
     const missing = Object.entries(command.flags).find(([flag, { required }]) => required && !given.text(flag));
-    if (missing === undefined) return given;
-    return usageProblem(command, `--${missing[0]} ${missing[1].value} is missing`);
+    if (missing !== undefined) return usageProblem(command, `--${missing[0]} ${missing[1].value} is missing`);
+    const wrong = wordsProblem(command.positionals, parsed.positionals);
+    return wrong === undefined ? given : usageProblem(command, wrong);
   } catch (error) {
-    // parseArgs explains an unknown or malformed flag in its first sentence; the rest is advice, on lines of its own.
+    // parseArgs explains an unknown or malformed flag in its first sentence; the rest is advice on further lines.
     const sentence = printable((error as Error).message.split(/\.\s/)[0] ?? "wrong use");
     return usageProblem(command, sentence.charAt(0).toLowerCase() + sentence.slice(1));
   }
+}
+
+/** What is wrong with the number of positional arguments. */
+function wordsProblem(expected: string | undefined, words: readonly string[]): string | undefined {
+  if (expected === undefined) return words.length === 0 ? undefined : `unexpected argument '${words[0]}'`;
+  const names = expected.split(" ");
+  const least = names.filter((name) => !name.startsWith("[")).length;
+  if (words.length < least) return `expected ${names.length === 1 ? "one " : ""}${expected}`;
+  if (words.length <= names.length || expected.endsWith("…")) return undefined;
+  return `expected ${names.length === 1 ? "one " : ""}${expected}; a text with spaces needs quotes`;
 }
 
 /** Wrong use: exit 2, with the way to the right use. */

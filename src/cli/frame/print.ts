@@ -1,6 +1,6 @@
 /** Standard output of the commands. Whole texts, awaited, so that nothing is cut off when the process exits into a pipe. */
 import { EXIT } from "../../std/problem.ts";
-import type { Given } from "./command.ts";
+import type { CommandLine } from "./command.ts";
 
 /** Writes `text`, with a line break at its end if it has none. */
 export async function print(text: string): Promise<void> {
@@ -18,7 +18,7 @@ export async function printJson(value: unknown): Promise<void> {
 }
 
 /** The value with `--json`, else the text for people; exit code 0. */
-export async function answer(given: Given, value: object, text: string): Promise<number> {
+export async function answer(given: CommandLine, value: object, text: string): Promise<number> {
   if (given.on("json")) await printJson(value);
   else await print(text);
   return EXIT.done;

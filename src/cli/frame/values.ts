@@ -1,14 +1,15 @@
-/** Values of flags as typed: whole numbers, bounds, amounts of US dollars. */
-
+/** Values of flags as typed: whole numbers, bounds, amounts of US dollars, keys of `[gpu]`. */
+import { readTable } from "../../config/check.ts";
+import { type GpuSettings, GpuTable } from "../../config/gpu.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import { nanosOf } from "../../std/usd.ts";
-import { type Command, type Given, usageProblem } from "./command.ts";
+import { type Command, type CommandLine, usageProblem } from "./command.ts";
 
 /** The whole number of a flag, `min` to `max`; undefined for a flag that is not given. */
 export function wholeNumber(
   command: Command,
-  given: Given,
+  given: CommandLine,
   flag: string,
   [min, max]: readonly [min: number, max: number],
 ): number | undefined | Problem {
@@ -19,13 +20,27 @@ export function wholeNumber(
   return usageProblem(command, `--${flag} is '${text}', expected a whole number from ${min} to ${max}`);
 }
 
-/** By how much rows may differ (`--within`); undefined where it is not given. */
-export function boundIn(command: Command, given: Given): number | undefined | Problem {
+/** The largest difference of rows that `--within` allows; undefined without the flag. */
+export function boundIn(command: Command, given: CommandLine): number | undefined | Problem {
   const text = given.text("within");
   if (text === undefined) return undefined;
   const value = Number(text);
   if (value > 0 && Number.isFinite(value)) return value;
   return usageProblem(command, `--within is '${text}', expected a number above 0`);
+}
+
+/** `key=value,…` of the table `[gpu]`: numbers, true and false as such, all else as a text. A key alone is true. */
+export function gpuKeys(words: string): GpuSettings | Problem {
+  const pairs = words.split(",").filter((word) => word !== "");
+  const table = Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf("=");
+      const [key, value] = at < 0 ? [pair, "true"] : [pair.slice(0, at), pair.slice(at + 1)];
+      if (value === "true" || value === "false") return [key, value === "true"];
+      return [key, /^\d+$/.test(value) ? Number(value) : value];
+    }),
+  );
+  return readTable(GpuTable, table, "--gpu");
 }
 
 const RULES = {
@@ -45,7 +60,7 @@ export function amountOf(text: string, flag: string, rule: keyof typeof RULES, o
 }
 
 /** `on` or `off`; undefined for a flag that is not given. */
-export function switchOf(given: Given, flag: string): boolean | undefined | Problem {
+export function switchOf(given: CommandLine, flag: string): boolean | undefined | Problem {
   const text = given.text(flag);
   if (text === undefined || text === "on" || text === "off") return text === undefined ? undefined : text === "on";
   return new Problem(`--${flag} must be on or off, not '${printable(text)}'`, EXIT.usage);

@@ -1,10 +1,10 @@
 /** `tendon runs export DIR… --lerobot OUT`: recorded runs as a dataset that trainers read. */
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { resolve } from "node:path";
-import { randomBase62 } from "../../std/base62.ts";
+import { randomBase62 } from "../../std/ids.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
-import { type Command, type Given, usageProblem } from "../frame/command.ts";
+import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { type Dataset, writeDataset } from "./lerobot/dataset.ts";
 
@@ -26,7 +26,6 @@ export const exportRun: Command = {
   },
   async run(given) {
     const { positionals: runs } = given;
-    if (runs.length === 0) return usageProblem(exportRun, "expected at least one folder of a run");
     const fps = rateOf(given);
     if (fps instanceof Problem) return fps;
     const out = resolve(given.required("lerobot"));
@@ -35,7 +34,7 @@ export const exportRun: Command = {
   },
 };
 
-function rateOf(given: Given): number | undefined | Problem {
+function rateOf(given: CommandLine): number | undefined | Problem {
   const text = given.text("fps");
   if (text === undefined) return undefined;
   const fps = /^\d{1,4}(\.\d{1,3})?$/.test(text) ? Number(text) : 0;

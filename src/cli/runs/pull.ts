@@ -20,14 +20,13 @@ export const runsPull: Command = {
     json: { about: "Print what was done as one JSON object." },
   },
   async run(given) {
-    const named = namedRun(runsPull, given, 1);
-    if (named instanceof Problem) return named;
-    const { run, more } = named;
+    const run = namedRun(runsPull, given);
+    if (run instanceof Problem) return run;
     const parallel = parallelOf(runsPull, given);
     if (parallel instanceof Problem) return parallel;
     const service = await signedIn(given.text("base-url"));
     if (service instanceof Problem) return service;
-    const folder = more[0] ?? run.run;
+    const folder = given.positionals[2] ?? run.run;
     const pulled = await transferred(given, (watcher, signal) =>
       pull(service, { run, folder, parallel }, watcher, { signal }),
     );

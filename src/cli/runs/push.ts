@@ -1,12 +1,12 @@
 /** `tendon runs push`: a folder becomes a run; what is there already is not sent again. */
 import { basename, join, resolve } from "node:path";
 import { type RunName, runText } from "../../client/runs/names.ts";
-import type { Pushed } from "../../client/runs/push.ts";
+import type { PushReport } from "../../client/runs/push.ts";
 import { push } from "../../client/runs/push.ts";
 import { signedIn } from "../../client/sign-in.ts";
 import { folders } from "../../config/environment.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
-import { BASE_URL_FLAG, type Command, usageProblem } from "../frame/command.ts";
+import { BASE_URL_FLAG, type Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { bytesText, filesText } from "./amounts.ts";
 import { checkedName } from "./run-name.ts";
@@ -26,8 +26,7 @@ export const runsPush: Command = {
     json: { about: "Print what was done as one JSON object." },
   },
   async run(given) {
-    const [folder, ...more] = given.positionals;
-    if (folder === undefined || more.length > 0) return usageProblem(runsPush, "expected one DIR");
+    const folder = given.word(0);
     const name = given.text("run") ?? basename(resolve(folder));
     const run = checkedName(runsPush, { robot: given.required("robot"), run: name });
     if (run instanceof Problem) return run;
@@ -58,7 +57,7 @@ async function metadataOf(path: string | undefined): Promise<object | undefined 
   return new Problem(`--metadata '${path}' is not a JSON object, for example {"task":"fold"}`, EXIT.usage);
 }
 
-function pushedText(run: RunName, { state, files, size, sent }: Pushed): string {
+function pushedText(run: RunName, { state, files, size, sent }: PushReport): string {
   const whole = `${runText(run)}: ${filesText(files)}, ${bytesText(size)}`;
   if (state === "already_there") return `${whole}, already there`;
   const way = `${filesText(sent.files)} sent now, ${bytesText(sent.bytes)}`;

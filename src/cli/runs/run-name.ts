@@ -4,7 +4,7 @@ import { RunsClient } from "../../client/runs.ts";
 import { signedIn } from "../../client/sign-in.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
-import { type Command, type Given, usageProblem } from "../frame/command.ts";
+import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
 
 /** Wrong use when one of the names cannot be that of a robot or a run. */
 export function checkedName(command: Command, { robot, run }: RunName): RunName | Problem {
@@ -15,22 +15,13 @@ export function checkedName(command: Command, { robot, run }: RunName): RunName 
   return { robot, run };
 }
 
-/** `ROBOT RUN`, and the words after them. */
-export function namedRun(
-  command: Command,
-  { positionals }: Given,
-  moreMax = 0,
-): { readonly run: RunName; readonly more: readonly string[] } | Problem {
-  const [robot, run, ...more] = positionals;
-  if (robot === undefined || run === undefined || more.length > moreMax) {
-    return usageProblem(command, `expected ${command.positionals}, as 'tendon runs list' shows robots and runs`);
-  }
-  const name = checkedName(command, { robot, run });
-  return name instanceof Problem ? name : { run: name, more };
+/** `ROBOT RUN`. */
+export function namedRun(command: Command, given: CommandLine): RunName | Problem {
+  return checkedName(command, { robot: given.word(0), run: given.word(1) });
 }
 
 /** The service that the flags name, and its runs. */
-export async function runsOf(given: Given): Promise<RunsClient | Problem> {
+export async function runsOf(given: CommandLine): Promise<RunsClient | Problem> {
   const service = await signedIn(given.text("base-url"));
   return service instanceof Problem ? service : new RunsClient(service);
 }

@@ -18,11 +18,11 @@ export const runsShow: Command = {
     json: { about: "Print the run's manifest as one JSON object." },
   },
   async run(given) {
-    const named = namedRun(runsShow, given);
-    if (named instanceof Problem) return named;
+    const run = namedRun(runsShow, given);
+    if (run instanceof Problem) return run;
     const client = await runsOf(given);
     if (client instanceof Problem) return client;
-    const manifest = await client.manifest(named.run);
+    const manifest = await client.manifest(run);
     return manifest instanceof Problem ? manifest : await answer(given, manifest, manifestText(manifest));
   },
 };

@@ -1,14 +1,13 @@
 /** What a push and a pull have in common: the flag of how many requests at once, the progress, and the end by Ctrl-C. */
 import { NoAnswer } from "../../client/http.ts";
 import type { Watcher } from "../../client/runs/watcher.ts";
-import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
-import type { Command, Given } from "../frame/command.ts";
+import type { Command, CommandLine } from "../frame/command.ts";
 import { wholeNumber } from "../frame/values.ts";
-import { Progress, SILENT } from "./progress.ts";
+import { progressOnTerminal, SILENT } from "./progress.ts";
 
 const PARALLEL_DEFAULT = 4;
-/** A run may have so many unfinished uploads. */
+/** The most unfinished uploads of a run. */
 const PARALLEL_MAX = 16;
 
 export const PARALLEL_FLAG = {
@@ -16,29 +15,24 @@ export const PARALLEL_FLAG = {
   about: `Requests at once, 1 to ${PARALLEL_MAX} (default ${PARALLEL_DEFAULT}).`,
 };
 
-export function parallelOf(command: Command, given: Given): number | Problem {
+export function parallelOf(command: Command, given: CommandLine): number | Problem {
   return wholeNumber(command, given, "parallel", [1, PARALLEL_MAX]) ?? PARALLEL_DEFAULT;
 }
 
-/** As a shell shows the end of a command by Ctrl-C. */
+/** A shell shows this for a command that Ctrl-C ended. */
 const LEFT = 130;
 
 const ON = "the same command goes on from there";
 
 /** Runs a transfer, shown on standard error. A Ctrl-C stops it cleanly. */
 export async function transferred<T>(
-  given: Given,
+  given: CommandLine,
   transfer: (watcher: Watcher, signal: AbortSignal) => Promise<T | Problem>,
 ): Promise<T | Problem> {
   const left = new AbortController();
   // Once: a second Ctrl-C ends the command at once.
   process.once("SIGINT", () => left.abort());
-  const { stderr } = process;
-  const progress = new Progress({
-    clock: systemClock,
-    write: (text) => stderr.write(text),
-    columns: stderr.isTTY ? stderr.columns || 80 : undefined,
-  });
+  const progress = progressOnTerminal();
   try {
     const outcome = await transfer(given.on("json") ? SILENT : progress, left.signal);
     // What had ended before the signal came has ended.

@@ -8,7 +8,7 @@ export interface Package {
   readonly name: string;
   readonly version: string;
   readonly sha256: string;
-  /** Of the download. */
+  /** SHA-256 of the download. */
   readonly megabytes: number;
   /** Names of its libraries begin so. */
   readonly brings: readonly string[];

@@ -3,7 +3,7 @@
  * chunk that answered it, in the order of their times. Every line stands alone, so that a reader may begin at any line's start.
  *
  * Lengths of time are seconds if their name does not say otherwise. Joints are in radians, positions in metres, grippers as the
- * model has them. A field that is not named here is ignored: a robot may keep notes of its own.
+ * model has them. A field that is not named here is ignored: a robot may add its notes.
  */
 import { type Static, Type } from "@sinclair/typebox";
 

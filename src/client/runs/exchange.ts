@@ -1,11 +1,11 @@
 /**
  * One request to run storage. It may take hours over a slow link: what ends it is not its length but a span in which nothing moves.
  */
-
 import type { Clock } from "../../std/clock.ts";
 import type { Problem } from "../../std/problem.ts";
-import { ErrorReply, errorReply, keyProblem, NoAnswer, type Service } from "../http.ts";
+import { ErrorReply, errorReply, keyProblem, noAnswer, type Service } from "../http.ts";
 import { parseJson } from "../json.ts";
+import { Silence } from "../waiting.ts";
 import { blocksOf, type Piece, PieceBroken } from "./piece.ts";
 
 export interface RunRequest {
@@ -52,13 +52,13 @@ export async function download<T>(
   around: Surroundings,
   take: (response: Response, blocks: AsyncIterable<Uint8Array>) => Promise<T | Problem>,
 ): Promise<T | Problem> {
-  return await during(service, request, around, (response, watch) => take(response, blocksIn(response, watch)));
+  return await during(service, request, around, (response, silence) => take(response, blocksIn(response, silence)));
 }
 
-async function* blocksIn({ body }: Response, watch: Watch): AsyncGenerator<Uint8Array> {
+async function* blocksIn({ body }: Response, silence: Silence): AsyncGenerator<Uint8Array> {
   if (body === null) return;
   for await (const block of body) {
-    watch.moved();
+    silence.heard();
     yield block;
   }
 }
@@ -67,27 +67,27 @@ async function during<T>(
   service: Service,
   request: RunRequest,
   { clock, signal }: Surroundings,
-  read: (response: Response, watch: Watch) => Promise<T | Problem>,
+  read: (response: Response, silence: Silence) => Promise<T | Problem>,
 ): Promise<T | Problem> {
   const wrong = keyProblem(service);
   if (wrong !== undefined) return wrong;
-  const watch = new Watch(clock);
+  const silence = new Silence(clock, SILENT_MS);
   try {
     const response = await fetch(`${service.url}${request.route}`, {
       method: request.method,
       headers: headersOf(service, request),
-      body: bodyOf(request, watch),
+      body: bodyOf(request, silence),
       // The key is for this address alone.
       redirect: "manual",
-      signal: AbortSignal.any([signal, watch.signal]),
+      signal: AbortSignal.any([signal, silence.signal]),
     });
-    watch.moved();
-    return response.ok ? await read(response, watch) : await refusal(service, response, clock);
+    silence.heard();
+    return response.ok ? await read(response, silence) : await refusal(service, response, clock);
   } catch (error) {
     if (error instanceof PieceBroken) return error.problem;
-    return noAnswer(service, watch.signal.aborted ? `nothing moved for ${SILENT_MS / 1000} s` : error);
+    return noAnswer(service.url, silence.signal.aborted ? `nothing moved for ${SILENT_MS / 1000} s` : error);
   } finally {
-    watch.end();
+    silence.stop();
   }
 }
 
@@ -99,15 +99,15 @@ function headersOf({ apiKey }: Service, { headers, body }: RunRequest): Record<s
   return { "accept-encoding": "identity", ...length, ...headers, authorization: `Bearer ${apiKey}` };
 }
 
-function bodyOf({ body }: RunRequest, watch: Watch): string | AsyncGenerator<Uint8Array<ArrayBuffer>> | null {
+function bodyOf({ body }: RunRequest, silence: Silence): string | AsyncGenerator<Uint8Array<ArrayBuffer>> | null {
   if (body === undefined) return null;
-  return typeof body === "string" ? body : counted(body.piece, body.moved, watch);
+  return typeof body === "string" ? body : counted(body.piece, body.moved, silence);
 }
 
-async function* counted(piece: Piece, moved: (bytes: number) => void, watch: Watch) {
+async function* counted(piece: Piece, moved: (bytes: number) => void, silence: Silence) {
   for await (const block of blocksOf(piece)) {
     yield block;
-    watch.moved();
+    silence.heard();
     moved(block.length);
   }
 }
@@ -124,45 +124,4 @@ export function retryAfterMs(value: string | null, clock: Pick<Clock, "unixMs">)
   if (/^\s*\d{1,9}\s*$/.test(value)) return Number(value) * 1000;
   const at = Date.parse(value);
   return Number.isNaN(at) ? undefined : Math.max(0, at - clock.unixMs());
-}
-
-const NOBODY = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ENETUNREACH", "EHOSTUNREACH"]);
-
-function noAnswer({ url }: Service, cause: unknown): NoAnswer {
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  const nobody = NOBODY.has(String((cause as { readonly code?: unknown }).code));
-  if (!nobody) return new NoAnswer(`the connection to ${url} broke: ${short(reason)}`, false);
-  return new NoAnswer(`cannot reach a service at ${url} (${short(reason)}); name another with --base-url`, true);
-}
-
-/** Bun adds advice for programmers. */
-function short(reason: string): string {
-  return reason.replace(/\. (For more information|Is the computer)[\s\S]*$/, "");
-}
-
-/** Aborts when nothing has moved for a while. */
-class Watch {
-  private readonly silent = new AbortController();
-  private cancel: () => void;
-
-  constructor(private readonly clock: Clock) {
-    this.cancel = this.arm();
-  }
-
-  get signal(): AbortSignal {
-    return this.silent.signal;
-  }
-
-  moved(): void {
-    this.cancel();
-    this.cancel = this.arm();
-  }
-
-  end(): void {
-    this.cancel();
-  }
-
-  private arm(): () => void {
-    return this.clock.after(SILENT_MS, () => this.silent.abort());
-  }
 }

@@ -15,7 +15,7 @@ export interface LocalFile {
   readonly mtimeMs: number;
 }
 
-export interface Scanned {
+export interface FolderList {
   /** In the order of their paths. */
   readonly files: readonly LocalFile[];
   /** Hidden files and folders, which are not part of the run. */
@@ -26,7 +26,7 @@ export interface Scanned {
 const { runFilesMax: FILES_MAX, runBytesMax: BYTES_MAX } = LIMITS;
 
 /** Everything in the folder, or the first thing that cannot be stored. */
-export async function scan(folder: string): Promise<Scanned | Problem> {
+export async function scan(folder: string): Promise<FolderList | Problem> {
   const files: LocalFile[] = [];
   const skipped: string[] = [];
   const problem = await walk(folder, "", { files, skipped });
@@ -45,12 +45,12 @@ export function bytesOf(files: readonly { readonly size: number }[]): number {
   return files.reduce((sum, { size }) => sum + size, 0);
 }
 
-interface Found {
+interface Listing {
   readonly files: LocalFile[];
   readonly skipped: string[];
 }
 
-async function walk(root: string, below: string, found: Found): Promise<Problem | undefined> {
+async function walk(root: string, below: string, found: Listing): Promise<Problem | undefined> {
   const entries = await tried(below || root, readdir(join(root, below), { withFileTypes: true }));
   if (entries instanceof Problem) return entries;
   for (const entry of entries) {
@@ -64,7 +64,7 @@ async function walk(root: string, below: string, found: Found): Promise<Problem 
   return undefined;
 }
 
-async function add(root: string, path: string, entry: Dirent, found: Found): Promise<Problem | undefined> {
+async function add(root: string, path: string, entry: Dirent, found: Listing): Promise<Problem | undefined> {
   if (!entry.isFile()) return notAFile(path, entry);
   const wrong = pathProblem(path);
   if (wrong !== undefined) return new Problem(`'${printable(path)}' cannot be part of a run: ${wrong}; rename it`);

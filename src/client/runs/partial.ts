@@ -126,7 +126,7 @@ async function makeFolders(folder: string, path: string): Promise<void> {
 }
 
 /**
- * Makes the names of files durable, in the folders from `top` down: whoever has pulled a run may delete it at the service. Once for
+ * Makes the names of files durable, in the folders from `top` down: a user who has pulled a run may delete it at the service. Once for
  * all files, because of small ones there are thousands.
  */
 export async function settle(folder: string, top: string, paths: Iterable<string>): Promise<Problem | undefined> {

@@ -1,10 +1,10 @@
 /** Repeats a request that failed for a reason that passes: a broken connection, a busy or restarting service. */
-
-import { randomBase62 } from "../../std/base62.ts";
 import type { Clock } from "../../std/clock.ts";
+import { randomBase62 } from "../../std/ids.ts";
 import { Problem } from "../../std/problem.ts";
 import { RandomStream } from "../../std/random.ts";
 import { ErrorReply, NoAnswer } from "../http.ts";
+import { pause } from "../waiting.ts";
 import { RunRefusal } from "./exchange.ts";
 
 /** Pauses between repeats: the first, doubled up to the longest; and how often one request may fail in a row. */
@@ -68,16 +68,4 @@ export function pauseMs(problem: Problem, failures: number, pace: Omit<Pace, "fa
   const asked = problem instanceof RunRefusal ? problem.retryAfterMs : undefined;
   if (asked === undefined) return ms;
   return Math.max(ms, Math.min(asked, RETRY_AFTER_MS_MAX) + 0.5 * pace.firstMs * chance);
-}
-
-export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  if (signal.aborted) return Promise.resolve();
-  const cancel = clock.after(ms, resolve);
-  const left = () => resolve();
-  signal.addEventListener("abort", left, { once: true });
-  return promise.finally(() => {
-    cancel();
-    signal.removeEventListener("abort", left);
-  });
 }

@@ -50,7 +50,7 @@ export async function digestOf(piece: Piece, signal?: AbortSignal): Promise<stri
   return hash.digest("hex");
 }
 
-/** As `Content-Digest` carries it (RFC 9530). */
+/** The form that `Content-Digest` carries (RFC 9530). */
 export function contentDigest(sha256: string): string {
   return `sha-256=:${Buffer.from(sha256, "hex").toString("base64")}:`;
 }
@@ -71,5 +71,7 @@ async function readAt(handle: FileHandle, file: string, block: Uint8Array, at: n
     },
   );
   if (count > 0) return count;
-  throw new PieceBroken(new Problem(`'${printable(file)}' became shorter while it was read; push when it is at rest`));
+  throw new PieceBroken(
+    new Problem(`'${printable(file)}' became shorter while it was read; push when nothing writes to it`),
+  );
 }

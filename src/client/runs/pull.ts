@@ -20,7 +20,7 @@ export interface Pull {
   readonly parallel: number;
 }
 
-export interface Pulled {
+export interface PullReport {
   readonly manifest: Manifest;
   readonly fetched: Amount;
   /** Files that were there already. */
@@ -32,7 +32,7 @@ export async function pull(
   { run, folder, parallel }: Pull,
   watcher: Watcher,
   options: Omit<RunsOptions, "waiting"> = {},
-): Promise<Pulled | Problem> {
+): Promise<PullReport | Problem> {
   const failed = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, failed.signal]) : failed.signal;
   const client = new RunsClient(service, { ...options, waiting: watcher.waiting.bind(watcher), signal });

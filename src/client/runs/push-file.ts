@@ -4,9 +4,9 @@ import { LIMITS } from "../../limits.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import { type Cargo, isCode, type RunsClient } from "../runs.ts";
+import { pause } from "../waiting.ts";
 import type { LocalFile } from "./folder.ts";
 import type { RunName } from "./names.ts";
-import { pause } from "./patience.ts";
 import { digestOf, type Piece } from "./piece.ts";
 import type { PushRecord } from "./push-record.ts";
 import type { Queue } from "./queue.ts";
@@ -241,7 +241,7 @@ export class FilePush {
     const { path, file, size, mtimeMs } = this.file;
     const now = await lstat(file).catch(() => undefined);
     if (now?.size === size && now.mtimeMs === mtimeMs) return problem;
-    return new Problem(`'${printable(path)}' changed while it was pushed; push again when it is at rest`);
+    return new Problem(`'${printable(path)}' changed while it was pushed; push again when nothing writes to it`);
   }
 
   private isWhole(file: StoredFile | Problem): boolean {

@@ -18,7 +18,7 @@ const Entry = Type.Object({
   sha256: Type.String(),
   /** The service has the whole file. */
   stored: Type.Boolean(),
-  /** Of an upload that has begun. */
+  /** The id of an upload that has begun. */
   upload_id: Type.Optional(Type.String()),
 });
 type Entry = Static<typeof Entry>;

@@ -6,7 +6,7 @@ import { Problem } from "../../std/problem.ts";
 import type { Service } from "../http.ts";
 import { isCode, RunsClient, type RunsOptions } from "../runs.ts";
 import { differencesOf } from "./difference.ts";
-import { bytesOf, type LocalFile, type Scanned, scan } from "./folder.ts";
+import { bytesOf, type FolderList, type LocalFile, scan } from "./folder.ts";
 import { type RunName, runText } from "./names.ts";
 import { FilePush, type Tools } from "./push-file.ts";
 import { PushRecord } from "./push-record.ts";
@@ -22,11 +22,11 @@ export interface Push {
   readonly parallel: number;
   /** Leaves the run incomplete: more is to come. */
   readonly keepOpen: boolean;
-  /** Where what was acknowledged is remembered. */
+  /** The folder in which what was acknowledged is remembered. */
   readonly recordsDir: string;
 }
 
-export interface Pushed {
+export interface PushReport {
   readonly state: "completed" | "already_there" | "kept_open";
   readonly size: number;
   readonly files: number;
@@ -41,7 +41,7 @@ export async function push(
   wanted: Push,
   watcher: Watcher,
   options: Omit<RunsOptions, "waiting"> = {},
-): Promise<Pushed | Problem> {
+): Promise<PushReport | Problem> {
   const scanned = await scan(wanted.folder);
   if (scanned instanceof Problem) return scanned;
   const failed = new AbortController();
@@ -67,12 +67,12 @@ class Pushing {
 
   constructor(
     private readonly wanted: Push,
-    private readonly scanned: Scanned,
+    private readonly scanned: FolderList,
     private readonly tools: Tools,
     private readonly stop: () => void,
   ) {}
 
-  async pushed(): Promise<Pushed | Problem> {
+  async pushed(): Promise<PushReport | Problem> {
     const { wanted, scanned, tools } = this;
     const size = bytesOf(scanned.files);
     const files = scanned.files.length;
@@ -160,9 +160,9 @@ function begunFirst(files: readonly LocalFile[], record: PushRecord): readonly L
 async function compared(
   manifest: Manifest,
   { run, metadata }: Push,
-  { files, skipped }: Scanned,
+  { files, skipped }: FolderList,
   tools: Pick<Tools, "client" | "watcher">,
-): Promise<Pushed | Problem> {
+): Promise<PushReport | Problem> {
   tools.watcher.begun({ files: files.length, bytes: bytesOf(files), skipped });
   const differences = await differencesOf(manifest, { files, metadata }, tools);
   if (differences instanceof Problem) return differences;

@@ -1,4 +1,4 @@
-/** What a push or a pull tells whoever shows it. All of it is for people: nothing depends on it. */
+/** What a push or a pull tells its display. All of it is for people: nothing depends on it. */
 import type { Problem } from "../../std/problem.ts";
 
 export interface Watcher {

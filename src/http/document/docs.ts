@@ -3,9 +3,8 @@ import { Type } from "@sinclair/typebox";
 import { EVERY } from "../../std/every-route.ts";
 import { NO_BODY } from "../body-rules.ts";
 import { headers, type Operation } from "../operation.ts";
-import { NO_KEY } from "../principal.ts";
 import type { Reply } from "../reply.ts";
-import { type Route, route } from "../route.ts";
+import { NO_KEY, type Route, route } from "../route.ts";
 import type { DocumentPage, Surface } from "../surface.ts";
 import { PAGE_POLICY } from "./shell.ts";
 

@@ -3,13 +3,24 @@ import { unwrapSchema } from "@elysiajs/openapi/openapi";
 import { type TSchema, Type } from "@sinclair/typebox";
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
-import { errorSchema, HEADERS, type Header, type Operation } from "../operation.ts";
+import { EVERY, KEY_ROWS, MONEY_ROWS } from "../../std/every-route.ts";
+import type { Row } from "../../std/failure.ts";
+import {
+  errorContent,
+  errorSchema,
+  HEADERS,
+  type Header,
+  headers,
+  json,
+  type Operation,
+  type Response,
+} from "../operation.ts";
+import type { Route } from "../route.ts";
 import type { Surface } from "../surface.ts";
-import { failureResponses } from "./failures.ts";
 
 /** The first version whose schemas are plain JSON Schema 2020-12. */
 const OPENAPI_VERSION = "3.1.2";
-/** Of the interface, not of the program. */
+/** The interface's version, which is not the program's. */
 const INTERFACE_VERSION = "1.0.0";
 
 const ABOUT = [
@@ -49,7 +60,7 @@ export interface Document {
 
 export function openapiDocument(surfaces: readonly Surface[]): Document {
   const documented = surfaces.filter(({ routes }) => routes.some(({ operation }) => operation));
-  // As JSON and back, which drops TypeBox's own marks (they are symbols) and what is undefined.
+  // JSON drops TypeBox's own marks (they are symbols) and what is undefined.
   return JSON.parse(
     JSON.stringify({
       openapi: OPENAPI_VERSION,
@@ -87,6 +98,38 @@ function pathsOf(surfaces: readonly Surface[]): Document["paths"] {
     }
   }
   return paths;
+}
+
+/** The failures that a route may answer with follow from its declaration. */
+function rowsOf({ answers }: Surface, { keyed, readsBody, beginsWork, paid, failures = [] }: Route): Set<Row> {
+  return new Set([
+    EVERY.internal_error,
+    ...(keyed ? KEY_ROWS : []),
+    ...(readsBody ? [answers.tooLarge, answers.malformed] : []),
+    ...(paid ? MONEY_ROWS : []),
+    ...failures,
+    ...(readsBody || beginsWork ? [answers.unavailable] : []),
+  ]);
+}
+
+/** The failures by status: each code with its meaning. */
+function failureResponses(surface: Surface, route: Route): Record<string, Response> {
+  const rows = [...rowsOf(surface, route)].filter(({ http }) => http !== undefined);
+  const byStatus = Map.groupBy(rows, ({ status, statuses }) => statuses ?? String(status));
+  return Object.fromEntries([...byStatus].map(([status, group]) => [status, failureResponse(surface, status, group)]));
+}
+
+function failureResponse({ failureForm }: Surface, status: string, rows: readonly Row[]): Response {
+  const own = failureForm?.schema !== undefined && rows.every((row) => Object.values(failureForm.table).includes(row));
+  return {
+    description: rows.map((row) => `- \`${row.wire}\`: ${row.http}`).join("\n"),
+    headers: headers(
+      ...(status === "401" && !own ? ["WWW-Authenticate"] : []),
+      ...(status === "429" || status === "503" ? ["Retry-After"] : []),
+      ...(rows.some(({ final }) => final) ? ["X-Should-Retry"] : []),
+    ),
+    content: own ? json(failureForm.schema) : errorContent([...new Set(rows.map(({ wire }) => wire))]),
+  };
 }
 
 function componentsOf(surfaces: readonly Surface[]) {

@@ -1,5 +1,4 @@
 /** The OpenAPI document as one page for people: no scripts, nothing from elsewhere, so it works offline and as text. */
-
 import { type Html, html } from "../../web/markup.ts";
 import type { Response } from "../operation.ts";
 import type { Surface } from "../surface.ts";
@@ -8,8 +7,8 @@ import { fieldsList, refLink, type Schema, typeText } from "./fields-list.ts";
 import { prose } from "./markdown.ts";
 import { shell } from "./shell.ts";
 
-export async function page(document: Document, surfaces: readonly Surface[]): Promise<string> {
-  const first = await surfaces.find(({ firstRequest }) => firstRequest)?.firstRequest?.();
+export function page(document: Document, surfaces: readonly Surface[]): string {
+  const first = surfaces.find(({ firstRequest }) => firstRequest)?.firstRequest?.();
   const pages = surfaces.flatMap(({ page }) => (page ? [page] : []));
   const { info, components } = document;
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>

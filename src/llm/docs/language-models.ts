@@ -1,9 +1,7 @@
 /** The page about language models: `language-models.md` with its limits and its table of errors put in. */
-
-import { markdown, prose } from "../../http/document/markdown.ts";
-import { shell } from "../../http/document/shell.ts";
+import { prose } from "../../http/document/markdown.ts";
+import { documentPage } from "../../http/document/shell.ts";
 import { LIMITS } from "../../limits.ts";
-import { present } from "../../std/assert.ts";
 import { EVERY, KEY_ROWS, MONEY_ROWS } from "../../std/every-route.ts";
 import type { Row, Table } from "../../std/failure.ts";
 import { type Html, html } from "../../web/markup.ts";
@@ -11,14 +9,7 @@ import { LLM } from "../errors.ts";
 import text from "./language-models.md" with { type: "text" };
 
 export function languageModelsPage(): string {
-  const filled = text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => present(VALUES[name], `the value {{${name}}}`));
-  const { content, headings } = markdown(filled, { errors: errorsTable() });
-  return shell({
-    title: "Language models · tendon API",
-    nav: html`<p class="brand"><a href="../docs">tendon API</a></p>
-<ul>${headings.map(({ id, text }) => html`<li><a href="#${id}">${text}</a></li>`)}</ul>`,
-    main: content,
-  });
+  return documentPage("Language models", text, VALUES, { errors: errorsTable() });
 }
 
 const whole = (value: number) => value.toLocaleString("en-US");
@@ -39,7 +30,7 @@ const VALUES: Readonly<Record<string, string>> = {
   slow: `${LIMITS.slowUpstreamMs / 1000} s`,
 };
 
-/** Of the language models first, then those of every route. */
+/** The errors of the language models, then those of every route. */
 function errorsTable(): Html {
   const every: readonly Row[] = [...KEY_ROWS, ...MONEY_ROWS, EVERY.internal_error];
   return html`<table>

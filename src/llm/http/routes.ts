@@ -1,19 +1,34 @@
 /** The language models: `POST /v1/responses`, `GET /v1/responses/{response_id}`, `GET /v1/models`. */
-
 import { json, NO_BODY } from "../../http/body-rules.ts";
-import { KEY } from "../../http/principal.ts";
-import { route } from "../../http/route.ts";
+import type { Principal } from "../../http/deps.ts";
+import type { JsonObject } from "../../http/json.ts";
+import { failedWith, type Reply } from "../../http/reply.ts";
+import { type Call, KEY, type Outcome, route } from "../../http/route.ts";
+import { SSE_HEADERS } from "../../http/sse.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
+import { canonicalSteps } from "../../std/canonical.ts";
+import { Failure } from "../../std/failure.ts";
+import { makeId } from "../../std/ids.ts";
+import { inSlices } from "../../std/slices.ts";
+import { StoreDown } from "../../store/store.ts";
+import { readKey, readRequest } from "../checks.ts";
 import type { LlmDeps } from "../deps.ts";
-import { LLM, LLM_ANSWERS } from "../errors.ts";
-import { create } from "./create.ts";
-import { modelList } from "./models.ts";
-import { createOperation, LLM_EXAMPLES, modelsOperation, retrieveOperation } from "./operations.ts";
-import { retrieve } from "./retrieve.ts";
-import { LLM_HEADERS, LLM_SCHEMAS } from "./schemas.ts";
+import { LLM, LLM_ANSWERS, storeDown } from "../errors.ts";
+import { isBackground, LLM_IDS, type LlmId } from "../models.ts";
+import { respond } from "../respond.ts";
+import { shownText } from "../watch.ts";
+import {
+  createOperation,
+  LLM_EXAMPLES,
+  LLM_HEADERS,
+  LLM_SCHEMAS,
+  modelsOperation,
+  RESPONSE_ID,
+  retrieveOperation,
+} from "./openapi.ts";
 
-export function llm(deps: LlmDeps): Surface {
+export function llm({ llm: deps }: { readonly llm: LlmDeps }): Surface {
   const models = modelList();
   const { body_too_large, response_not_found, invalid_id, upstream_unavailable, ...others } = LLM;
   const created = [others.invalid_request, body_too_large, ...Object.values(others).slice(1), upstream_unavailable];
@@ -65,4 +80,58 @@ export function llm(deps: LlmDeps): Surface {
       make: async () => (await import("../docs/language-models.ts")).languageModelsPage(),
     },
   };
+}
+
+/** `POST /v1/responses`: fields to a command; then the response, as JSON or as events. */
+async function create(deps: LlmDeps, call: Call<Principal, JsonObject>): Promise<Outcome> {
+  const { request: http, requestId, principal, body, server } = call;
+  const request = readRequest(body, deps.providers);
+  const key = readKey(http.headers.get("idempotency-key")) ?? makeId("key_", deps.clock);
+  if (key instanceof Failure) return request instanceof Failure ? request : key;
+  if (request instanceof Failure) return failedWith(request, { "idempotency-key": key });
+  const { accountId } = principal;
+  const digest = await inSlices(canonicalSteps("response", body));
+  // A model may think for long before its first word; the limits of time are the provider's.
+  server?.timeout(http, 0);
+  const responded = await respond(deps, { request, digest, accountId, requestId, key });
+  // The limit holds for the connection, also after this answer; a stream has its own, below.
+  server?.timeout(http, LIMITS.connectionIdleSeconds);
+  if (responded instanceof Failure) return failedWith(responded, { "idempotency-key": key });
+  const { replayed } = responded;
+  const headers = { "idempotency-key": key, ...(replayed ? { "idempotent-replayed": "true" } : {}) };
+  if ("object" in responded) return { status: 200, body: responded.object, headers };
+  // There is always something to send now, so a client that takes nothing in this time does not read.
+  server?.timeout(http, LIMITS.llmUnreadSeconds);
+  const { flow, id } = responded;
+  return { status: 200, body: flow, headers: { ...SSE_HEADERS, ...headers, ...bufferedHeaders(request.model, id) } };
+}
+
+function bufferedHeaders(model: LlmId, id: string): Record<string, string> {
+  return isBackground(model) ? { "x-service-streaming": "buffered", location: `/v1/responses/${id}` } : {};
+}
+
+/** `GET /v1/responses/{response_id}`: the response as it is now. */
+async function retrieve(
+  { store }: Pick<LlmDeps, "store">,
+  { accountId, id }: { readonly accountId: string; readonly id: string },
+): Promise<Reply | Failure> {
+  if (!RESPONSE_ID.test(id)) {
+    return new Failure(
+      LLM.invalid_id,
+      "the id is not that of a response; expected resp_ and at least 24 letters and digits",
+    );
+  }
+  const found = await store.response({ id, accountId });
+  if (found instanceof StoreDown) return storeDown(found);
+  const body = found && shownText(found);
+  if (body !== undefined) return { status: 200, body };
+  return new Failure(LLM.response_not_found, "the account has no response with this id, or it ended without one");
+}
+
+/** Unix seconds: when version 1.0.0 of the interface was fixed. */
+const CREATED = 1_793_491_200;
+
+function modelList(): string {
+  const data = LLM_IDS.map((id) => ({ id, object: "model", created: CREATED, owned_by: "tendon" }));
+  return JSON.stringify({ object: "list", data });
 }

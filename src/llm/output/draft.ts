@@ -5,14 +5,7 @@
 import { LIMITS } from "../../limits.ts";
 import type { IdPrefix } from "../../std/ids.ts";
 import type { ItemEvent } from "./events.ts";
-import {
-  type FunctionCall,
-  type ItemStatus,
-  type Message,
-  type OutputItem,
-  type Reasoning,
-  textPart,
-} from "./items.ts";
+import type { FunctionCall, ItemStatus, Message, OutputItem, OutputPart, Reasoning } from "./object.ts";
 
 export interface DraftOptions {
   readonly makeId: (prefix: IdPrefix) => string;
@@ -20,10 +13,38 @@ export interface DraftOptions {
   readonly emit: ((event: ItemEvent) => void) | undefined;
 }
 
-const NONE: readonly never[] = [];
+/** Each kind of part: its item, and the names of its events and of its number in them. */
+export const PARTS = {
+  output_text: contentPart("message", "output_text"),
+  refusal: contentPart("message", "refusal"),
+  reasoning_text: contentPart("reasoning", "reasoning_text"),
+  summary_text: {
+    ...contentPart("reasoning", "reasoning_summary_text"),
+    index: "summary_index",
+    part: "response.reasoning_summary_part",
+  },
+} as const;
+
+function contentPart<const Item extends "message" | "reasoning">(item: Item, name: string) {
+  const [delta, done] = [`response.${name}.delta`, `response.${name}.done`];
+  return { item, index: "content_index", part: "response.content_part", delta, done };
+}
+
+export type PartKind = keyof typeof PARTS;
+
+interface OpenPart {
+  readonly kind: PartKind;
+  /** The provider's number of it. */
+  readonly place: number;
+  /** Its place, by the names that its events have for it. */
+  readonly at: { readonly item_id: string; readonly output_index: number; readonly content_index?: number };
+  readonly part: OutputPart;
+}
 
 /** Characters that an item or a part counts besides its text, since empty ones need memory too. */
 const FRAME_CHARS = 64;
+
+const NONE: readonly never[] = [];
 
 export class Draft {
   readonly output: OutputItem[] = [];
@@ -31,10 +52,7 @@ export class Draft {
   length = 0;
   /** Characters of names, ids and frames. */
   private besides = 0;
-  /** The open part of the open item. */
-  private part: "output_text" | "refusal" | "reasoning_text" | "summary_text" | undefined;
-  /** The provider's number of the open part. */
-  private place = 0;
+  private openPart: OpenPart | undefined;
 
   constructor(private readonly options: DraftOptions) {}
 
@@ -85,64 +103,36 @@ export class Draft {
     return this.begin({ type: "function_call", id, call_id, name, arguments: "", status: "in_progress" });
   }
 
-  /** Adds to the open message, or begins one. A `place` other than that of the open part begins the next part. */
-  text(delta: string, place = 0): void {
+  /** Adds to the open part, or begins the next one: that of another kind, or of another `place`. */
+  add(kind: PartKind, delta: string, place = 0): void {
     if (delta === "") return;
-    const message = this.message();
-    const last = this.messagePart(message, "output_text", place);
-    if (last?.type !== "output_text") return;
-    last.text += delta;
+    const { at, part } = this.beginPart(kind, place);
+    if (part.type === "refusal") part.refusal += delta;
+    else part.text += delta;
     this.length += delta.length;
-    if (!this.options.emit) return;
-    // Runs once for each token, so it makes no object but the event.
-    const output_index = this.output.length - 1;
-    const content_index = message.content.length - 1;
-    const { id: item_id } = message;
-    this.emit({ type: "response.output_text.delta", item_id, output_index, content_index, delta, logprobs: NONE });
+    if (kind === "output_text") {
+      // Once for each token, so nothing is spread.
+      const { item_id, output_index, content_index = 0 } = at;
+      this.emit({ type: "response.output_text.delta", item_id, output_index, content_index, delta, logprobs: NONE });
+    } else this.emit({ type: PARTS[kind].delta, ...at, delta } as ItemEvent);
   }
 
-  /** A part that may stay empty. */
-  beginText(place = 0): void {
-    this.messagePart(this.message(), "output_text", place);
-  }
-
-  refusal(delta: string, place = 0): void {
-    if (delta === "") return;
-    const message = this.message();
-    const last = this.messagePart(message, "refusal", place);
-    if (last?.type !== "refusal") return;
-    last.refusal += delta;
-    this.length += delta.length;
-    this.emit({ type: "response.refusal.delta", ...this.inPart(message), delta });
-  }
-
-  reasoning(delta: string, place = 0): void {
-    if (delta === "") return;
-    const item = this.reasoningItem();
-    if (this.begins("reasoning_text", place)) {
-      item.content.push({ type: "reasoning_text", text: "" });
-      const part = { type: "reasoning_text", text: "" } as const;
-      this.emit({ type: "response.content_part.added", ...this.inPart(item), part });
-    }
-    const last = item.content.at(-1);
-    if (!last) return;
-    last.text += delta;
-    this.length += delta.length;
-    this.emit({ type: "response.reasoning_text.delta", ...this.inPart(item), delta });
-  }
-
-  summary(delta: string, place: number): void {
-    const item = this.reasoningItem();
-    if (this.begins("summary_text", place)) {
-      item.summary.push({ type: "summary_text", text: "" });
-      const part = { type: "summary_text", text: "" } as const;
-      this.emit({ type: "response.reasoning_summary_part.added", ...this.inSummary(item), part });
-    }
-    const last = item.summary.at(-1);
-    if (!last || delta === "") return;
-    last.text += delta;
-    this.length += delta.length;
-    this.emit({ type: "response.reasoning_summary_text.delta", ...this.inSummary(item), delta });
+  /** A part that was begun may stay empty. */
+  beginPart(kind: PartKind, place = 0): OpenPart {
+    const { openPart } = this;
+    if (openPart?.kind === kind && openPart.place === place) return openPart;
+    const item = this.itemOf(kind);
+    this.closePart();
+    this.count(FRAME_CHARS);
+    const parts = (item.type === "reasoning" && kind === "summary_text" ? item.summary : item.content) as OutputPart[];
+    const part = emptyPart(kind);
+    const { index, part: name } = PARTS[kind];
+    const at = { item_id: item.id, output_index: this.output.length - 1, [index]: parts.length };
+    parts.push(part);
+    // A copy, since the event is printed later, when the part has grown.
+    this.emit({ type: `${name}.added`, ...at, part: { ...part } } as ItemEvent);
+    this.openPart = { kind, place, at, part };
+    return this.openPart;
   }
 
   /** Adds to the arguments of the open call. */
@@ -164,7 +154,7 @@ export class Draft {
     const item = this.open;
     if (!item) return;
     // Clients read a message's first part.
-    if (item.type === "message" && item.content.length === 0) this.beginText();
+    if (item.type === "message" && item.content.length === 0) this.beginPart("output_text");
     this.closePart();
     if (item.type === "function_call") {
       const { name, arguments: given } = item;
@@ -188,7 +178,6 @@ export class Draft {
 
   private begin<Item extends OutputItem>(item: Item): Item {
     this.close();
-    this.part = undefined;
     this.count(FRAME_CHARS);
     this.output.push(item);
     // A copy, since the event is printed later, when the item has grown.
@@ -196,80 +185,25 @@ export class Draft {
     return item;
   }
 
-  private message(): Message {
-    return this.open?.type === "message" ? this.open : this.beginMessage();
-  }
-
-  private reasoningItem(): Reasoning {
-    return this.open?.type === "reasoning" ? this.open : this.beginReasoning();
-  }
-
-  private messagePart(
-    message: Message,
-    kind: "output_text" | "refusal",
-    place: number,
-  ): Message["content"][number] | undefined {
-    if (this.begins(kind, place)) {
-      const fresh = () => (kind === "output_text" ? textPart("") : ({ type: "refusal", refusal: "" } as const));
-      message.content.push(fresh());
-      this.emit({ type: "response.content_part.added", ...this.inPart(message), part: fresh() });
-    }
-    return message.content.at(-1);
-  }
-
-  /** Whether a part has to be begun. If so, the open one is closed. */
-  private begins(kind: NonNullable<Draft["part"]>, place: number): boolean {
-    if (this.part === kind && this.place === place) return false;
-    this.closePart();
-    this.count(FRAME_CHARS);
-    this.part = kind;
-    this.place = place;
-    return true;
+  private itemOf(kind: PartKind): Message | Reasoning {
+    const { item } = PARTS[kind];
+    const { open } = this;
+    if (open?.type === item) return open as Message | Reasoning;
+    return item === "message" ? this.beginMessage() : this.beginReasoning();
   }
 
   private closePart(): void {
-    const item = this.open;
-    if (item?.type === "message") this.closeMessagePart(item);
-    else if (item?.type === "reasoning") this.closeReasoningPart(item);
-    this.part = undefined;
-  }
-
-  private closeMessagePart(message: Message): void {
-    const part = message.content.at(-1);
-    if (!part || this.part === undefined) return;
-    const at = this.inPart(message);
-    if (part.type === "output_text")
-      this.emit({ type: "response.output_text.done", ...at, text: part.text, logprobs: [] });
-    else this.emit({ type: "response.refusal.done", ...at, refusal: part.refusal });
-    this.emit({ type: "response.content_part.done", ...at, part });
-  }
-
-  private closeReasoningPart(item: Reasoning): void {
-    if (this.part === "reasoning_text") {
-      const part = item.content.at(-1);
-      if (!part) return;
-      const at = this.inPart(item);
-      this.emit({ type: "response.reasoning_text.done", ...at, text: part.text });
-      this.emit({ type: "response.content_part.done", ...at, part });
-    } else if (this.part === "summary_text") {
-      const part = item.summary.at(-1);
-      if (!part) return;
-      const at = this.inSummary(item);
-      this.emit({ type: "response.reasoning_summary_text.done", ...at, text: part.text });
-      this.emit({ type: "response.reasoning_summary_part.done", ...at, part });
-    }
+    if (!this.openPart) return;
+    const { kind, at, part } = this.openPart;
+    this.openPart = undefined;
+    const said = part.type === "refusal" ? { refusal: part.refusal } : { text: part.text };
+    const event = { type: PARTS[kind].done, ...at, ...said };
+    this.emit((kind === "output_text" ? { ...event, logprobs: NONE } : event) as ItemEvent);
+    this.emit({ type: `${PARTS[kind].part}.done`, ...at, part } as ItemEvent);
   }
 
   private inItem({ id }: OutputItem): { item_id: string; output_index: number } {
     return { item_id: id, output_index: this.output.length - 1 };
-  }
-
-  private inPart(item: Message | Reasoning): { item_id: string; output_index: number; content_index: number } {
-    return { ...this.inItem(item), content_index: item.content.length - 1 };
-  }
-
-  private inSummary(item: Reasoning): { item_id: string; output_index: number; summary_index: number } {
-    return { ...this.inItem(item), summary_index: item.summary.length - 1 };
   }
 
   private emit(event: ItemEvent): void {
@@ -281,4 +215,9 @@ export class Draft {
 function copyOf(item: OutputItem): OutputItem {
   if (item.type === "message") return { ...item, content: [] };
   return item.type === "reasoning" ? { ...item, content: [], summary: [] } : { ...item };
+}
+
+function emptyPart(kind: PartKind): OutputPart {
+  if (kind === "output_text") return { type: kind, text: "", annotations: NONE, logprobs: NONE };
+  return kind === "refusal" ? { type: kind, refusal: "" } : ({ type: kind, text: "" } as OutputPart);
 }

@@ -2,8 +2,7 @@
  * The events of a streamed response (public Responses API; `test/llm/types.test.ts` compares them with the types of the `openai`
  * package). An event gets its sequence number when it is printed, so that waiting deltas can be joined.
  */
-import type { MessagePart, OutputItem, ReasoningPart } from "./items.ts";
-import type { ResponseObject } from "./object.ts";
+import type { Message, OutputItem, Reasoning, ResponseObject } from "./object.ts";
 
 interface InItem {
   readonly item_id: string;
@@ -39,7 +38,7 @@ export type ItemEvent =
     }
   | (InPart & {
       readonly type: "response.content_part.added" | "response.content_part.done";
-      readonly part: MessagePart | ReasoningPart;
+      readonly part: Message["content"][number] | Reasoning["content"][number];
     })
   | (InPart & {
       readonly type: "response.output_text.done";

@@ -1,9 +1,8 @@
-/** The response object of the public Responses API. Every key is present, with null for an absent value. */
+/** The response object of the public Responses API, with the items of its output. Every key is present, with null for an absent value. */
 import type { Failure } from "../../std/failure.ts";
 import { isBackground } from "../models.ts";
 import type { LlmRequest } from "../request.ts";
 import type { LlmUsage } from "../usage.ts";
-import { type OutputItem, outputText } from "./items.ts";
 
 type Status = "queued" | "in_progress" | "completed" | "failed" | "cancelled" | "incomplete";
 
@@ -121,4 +120,64 @@ export function failedObject(
 /** The object of a response that the service stopped, with the output that had come. */
 export function cancelledObject(begun: ResponseObject, output: readonly OutputItem[]): ResponseObject {
   return { ...begun, status: "cancelled", output, output_text: outputText(output) };
+}
+
+export type ItemStatus = "in_progress" | "completed" | "incomplete";
+
+interface TextPart {
+  readonly type: "output_text";
+  text: string;
+  readonly annotations: readonly never[];
+  readonly logprobs: readonly never[];
+}
+
+interface RefusalPart {
+  readonly type: "refusal";
+  refusal: string;
+}
+
+export interface Message {
+  readonly type: "message";
+  readonly id: string;
+  readonly role: "assistant";
+  status: ItemStatus;
+  readonly content: (TextPart | RefusalPart)[];
+  /** Only where the provider labels its messages. */
+  readonly phase?: "commentary" | "final_answer";
+}
+
+export interface Reasoning {
+  readonly type: "reasoning";
+  readonly id: string;
+  status: ItemStatus;
+  readonly summary: { readonly type: "summary_text"; text: string }[];
+  readonly content: { readonly type: "reasoning_text"; text: string }[];
+  encrypted_content: string | null;
+}
+
+export interface FunctionCall {
+  readonly type: "function_call";
+  readonly id: string;
+  readonly call_id: string;
+  readonly name: string;
+  arguments: string;
+  status: ItemStatus;
+}
+
+export type OutputItem = Message | Reasoning | FunctionCall;
+
+export type OutputPart = Message["content"][number] | Reasoning["content"][number] | Reasoning["summary"][number];
+
+export function textOf(part: OutputPart): string {
+  return part.type === "refusal" ? part.refusal : part.text;
+}
+
+/** The text of all messages. */
+function outputText(output: readonly OutputItem[]): string {
+  let text = "";
+  for (const item of output) {
+    if (item.type !== "message") continue;
+    for (const part of item.content) if (part.type === "output_text") text += part.text;
+  }
+  return text;
 }

@@ -2,8 +2,7 @@
 import { present } from "../../std/assert.ts";
 import { Draft } from "./draft.ts";
 import type { ResponsesEvent } from "./events.ts";
-import type { OutputItem } from "./items.ts";
-import type { ResponseObject } from "./object.ts";
+import { type OutputItem, type ResponseObject, textOf } from "./object.ts";
 
 /** A response's object before it had output. */
 export function begunOf(object: ResponseObject): ResponseObject {
@@ -39,18 +38,13 @@ export function terminalEvent(object: ResponseObject): ResponsesEvent {
 function replayItem(item: OutputItem, draft: Draft): void {
   if (item.type === "function_call") {
     draft.arguments(draft.beginCall(item.name, item.call_id), item.arguments);
-  } else if (item.type === "message") {
-    draft.beginMessage(item.phase);
-    for (const [place, part] of item.content.entries()) {
-      if (part.type === "refusal") draft.refusal(part.refusal, place);
-      else {
-        draft.beginText(place);
-        draft.text(part.text, place);
-      }
-    }
-  } else {
-    draft.beginReasoning().encrypted_content = item.encrypted_content;
-    for (const [place, { text }] of item.summary.entries()) draft.summary(text, place);
-    for (const [place, { text }] of item.content.entries()) draft.reasoning(text, place);
+    return;
+  }
+  if (item.type === "message") draft.beginMessage(item.phase);
+  else draft.beginReasoning().encrypted_content = item.encrypted_content;
+  const parts = item.type === "message" ? item.content : [...item.summary, ...item.content];
+  for (const [place, part] of parts.entries()) {
+    draft.beginPart(part.type, place);
+    draft.add(part.type, textOf(part), place);
   }
 }

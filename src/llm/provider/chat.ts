@@ -1,11 +1,126 @@
-/** Answers of the chat completions protocol: `chat.completion` objects and streams of `chat.completion.chunk`. */
+/** The chat completions protocol (`POST /chat/completions`): its requests, and its answers, whole or as a stream of chunks. */
+import type { LlmConfig } from "../../config/llm.ts";
+import { type JsonObject, objectOf, present } from "../json.ts";
 import type { Draft } from "../output/draft.ts";
-import type { FunctionCall } from "../output/items.ts";
-import type { IncompleteReason } from "../output/object.ts";
+import type { FunctionCall, IncompleteReason } from "../output/object.ts";
+import type { InputItem, InputMessage, LlmRequest, Part, TextFormat } from "../request.ts";
 import { type LlmUsage, reportedUsage } from "../usage.ts";
 import { Fault, providerError } from "./fault.ts";
-import { type JsonObject, objectOf } from "./json.ts";
-import type { Dialect, Ending } from "./reader.ts";
+import type { Dialect, DialectOptions, Ending } from "./reader.ts";
+
+/** The field of the request that this protocol lacks, or undefined. */
+export function chatRefuses({ input, reasoning }: LlmRequest): string | undefined {
+  if (reasoning.summary !== null) return "reasoning.summary";
+  for (const [index, item] of input.entries()) {
+    if (item.type === "message" && item.phase !== undefined) return `input[${index}].phase`;
+    if (item.type === "reasoning" && item.encrypted_content !== null) return `input[${index}].encrypted_content`;
+    if (item.type === "reasoning" && item.summary.length > 0) return `input[${index}].summary`;
+  }
+  return undefined;
+}
+
+export function chatBody(
+  request: LlmRequest,
+  { model, outputLimitField, stream }: Pick<LlmConfig, "model" | "outputLimitField" | "stream">,
+): JsonObject {
+  const { tools, tool_choice, text, reasoning, max_output_tokens } = request;
+  const { temperature, top_p, parallel_tool_calls, user, safety_identifier, prompt_cache_key } = request;
+  const format = responseFormat(text.format);
+  return present({
+    model,
+    messages: [...system(request), ...conversation(request.input)],
+    [outputLimitField]: max_output_tokens,
+    stream,
+    stream_options: stream ? { include_usage: true } : null,
+    temperature,
+    top_p,
+    tools: tools.length === 0 ? null : tools.map(({ type, ...said }) => ({ type, function: present(said) })),
+    tool_choice:
+      tools.length === 0 ? null : typeof tool_choice === "string" ? tool_choice : namedChoice(tool_choice.name),
+    parallel_tool_calls,
+    response_format: format,
+    verbosity: text.verbosity,
+    reasoning_effort: reasoning.effort,
+    user,
+    safety_identifier,
+    prompt_cache_key,
+  });
+}
+
+function namedChoice(name: string): JsonObject {
+  return { type: "function", function: { name } };
+}
+
+function responseFormat(format: TextFormat): JsonObject | null {
+  if (format.type === "text") return null;
+  if (format.type !== "json_schema") return { type: format.type };
+  const { name, description, schema, strict } = format;
+  return { type: "json_schema", json_schema: present({ name, description, schema, strict }) };
+}
+
+function system({ instructions }: LlmRequest): JsonObject[] {
+  return instructions === null ? [] : [{ role: "system", content: instructions }];
+}
+
+interface Assistant {
+  readonly role: "assistant";
+  content: string | null;
+  refusal?: string;
+  reasoning_content?: string;
+  tool_calls?: JsonObject[];
+}
+
+/** In this protocol a message, the calls after it and the reasoning before it are one message of the assistant. */
+function conversation(input: readonly InputItem[]): JsonObject[] {
+  const messages: (JsonObject | Assistant)[] = [];
+  let open: Assistant | undefined;
+  const assistant = (): Assistant => {
+    if (open) return open;
+    open = { role: "assistant", content: null };
+    messages.push(open);
+    return open;
+  };
+  for (const item of input) {
+    if (item.type === "reasoning") {
+      open = undefined;
+      assistant().reasoning_content = item.content.join("");
+    } else if (item.type === "function_call") {
+      const { call_id: id, name, arguments: given } = item;
+      const message = assistant();
+      message.tool_calls ??= [];
+      message.tool_calls.push({ id, type: "function", function: { name, arguments: given } });
+    } else if (item.type === "function_call_output") {
+      open = undefined;
+      messages.push({ role: "tool", tool_call_id: item.call_id, content: item.output });
+    } else if (item.role === "assistant") {
+      if (open?.content !== null || open.tool_calls) open = undefined;
+      say(assistant(), item);
+    } else {
+      open = undefined;
+      // Both roles mean the same. Templates of open models know `system`.
+      messages.push({ role: item.role === "developer" ? "system" : item.role, content: content(item.content) });
+    }
+  }
+  return messages as JsonObject[];
+}
+
+function say(message: Assistant, { content: parts }: InputMessage): void {
+  message.content = parts
+    .map((part) => (part.type === "output_text" || part.type === "input_text" ? part.text : ""))
+    .join("");
+  const refusal = parts.map((part) => (part.type === "refusal" ? part.text : "")).join("");
+  if (refusal !== "") message.refusal = refusal;
+}
+
+function content(parts: readonly Part[]): string | JsonObject[] {
+  const [only] = parts;
+  if (only && parts.length === 1 && only.type !== "input_image") return only.text;
+  return parts.map((part) => {
+    if (part.type !== "input_image") return { type: "text", text: part.text };
+    const { image_url: url, detail } = part;
+    return { type: "image_url", image_url: detail === null ? { url } : { url, detail } };
+  });
+}
 
 /** Finish reasons, and why the answer is then incomplete. */
 const FINISHES: ReadonlyMap<unknown, IncompleteReason | undefined> = new Map([
@@ -27,8 +142,7 @@ export class ChatDialect implements Dialect {
 
   constructor(
     private readonly draft: Draft,
-    /** The provider's key, which no client may read. */
-    private readonly secret: string | undefined,
+    private readonly options: DialectOptions,
   ) {}
 
   event(value: unknown): Fault | undefined {
@@ -53,9 +167,9 @@ export class ChatDialect implements Dialect {
   private take(value: unknown, field: "delta" | "message"): Fault | undefined {
     const said = objectOf(value);
     if (!said) return new Fault("invalid", "the answer is no object");
-    if (said.error) return providerError(said.error, this.secret);
+    if (said.error) return providerError(said.error, this.options.secret);
     const usage = objectOf(said.usage);
-    if (usage) this.usage = usageOf(usage);
+    if (usage) this.usage = reportedUsage(usage);
     if (!Array.isArray(said.choices)) return new Fault("invalid", "the answer has no choices");
     // The request asks for one choice. The last chunk may have none and only the usage.
     const choice = objectOf(said.choices[0]);
@@ -80,9 +194,9 @@ export class ChatDialect implements Dialect {
       if (text !== undefined && text !== null && typeof text !== "string")
         return new Fault("invalid", "output that is no text");
     }
-    if (typeof reasoning === "string") this.draft.reasoning(reasoning);
-    if (typeof content === "string") this.draft.text(content);
-    if (typeof refusal === "string") this.draft.refusal(refusal);
+    if (typeof reasoning === "string") this.draft.add("reasoning_text", reasoning);
+    if (typeof content === "string") this.draft.add("output_text", content);
+    if (typeof refusal === "string") this.draft.add("refusal", refusal);
     if (calls === undefined || calls === null) return undefined;
     if (!Array.isArray(calls)) return new Fault("invalid", "tool_calls is no array");
     for (const [place, call] of calls.entries()) {
@@ -116,13 +230,4 @@ export class ChatDialect implements Dialect {
 
 function isOutput(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : Boolean(value);
-}
-
-function usageOf(usage: JsonObject): LlmUsage | undefined {
-  return reportedUsage({
-    input: usage.prompt_tokens,
-    cached: objectOf(usage.prompt_tokens_details)?.cached_tokens,
-    output: usage.completion_tokens,
-    reasoning: objectOf(usage.completion_tokens_details)?.reasoning_tokens,
-  });
 }

@@ -2,23 +2,13 @@
  * Calls to one provider by Bun's `fetch`, each within time limits. A call that ends early closes its connection; one whose answer was
  * read to its end leaves the connection to later calls.
  */
+import type { LlmConfig } from "../../config/llm.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
 import { Fault, kindOfStatus, refusal } from "./fault.ts";
 import { TimeLimits } from "./time-limits.ts";
 
-export interface ClientOptions {
-  readonly baseUrl: string;
-  /** A secret. */
-  readonly apiKey: string | undefined;
-  /** Calls at once; more wait. */
-  readonly connections: number;
-  /** Connecting included. */
-  readonly firstByteMs: number;
-  readonly idleMs: number;
-  readonly totalMs: number;
-  readonly clock: Clock;
-}
+type ClientConfig = Pick<LlmConfig, "baseUrl" | "connections" | "firstByteSeconds" | "idleSeconds" | "totalSeconds">;
 
 export interface CallOptions {
   /** Relative to the base address. */
@@ -39,8 +29,15 @@ export interface Intake {
   bytes(piece: Uint8Array): Fault | undefined;
 }
 
-/** Error codes of `fetch` for bytes that are no HTTP. */
-const NOT_HTTP = /^(?:Invalid|Unrequested)/;
+/** Error codes of `fetch` for an answer that is no HTTP. One that ends within its head has the code of a closed connection. */
+const NOT_HTTP = new Set([
+  "Malformed_HTTP_Response",
+  "InvalidHTTPResponse",
+  "InvalidContentLength",
+  "UnsupportedTransferEncoding",
+  "UnexpectedData",
+  "UnrequestedUpgrade",
+]);
 
 export class Client {
   private readonly baseUrl: string;
@@ -51,9 +48,13 @@ export class Client {
   /** Connections that earlier calls have left open. An upper bound, since `fetch` does not say when one is closed. */
   private idle = 0;
 
-  constructor(private readonly options: ClientOptions) {
-    const { baseUrl, apiKey } = options;
-    this.baseUrl = baseUrl.replace(/\/*$/, "/");
+  constructor(
+    private readonly config: ClientConfig,
+    /** The provider's key, which no client may read. */
+    private readonly apiKey: string | undefined,
+    private readonly clock: Clock,
+  ) {
+    this.baseUrl = config.baseUrl.replace(/\/*$/, "/");
     this.headers = {
       "content-type": "application/json",
       "user-agent": "tendon",
@@ -65,11 +66,10 @@ export class Client {
 
   /** Resolves when the whole answer was taken in; a fault says why it was not. Any status but 200 is a fault. */
   async call(call: CallOptions, intake: Intake): Promise<Fault | undefined> {
-    const { clock, totalMs } = this.options;
     const over = new AbortController();
     const end = (why: string) => over.abort(new Fault("unavailable", why));
     const stop = () => end("the service stopped the call");
-    const limits = new TimeLimits(clock, totalMs, (limit) => end(`${limit} passed`));
+    const limits = new TimeLimits(this.clock, 1_000 * this.config.totalSeconds, (limit) => end(`${limit} passed`));
     call.signal.addEventListener("abort", stop);
     if (call.signal.aborted) stop();
     try {
@@ -88,7 +88,7 @@ export class Client {
   /** Does `work` as soon as fewer calls run than there may be connections; rejects if `over` comes first. */
   private async connected<T>(over: AbortSignal, work: () => Promise<T>): Promise<T> {
     over.throwIfAborted();
-    if (this.running >= this.options.connections) {
+    if (this.running >= this.config.connections) {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       const stop = () => {
         this.waiting.delete(resolve);
@@ -115,23 +115,24 @@ export class Client {
     limits: TimeLimits,
     over: AbortSignal,
   ): Promise<Fault | undefined> {
-    const { firstByteMs, idleMs, totalMs, apiKey, clock } = this.options;
-    limits.enter("first_byte_seconds", call.stream ? firstByteMs : totalMs);
+    const { firstByteSeconds, idleSeconds, totalSeconds } = this.config;
+    limits.enter("first_byte_seconds", 1_000 * (call.stream ? firstByteSeconds : totalSeconds));
     const response = await this.response(call, over);
     if (response instanceof Fault) return response;
-    const touched = () => limits.enter("idle_seconds", idleMs);
+    const touched = () => limits.enter("idle_seconds", 1_000 * idleSeconds);
     const { status, headers } = response;
     const kind = kindOfStatus(status);
     let fault: Fault | undefined;
     if (kind) {
       const text = await errorText(response, touched, over);
-      fault = refusal(kind, { status, retryAfter: headers.get("retry-after"), text, secret: apiKey }, clock.unixMs());
+      const refused = { status, retryAfter: headers.get("retry-after"), text, secret: this.apiKey };
+      fault = refusal(kind, refused, this.clock.unixMs());
     } else {
       const take = (piece: Uint8Array) => intake.bytes(piece);
       fault = intake.begin(headers.get("content-type") ?? "") ?? (await read(response, touched, take, over));
     }
-    const kept = !call.once && headers.get("connection")?.toLowerCase() !== "close";
-    if (kept && (kind || !fault)) this.idle += 1;
+    const open = !call.once && headers.get("connection")?.toLowerCase() !== "close";
+    if (open && (kind || !fault)) this.idle += 1;
     return fault;
   }
 
@@ -140,17 +141,22 @@ export class Client {
    * Bun's `fetch` does that itself for methods that may be repeated, and never for POST.
    */
   private async response(call: CallOptions, over: AbortSignal): Promise<Response | Fault> {
-    const reused = !call.once && this.idle > 0;
-    if (reused) this.idle -= 1;
+    const takesIdle = () => {
+      const takes = !call.once && this.idle > 0;
+      if (takes) this.idle -= 1;
+      return takes;
+    };
+    const reused = takesIdle();
     try {
       return await this.send(call, over, !call.once).catch((error: unknown) => {
-        if (!reused || over.aborted || codeOf(error) !== "ECONNRESET") throw error;
+        // A connection may have been left open for this call when it was sent, and be counted only now.
+        if (over.aborted || codeOf(error) !== "ECONNRESET" || !(reused || takesIdle())) throw error;
         return this.send(call, over, false);
       });
     } catch (error) {
       over.throwIfAborted();
       const code = codeOf(error);
-      if (NOT_HTTP.test(code)) return new Fault("invalid", `no HTTP answer: ${code}`);
+      if (NOT_HTTP.has(code)) return new Fault("invalid", `no HTTP answer: ${code}`);
       return new Fault("unavailable", `no answer: ${code}`);
     }
   }

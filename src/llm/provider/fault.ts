@@ -1,9 +1,8 @@
 /** Faults of a provider, and the error that a client gets for each. No text of it may be a secret. */
-
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
 import { LLM } from "../errors.ts";
-import { parsed } from "./json.ts";
+import { parsed } from "../json.ts";
 import { safeText } from "./safe-text.ts";
 
 /**

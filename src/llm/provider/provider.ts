@@ -1,16 +1,14 @@
 /** The provider of a model: the fields that it refuses, and a call to it from the request to the answer in a draft. */
 import type { LlmConfig, Refusable } from "../../config/llm.ts";
 import type { Clock } from "../../std/clock.ts";
+import { parsed } from "../json.ts";
 import type { Draft } from "../output/draft.ts";
-import type { LlmRequest } from "../request.ts";
-import { ChatDialect } from "./chat.ts";
-import { chatBody, chatRefuses } from "./chat-request.ts";
+import type { InputItem, LlmRequest } from "../request.ts";
+import { ChatDialect, chatBody, chatRefuses } from "./chat.ts";
 import { Client } from "./client.ts";
 import { Fault } from "./fault.ts";
-import { parsed } from "./json.ts";
 import { type Ending, Reader } from "./reader.ts";
-import { ResponsesDialect } from "./responses.ts";
-import { responsesBody } from "./responses-request.ts";
+import { ResponsesDialect, responsesBody } from "./responses.ts";
 
 export interface Call {
   readonly request: LlmRequest;
@@ -32,16 +30,7 @@ export class Provider {
     private readonly apiKey: string | undefined,
     clock: Clock,
   ) {
-    const { baseUrl, connections, firstByteSeconds, idleSeconds, totalSeconds } = config;
-    this.client = new Client({
-      baseUrl,
-      apiKey,
-      connections,
-      firstByteMs: 1000 * firstByteSeconds,
-      idleMs: 1000 * idleSeconds,
-      totalMs: 1000 * totalSeconds,
-      clock,
-    });
+    this.client = new Client(config, apiKey, clock);
   }
 
   /** The field of the request that this provider cannot honour, or undefined. */
@@ -49,39 +38,31 @@ export class Provider {
     const own = this.config.protocol === "chat" ? chatRefuses(request) : undefined;
     if (own !== undefined) return own;
     for (const field of this.config.refuses) {
-      const param = PARAMS[field](request);
-      if (param !== undefined) return param;
+      const image = field === "images" ? request.input.findIndex(hasImage) : -1;
+      if (image >= 0) return `input[${image}].content`;
+      if (field !== "images" && has(request, field)) return field;
     }
     return undefined;
   }
 
-  /** Makes the body that `run` will send, while the caller waits for something else. */
+  /** Makes the body that `answer` will send, while the caller waits for something else. */
   prepare(request: LlmRequest): void {
     this.bodies.set(request, this.bodyOf(request));
   }
 
-  async run({ request, draft, once, signal, moved }: Call): Promise<Ending | Fault> {
-    const { apiKey: secret, config } = this;
-    const chat = config.protocol === "chat";
-    const { stream } = config;
-    const dialect = chat
-      ? new ChatDialect(draft, secret)
-      : new ResponsesDialect(draft, { secret, outputTokensMax: request.max_output_tokens });
-    const reader = new Reader(dialect, draft, moved);
+  async answer({ request, draft, once, signal, moved }: Call): Promise<Ending | Fault> {
+    const { path, Dialect } = PROTOCOLS[this.config.protocol];
+    const { stream } = this.config;
     const { max_output_tokens: outputTokensMax } = request;
+    const reader = new Reader(new Dialect(draft, { secret: this.apiKey, outputTokensMax }), draft, moved);
     const body = this.bodies.get(request) ?? this.bodyOf(request);
     this.bodies.delete(request);
-    const path = chat ? "chat/completions" : "responses";
     const fault = await this.client.call({ path, body, stream, once, signal }, reader);
     return fault ?? this.whole(reader.ending(), outputTokensMax, draft);
   }
 
   private bodyOf(request: LlmRequest): string {
-    const { config } = this;
-    const { stream } = config;
-    return JSON.stringify(
-      config.protocol === "chat" ? chatBody(request, config, stream) : responsesBody(request, config, stream),
-    );
+    return JSON.stringify(PROTOCOLS[this.config.protocol].body(request, this.config));
   }
 
   /** Arguments of a call that are not JSON were cut off, whatever the provider sends as its reason. */
@@ -95,23 +76,21 @@ export class Provider {
   }
 }
 
-/** The path of each field in a request, as errors name it; undefined where the request does not have it. */
-const PARAMS: Readonly<Record<Refusable, (request: LlmRequest) => string | undefined>> = {
-  images: ({ input }) => {
-    const at = input.findIndex(
-      (item) => item.type === "message" && item.content.some(({ type }) => type === "input_image"),
-    );
-    return at < 0 ? undefined : `input[${at}].content`;
-  },
-  tools: ({ tools }) => (tools.length > 0 ? "tools" : undefined),
-  tool_choice: ({ tool_choice }) => (tool_choice === "auto" ? undefined : "tool_choice"),
-  parallel_tool_calls: ({ parallel_tool_calls }) => (parallel_tool_calls === null ? undefined : "parallel_tool_calls"),
-  "text.format": ({ text }) => (text.format.type === "text" ? undefined : "text.format"),
-  "text.verbosity": ({ text }) => (text.verbosity === null ? undefined : "text.verbosity"),
-  reasoning: ({ reasoning }) => (reasoning.effort === null && reasoning.summary === null ? undefined : "reasoning"),
-  temperature: ({ temperature }) => (temperature === null ? undefined : "temperature"),
-  top_p: ({ top_p }) => (top_p === null ? undefined : "top_p"),
-  user: ({ user }) => (user === null ? undefined : "user"),
-  safety_identifier: ({ safety_identifier }) => (safety_identifier === null ? undefined : "safety_identifier"),
-  prompt_cache_key: ({ prompt_cache_key }) => (prompt_cache_key === null ? undefined : "prompt_cache_key"),
-};
+const PROTOCOLS = {
+  chat: { path: "chat/completions", body: chatBody, Dialect: ChatDialect },
+  responses: { path: "responses", body: responsesBody, Dialect: ResponsesDialect },
+} as const;
+
+function has(request: LlmRequest, field: Exclude<Refusable, "images">): boolean {
+  const { tools, tool_choice, text, reasoning } = request;
+  if (field === "tools") return tools.length > 0;
+  if (field === "tool_choice") return tool_choice !== "auto";
+  if (field === "text.format") return text.format.type !== "text";
+  if (field === "text.verbosity") return text.verbosity !== null;
+  if (field === "reasoning") return reasoning.effort !== null || reasoning.summary !== null;
+  return request[field] !== null;
+}
+
+function hasImage(item: InputItem): boolean {
+  return item.type === "message" && item.content.some(({ type }) => type === "input_image");
+}

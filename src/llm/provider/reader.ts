@@ -1,18 +1,24 @@
 /** A provider's answer as it arrives: from bytes to events or one JSON value, and from these to a draft, by the provider's protocol. */
 import { createParser } from "eventsource-parser";
 import { LIMITS } from "../../limits.ts";
+import { parsed } from "../json.ts";
 import type { Draft } from "../output/draft.ts";
 import type { IncompleteReason } from "../output/object.ts";
 import type { LlmUsage } from "../usage.ts";
 import type { Intake } from "./client.ts";
 import { Fault } from "./fault.ts";
-import { parsed } from "./json.ts";
 
 /** The end of a whole answer. */
 export interface Ending {
   readonly incomplete: IncompleteReason | undefined;
   /** undefined: the provider sent no usage, or none in numbers. */
   readonly usage: LlmUsage | undefined;
+}
+
+export interface DialectOptions {
+  /** The provider's key, which no client may read. */
+  readonly secret: string | undefined;
+  readonly outputTokensMax: number;
 }
 
 /** A protocol's reading of an answer. */

@@ -1,15 +1,81 @@
-/**
- * Answers of the Responses protocol. Providers differ in the events and fields that they send, so only the text counts. The text of the
- * deltas must be that of the `done` events and of the final response, where these have one.
- */
-import type { Draft } from "../output/draft.ts";
-import type { FunctionCall, Message, OutputItem, Reasoning } from "../output/items.ts";
-import type { IncompleteReason } from "../output/object.ts";
+/** The Responses protocol (`POST /responses`): its requests, which are nearly what came, and its answers. */
+import type { LlmConfig } from "../../config/llm.ts";
+import { type JsonObject, objectOf, present } from "../json.ts";
+import { type Draft, PARTS, type PartKind } from "../output/draft.ts";
+import {
+  type FunctionCall,
+  type IncompleteReason,
+  type OutputItem,
+  type OutputPart,
+  type Reasoning,
+  textOf,
+} from "../output/object.ts";
+import type { InputItem, LlmRequest, Part } from "../request.ts";
 import { type LlmUsage, reportedUsage } from "../usage.ts";
 import { Fault, providerError } from "./fault.ts";
-import { type JsonObject, objectOf } from "./json.ts";
-import type { Dialect, Ending } from "./reader.ts";
+import type { Dialect, DialectOptions, Ending } from "./reader.ts";
 
+export function responsesBody(request: LlmRequest, { model, stream }: Pick<LlmConfig, "model" | "stream">): JsonObject {
+  const { instructions, max_output_tokens, temperature, top_p, tools, tool_choice, parallel_tool_calls } = request;
+  const { text, reasoning, user, safety_identifier, prompt_cache_key } = request;
+  const plain = text.format.type === "text" && text.verbosity === null;
+  return present({
+    model,
+    input: request.input.map(inputItem),
+    instructions,
+    max_output_tokens,
+    stream,
+    // This service stores the response.
+    store: false,
+    temperature,
+    top_p,
+    tools: tools.length === 0 ? null : tools,
+    tool_choice: tools.length === 0 ? null : tool_choice,
+    parallel_tool_calls,
+    text: plain ? null : present({ format: present(text.format as JsonObject), verbosity: text.verbosity }),
+    reasoning: reasoning.effort === null && reasoning.summary === null ? null : present({ ...reasoning }),
+    user,
+    safety_identifier,
+    prompt_cache_key,
+  });
+}
+
+/** Ids of items are made here, since the protocol wants one for an assistant's message. */
+function inputItem(item: InputItem, index: number): JsonObject {
+  if (item.type === "message") {
+    const { type, role, content, phase } = item;
+    const own = role === "assistant" ? { id: `msg_${index}`, status: "completed" } : {};
+    return { type, role, content: content.map(part), ...own, ...(phase === undefined ? {} : { phase }) };
+  }
+  if (item.type !== "reasoning") return { ...item };
+  const { type, summary, content, encrypted_content } = item;
+  return present({
+    type,
+    id: `rs_${index}`,
+    summary: summary.map((text) => ({ type: "summary_text", text })),
+    content: content.map((text) => ({ type: "reasoning_text", text })),
+    encrypted_content,
+  });
+}
+
+function part(given: Part): JsonObject {
+  if (given.type === "refusal") return { type: "refusal", refusal: given.text };
+  if (given.type === "output_text") return { ...given, annotations: [] };
+  return given.type === "input_image" ? present({ ...given }) : { ...given };
+}
+
+const DELTAS: ReadonlyMap<unknown, PartKind> = new Map([
+  ["response.output_text.delta", "output_text"],
+  ["response.refusal.delta", "refusal"],
+  ["response.reasoning_text.delta", "reasoning_text"],
+  ["response.reasoning.delta", "reasoning_text"],
+  ["response.reasoning_summary_text.delta", "summary_text"],
+]);
+
+/**
+ * Reads an answer. Providers differ in the events and fields that they send, so only the text counts. The text of the deltas must be
+ * that of the `done` events and of the final response, where these have one.
+ */
 export class ResponsesDialect implements Dialect {
   /** Our items by the provider's place and id of each. */
   private readonly items = new Map<unknown, OutputItem>();
@@ -17,7 +83,7 @@ export class ResponsesDialect implements Dialect {
 
   constructor(
     private readonly draft: Draft,
-    private readonly options: { readonly secret: string | undefined; readonly outputTokensMax: number },
+    private readonly options: DialectOptions,
   ) {}
 
   event(value: unknown): Fault | undefined {
@@ -29,15 +95,6 @@ export class ResponsesDialect implements Dialect {
         return this.itemOf(event, objectOf(event.item)) instanceof Fault ? outOfOrder("an item") : undefined;
       case "response.output_item.done":
         return this.reconcile(event, objectOf(event.item));
-      case "response.output_text.delta":
-        return this.delta(event, "message", (text) => this.draft.text(text, placeOf(event)));
-      case "response.refusal.delta":
-        return this.delta(event, "message", (text) => this.draft.refusal(text, placeOf(event)));
-      case "response.reasoning_text.delta":
-      case "response.reasoning.delta":
-        return this.delta(event, "reasoning", (text) => this.draft.reasoning(text, placeOf(event)));
-      case "response.reasoning_summary_text.delta":
-        return this.delta(event, "reasoning", (text) => this.draft.summary(text, placeOf(event)));
       case "response.function_call_arguments.delta":
         return this.delta(event, "function_call", (text, item) => {
           if (item.type === "function_call") this.draft.arguments(item, text);
@@ -48,10 +105,10 @@ export class ResponsesDialect implements Dialect {
         return this.whole(event.response);
       case "error":
         return providerError(event.error ?? event, this.options.secret);
-      default:
-        // Other events announce or repeat. The final text shows whether something was missed.
-        return undefined;
     }
+    const kind = DELTAS.get(event.type);
+    // Other events announce or repeat. The final text shows whether something was missed.
+    return kind && this.delta(event, PARTS[kind].item, (text) => this.draft.add(kind, text, placeOf(event)));
   }
 
   whole(value: unknown): Fault | undefined {
@@ -67,7 +124,8 @@ export class ResponsesDialect implements Dialect {
       const fault = this.reconcile({ output_index: index }, objectOf(item));
       if (fault) return fault;
     }
-    const usage = usageOf(objectOf(response.usage));
+    const said = objectOf(response.usage);
+    const usage = said && reportedUsage(said);
     const incomplete = status === "incomplete" ? reasonOf(objectOf(response.incomplete_details)) : this.cutOff(usage);
     this.end = { incomplete, usage };
     return undefined;
@@ -139,39 +197,37 @@ export class ResponsesDialect implements Dialect {
     const ours = this.itemOf(event, item);
     if (ours instanceof Fault) return ours;
     if (!item || item.type !== ours.type) return outOfOrder("an item");
-    if (ours.type === "message") return this.message(ours, item);
+    if (ours.type === "message")
+      return this.parts(ours, ours.content, item.content, ({ type }) => (type === "output_text" ? type : "refusal"));
     return ours.type === "reasoning" ? this.reasoning(ours, item) : this.call(ours, item);
-  }
-
-  private message(ours: Message, { content }: JsonObject): Fault | undefined {
-    for (const [place, part] of parts(content).entries()) {
-      if (this.draft.full) break;
-      const own = ours.content[place];
-      const isText = part.type === "output_text";
-      // A part without text keeps its place among the parts.
-      if (!own && isText && ours === this.draft.open) this.draft.beginText(place);
-      const had = own && (own.type === "output_text" ? own.text : own.refusal);
-      const last = place >= ours.content.length - 1;
-      const fault = this.rest(ours, { had, last, all: isText ? part.text : part.refusal }, (text) =>
-        isText ? this.draft.text(text, place) : this.draft.refusal(text, place),
-      );
-      if (fault) return fault;
-    }
-    return undefined;
   }
 
   private reasoning(ours: Reasoning, { content, summary, encrypted_content }: JsonObject): Fault | undefined {
     if (typeof encrypted_content === "string") this.draft.encrypted(ours, encrypted_content);
-    for (const [place, part] of parts(summary).entries()) {
+    return (
+      this.parts(ours, ours.summary, summary, () => "summary_text") ??
+      this.parts(ours, ours.content, content, () => "reasoning_text")
+    );
+  }
+
+  /** `own`: those that have come. */
+  private parts(
+    item: OutputItem,
+    own: readonly OutputPart[],
+    said: unknown,
+    kindOf: (part: JsonObject) => PartKind,
+  ): Fault | undefined {
+    const parts = Array.isArray(said) ? said.map((part) => objectOf(part) ?? {}) : [];
+    for (const [place, part] of parts.entries()) {
       if (this.draft.full) break;
-      const said = { had: ours.summary[place]?.text, last: place >= ours.summary.length - 1, all: part.text };
-      const fault = this.rest(ours, said, (text) => this.draft.summary(text, place));
-      if (fault) return fault;
-    }
-    for (const [place, part] of parts(content).entries()) {
-      if (this.draft.full) break;
-      const said = { had: ours.content[place]?.text, last: place >= ours.content.length - 1, all: part.text };
-      const fault = this.rest(ours, said, (text) => this.draft.reasoning(text, place));
+      const kind = kindOf(part);
+      const ours = own[place];
+      // A text that is empty keeps its place among the parts.
+      if (!ours && kind === "output_text" && item === this.draft.open) this.draft.beginPart(kind, place);
+      const all = kind === "refusal" ? part.refusal : part.text;
+      const fault = this.rest(item, { had: ours && textOf(ours), last: place >= own.length - 1, all }, (text) =>
+        this.draft.add(kind, text, place),
+      );
       if (fault) return fault;
     }
     return undefined;
@@ -207,22 +263,6 @@ function outOfOrder(what: string): Fault {
   return new Fault("invalid", `${what} out of order`);
 }
 
-function parts(content: unknown): JsonObject[] {
-  return Array.isArray(content) ? content.map((part) => objectOf(part) ?? {}) : [];
-}
-
 function reasonOf(details: JsonObject | undefined): IncompleteReason {
   return details?.reason === "content_filter" ? "content_filter" : "max_output_tokens";
-}
-
-function usageOf(usage: JsonObject | undefined): LlmUsage | undefined {
-  return (
-    usage &&
-    reportedUsage({
-      input: usage.input_tokens,
-      cached: objectOf(usage.input_tokens_details)?.cached_tokens,
-      output: usage.output_tokens,
-      reasoning: objectOf(usage.output_tokens_details)?.reasoning_tokens,
-    })
-  );
 }

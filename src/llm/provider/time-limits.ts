@@ -1,51 +1,43 @@
-/** The time limits of one call to a provider: first byte, silence, the whole. One timer, which is moved when it fires. */
+/** The time limits of one call to a provider: first byte, silence, the whole. */
 import type { Clock } from "../../std/clock.ts";
 
 export class TimeLimits {
   private phase = "";
-  private phaseMs = Number.POSITIVE_INFINITY;
-  private sinceMs: number;
-  private readonly overMs: number;
-  private disarm: (() => void) | undefined;
+  private sinceMs = 0;
+  private disarm = () => {};
+  private readonly disarmTotal: () => void;
 
   /** The limit of the whole counts from here on. */
   constructor(
     private readonly clock: Clock,
     totalMs: number,
-    /** Called once, with the name of the limit that was passed. */
+    /** Called with the name of a limit that has passed. */
     private readonly expired: (limit: string) => void,
   ) {
-    this.sinceMs = clock.monotonicMs();
-    this.overMs = this.sinceMs + totalMs;
-    this.arm();
+    this.disarmTotal = clock.after(totalMs, () => expired("total_seconds"));
   }
 
-  /** From now on `ms` may pass until the next call of this. */
+  /** At most `ms` may pass until the next call of this. */
   enter(phase: string, ms: number): void {
     this.sinceMs = this.clock.monotonicMs();
     // The timer stays: when it fires, it sees that there is time left.
     if (this.phase === phase) return;
     this.phase = phase;
-    this.phaseMs = ms;
-    this.arm();
+    this.arm(ms, ms);
   }
 
   stop(): void {
-    this.disarm?.();
-    this.disarm = undefined;
+    this.disarm();
+    this.disarmTotal();
   }
 
-  private arm(): void {
-    this.stop();
-    const dueMs = Math.min(this.sinceMs + this.phaseMs, this.overMs);
+  private arm(ms: number, leftMs: number): void {
+    this.disarm();
     // A timer that fires a little early would otherwise be set again for nothing.
-    this.disarm = this.clock.after(Math.max(1, Math.ceil(dueMs - this.clock.monotonicMs())), () => this.due());
-  }
-
-  private due(): void {
-    const now = this.clock.monotonicMs();
-    if (now >= this.overMs) this.expired("total_seconds");
-    else if (now >= this.sinceMs + this.phaseMs) this.expired(this.phase);
-    else this.arm();
+    this.disarm = this.clock.after(Math.max(1, Math.ceil(leftMs)), () => {
+      const left = this.sinceMs + ms - this.clock.monotonicMs();
+      if (left > 0) this.arm(ms, left);
+      else this.expired(this.phase);
+    });
   }
 }

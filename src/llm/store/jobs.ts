@@ -1,4 +1,4 @@
-/** Background jobs, and the processes that run responses. */
+/** Background jobs, and the processes whose responses are not over. */
 import { present } from "../../std/assert.ts";
 import { changes, first, listed, rows, type Steps } from "../../store/steps.ts";
 import type { Job, Orphan } from "./records.ts";
@@ -15,7 +15,7 @@ interface JobRequest {
 }
 
 /**
- * Gives queued jobs to the owner, at most `max`, and of one account as many as make `accountMax` with those that run already. From
+ * Gives queued jobs to the owner, at most `max`, and of one account as many as make `accountMax` with those that are running already. From
  * then on the provider may have been called, so nobody else gets the job. The owner gets one again that it does not know: the
  * answer that named it was lost.
  */
@@ -93,7 +93,7 @@ export function* ownerBeat({ owner }: { owner: string }): Steps<"beaten"> {
   return "beaten";
 }
 
-/** An owner that ended, none of whose responses run. */
+/** Removes an owner that ended, once none of its responses is running. */
 export function* ownerForget({ owner }: { owner: string }): Steps<"forgotten"> {
   yield* changes(
     `DELETE FROM llm_owners WHERE owner = $1
@@ -103,7 +103,7 @@ export function* ownerForget({ owner }: { owner: string }): Steps<"forgotten"> {
   return "forgotten";
 }
 
-/** The processes that run responses, with a number that each raises while it lives; one that never said so has 0. */
+/** The processes that own running responses, with the number that each raises while it lives; one that never raised it has 0. */
 export function* owners(): Steps<readonly { readonly owner: string; readonly beat: bigint }[]> {
   return yield* rows<{ owner: string; beat: bigint }>(
     `SELECT owner, beat FROM llm_owners

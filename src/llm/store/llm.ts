@@ -44,13 +44,13 @@ function* responseOfKey(of: { accountId: string; key: string }): Steps<StoredRes
  * after a loss of power the request was not answered, and was charged at most once.
  */
 function* submit({ charge, response, owner }: Submission): Steps<Submitted> {
-  const known = yield* add(response, { state: "running", owner, job: 0, turn: null, request: null });
+  const known = yield* add(response, { state: "running", owner, job: 0, request: null });
   return known ?? (yield* held(charge));
 }
 
 /** Records a background job and holds its money, unless its key is known or there are too many jobs. */
 function* enqueue({ charge, response, request, accountMax, allMax }: Enqueuing): Steps<Submitted> {
-  const known = yield* add(response, { state: "queued", owner: null, job: 1, turn: null, request });
+  const known = yield* add(response, { state: "queued", owner: null, job: 1, request });
   if (known) return known;
   const outcome = yield* held(charge);
   if (outcome !== "held") return outcome;
@@ -72,7 +72,6 @@ interface FirstState {
   readonly state: ResponseState;
   readonly owner: string | null;
   readonly job: number;
-  readonly turn: number | null;
   readonly request: string | null;
 }
 
@@ -83,8 +82,8 @@ function* add(
 ): Steps<{ readonly known: StoredResponse } | "held" | undefined> {
   for (let tries = 0; ; tries += 1) {
     const added = yield* changes(
-      `INSERT INTO responses (id, account_id, model, key, digest, state, owner, job, turn, request, object, created_at)
-       VALUES ($id, $accountId, $model, $key, $digest, $state, $owner, $job, $turn, $request, $object, $createdAt)
+      `INSERT INTO responses (id, account_id, model, key, digest, state, owner, job, request, object, created_at)
+       VALUES ($id, $accountId, $model, $key, $digest, $state, $owner, $job, $request, $object, $createdAt)
        ON CONFLICT DO NOTHING`,
       { ...response, ...first },
     );

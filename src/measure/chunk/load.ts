@@ -15,7 +15,7 @@ import type { Scenes } from "../sample/scenes.ts";
 
 interface Load {
   readonly service: Service;
-  /** Robots at once, each in a session of its own. */
+  /** Robots at once, each with its session. */
   readonly robots: number;
   /** Chunks in the measurement, over all robots. */
   readonly chunks: number;
@@ -32,7 +32,7 @@ export const COLUMNS = [...STATIONS, "rest", "client"] as const;
 export type ColumnName = (typeof COLUMNS)[number];
 type Times = Readonly<Record<ColumnName, number[]>>;
 
-export interface Measured {
+export interface ChunkTimes {
   /**
    * Milliseconds of each chunk: the five stations as the service reports them; `client` from handing the ready request text to
    * HTTP until the reply's last byte; `rest` = client − stations: transport, HTTP, the key, the wait for the durable record, scheduling.
@@ -44,7 +44,7 @@ export interface Measured {
   readonly reference: boolean;
 }
 
-export async function driveChunks(load: Load): Promise<Measured | Problem> {
+export async function driveChunks(load: Load): Promise<ChunkTimes | Problem> {
   const robots = Array.from({ length: load.robots }, (_, index) => new Robot(load, index));
   const warm = await driveAll(robots, () => load.warmup, undefined);
   if (warm !== undefined) return warm;

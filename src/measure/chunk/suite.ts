@@ -1,14 +1,14 @@
 /** `tendon bench chunk`: where the time of a chunk goes. Closed loop: a robot waits for its chunk before it sends again. */
-
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
-import { type BenchTarget, type Measurement, measureEach, scenesFor } from "../target.ts";
-import { driveChunks, type Measured } from "./load.ts";
+import { drawnScenes } from "../sample/scenes.ts";
+import { type BenchTarget, type Measurement, measureEach } from "../target.ts";
+import { type ChunkTimes, driveChunks } from "./load.ts";
 
 /** Chunks of each robot that are not measured: connections, caches and the client's compiler warm up. */
 const WARMUP_CHUNKS = 10;
 
-export interface ChunkMeasurement extends Measurement, Measured {
+export interface ChunkMeasurement extends Measurement, ChunkTimes {
   readonly chunks: number;
 }
 
@@ -16,7 +16,7 @@ export interface ChunkMeasurement extends Measurement, Measured {
 export async function runChunkSuite(
   plan: BenchTarget & { readonly chunks: number },
 ): Promise<ChunkMeasurement[] | Problem> {
-  const scenes = await scenesFor(plan);
+  const scenes = await drawnScenes();
   if (scenes instanceof Problem) return scenes;
   const { chunks } = plan;
   return await measureEach(plan, `chunks ${chunks}`, async (service, robots) => {

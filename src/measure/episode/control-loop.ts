@@ -3,7 +3,6 @@
  * robots, so that the loop itself takes little of the machine. What a robot commands goes nowhere; what counts is whether and
  * when it had a row to command.
  */
-
 import type { Clock } from "../../std/clock.ts";
 import type { Problem } from "../../std/problem.ts";
 import { RandomStream } from "../../std/random.ts";
@@ -13,9 +12,9 @@ export interface LoopPlan extends Pick<LoopRobotPlan, "rowsAhead"> {
   readonly clock: Clock;
   /** One per robot. */
   readonly connections: readonly Connection[];
-  /** Robots begin at random moments of this time, the same in every run: real ones are not synchronized. */
+  /** Robots begin at random moments of this time, the same every time: real ones are not synchronized. */
   readonly spreadMs: number;
-  /** From the last robot's beginning to the measured time. */
+  /** Time between the last robot's beginning and the measured time. */
   readonly warmupMs: number;
   readonly measuredMs: number;
 }

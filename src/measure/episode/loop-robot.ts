@@ -2,19 +2,18 @@
  * One robot of the control loop: it commands a row of its chunk per tick of 30 Hz. When few rows are left it captures frames,
  * sends its observation, and plays on until the next chunk comes. Deadlines are absolute: a late tick makes no later one late.
  */
-
 import type { Clock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 
 export const COMMAND_HZ = 30;
 export const PERIOD_MS = 1000 / COMMAND_HZ;
-/** From the capture of the frames, which are sent at once, to their observation: cameras need about 10 ms. */
+/** Time between the capture of the frames, which are sent at once, and their observation: cameras need about 10 ms. */
 export const CAPTURE_AHEAD_MS = 12;
 /** Rows that must still be left when a chunk comes that took as long as the slowest one before it. */
 export const MARGIN_ROWS = 5;
 
 /**
- * An adaptive robot asks when so many rows, or fewer, are left. Its rows are never late as long as the latency is below a chunk's
+ * An adaptive robot asks when at most that number of rows is left. Its rows are never late as long as the latency is below a chunk's
  * length; they are only older. A measurement that judges a service by its late rows gives a fixed number instead.
  */
 export function adaptiveRowsAhead(worstLatencyMs: number): number {
@@ -27,8 +26,6 @@ export interface Connection {
   capture(): void;
   /** How many rows the chunk has that came back. */
   observe(): Promise<number | Problem>;
-  /** Told once that chunk is taken: when its first row is due, in the clock's milliseconds. */
-  queued?(firstDueMs: number): void;
 }
 
 /** The measured time, in the clock's milliseconds. */
@@ -39,19 +36,19 @@ export interface Window {
 
 /** What is counted in the measured time; all robots write to one. */
 export class Tally {
-  /** From sending an observation to its chunk. */
+  /** Times from sending an observation to its chunk. */
   readonly latenciesMs: number[] = [];
   /** Ticks that were due: a row each. */
   rowsDue = 0;
-  /** Of these, without a chunk at their deadline. */
+  /** Due rows without a chunk at their deadline. */
   rowsWithoutChunk = 0;
   /** And fired over a period after it. */
   rowsTickedLate = 0;
   /** Between two commands of one robot. */
   longestGapMs = 0;
-  /** Of each tick after its deadline. */
+  /** Delay of each tick after its deadline. */
   readonly tickLatenessMs: number[] = [];
-  /** Of each commanded row: since the capture of the frames that it answers. */
+  /** Age of each commanded row since the capture of the frames that it answers. */
   readonly observationAgesMs: number[] = [];
 }
 
@@ -69,7 +66,7 @@ export interface LoopRobotPlan {
   readonly connection: Connection;
   /** When it asks for its first chunk. */
   readonly beginMs: number;
-  /** The robot asks when so many rows, or fewer, are left; `adaptive`: by its slowest chunk so far. */
+  /** The robot asks when at most this number of rows is left; `adaptive`: by its slowest chunk so far. */
   readonly rowsAhead: number | "adaptive";
   readonly window: Window;
   readonly tally: Tally;
@@ -84,12 +81,12 @@ export class LoopRobot {
   /** At most the chunk that plays and the next one. */
   private readonly chunks: Held[] = [];
   private begun = false;
-  /** From the capture until the chunk has come. */
+  /** True from the capture until the chunk has come. */
   private asking = false;
   private capturedMs = Number.NaN;
   private observeMs = Number.POSITIVE_INFINITY;
   private worstLatencyMs = 0;
-  /** Of tick 0; the robot stands still until its first chunk. */
+  /** Time of tick 0; the robot stands still until its first chunk. */
   private startMs = Number.POSITIVE_INFINITY;
   private ticks = 0;
   private commandMs: number | undefined;
@@ -145,7 +142,7 @@ export class LoopRobot {
   }
 
   private arrived(rows: number | Problem, sentMs: number): void {
-    const { clock, connection, window, tally, beginMs, started, failed } = this.plan;
+    const { clock, window, tally, beginMs, started, failed } = this.plan;
     if (rows instanceof Problem) {
       failed(rows);
       return;
@@ -155,13 +152,11 @@ export class LoopRobot {
     this.worstLatencyMs = Math.max(this.worstLatencyMs, latencyMs);
     if (sentMs >= window.fromMs && sentMs < window.toMs) tally.latenciesMs.push(latencyMs);
     this.asking = false;
-    const rowsBefore = this.chunks[0]?.rows ?? 0;
     this.chunks.push({ rows, capturedMs: this.capturedMs, arrivedMs });
-    const first = this.startMs === Number.POSITIVE_INFINITY;
+    if (this.startMs !== Number.POSITIVE_INFINITY) return;
     // Ticks stay in phase with the robot's beginning, whenever the chunk comes.
-    if (first) this.startMs = beginMs + Math.ceil((arrivedMs - beginMs) / PERIOD_MS) * PERIOD_MS;
-    connection.queued?.(this.dueMs + rowsBefore * PERIOD_MS);
-    if (first) started();
+    this.startMs = beginMs + Math.ceil((arrivedMs - beginMs) / PERIOD_MS) * PERIOD_MS;
+    started();
   }
 
   /** One tick: a row is commanded, or the robot holds its position. */

@@ -17,7 +17,7 @@ const PERIOD = PERIOD_MS.toFixed(1);
 
 const MEANING = [
   `loop: each robot commands a row every 1/${COMMAND_HZ} s, at absolute deadlines; robots begin at random moments of the time of a`,
-  "chunk, the same in every run. One timer, in a process beside the service on the same machine, ticks for all of them.",
+  "chunk, the same every time. One timer, in a process beside the service on the same machine, ticks for all of them.",
   `rule: a robot captures and sends its frames when the rows left are at most ceil((${CAPTURE_AHEAD_MS} ms + its slowest chunk so far) / ${PERIOD} ms) + ${MARGIN_ROWS},`,
   `and the observation ${CAPTURE_AHEAD_MS} ms later; the rows left play meanwhile, and to their end. At most one chunk waits behind the one that plays.`,
   "This rule hides any latency below a chunk's length: a robot of a slow service asks earlier, and no row is late. What it pays shows in",

@@ -1,14 +1,9 @@
-/** Robots on sockets of their own: each is one session and sends observation after observation. */
-
-import type { CameraFrames, EpisodeWriter } from "../../client/episode-log/write.ts";
-import { frameMessage, type Opened } from "../../client/episode-messages.ts";
+/** Robots with a socket each: each is one session and sends observation after observation. */
+import { frameMessage, type SessionOpened } from "../../client/episode-messages.ts";
 import { EpisodeSocket } from "../../client/episode-socket.ts";
 import type { Service } from "../../client/http.ts";
-import { installedManifest } from "../../service/bundles.ts";
 import { present } from "../../std/assert.ts";
-import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
-import { Tape } from "../recording/tape.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../sample/observation.ts";
 import type { Scenes } from "../sample/scenes.ts";
 import { COMMAND_HZ, type Connection, PERIOD_MS } from "./loop-robot.ts";
@@ -18,42 +13,23 @@ export const ROWS = 30;
 
 interface OpenSocket {
   readonly socket: EpisodeSocket;
-  readonly opened: Opened;
+  readonly opened: SessionOpened;
 }
 
-/** Connects robots for the time of `work`, and ends every session afterwards. The first robot's episode goes to `recording`. */
+/** Connects robots for the time of `work`, and ends every session afterwards. */
 export async function withRobots<T>(
   service: Service,
   count: number,
   scenes: Scenes,
   work: (robots: readonly Connection[]) => Promise<T | Problem>,
-  recording?: EpisodeWriter,
 ): Promise<T | Problem> {
   const sockets = await openSessions(service, count);
   if (sockets instanceof Problem) return sockets;
   // Made once, before the measurement: on a robot the camera's driver makes its frames elsewhere.
   const messages = scenes.map((frames) => frames.map((jpeg, camera) => frameMessage(camera, jpeg)));
-  const tape = recording && (await tapeOf(recording, sockets[0]));
-  const done = await work(
-    sockets.map(
-      ({ socket, opened }, index) => new SocketRobot(socket, opened, messages, index, index === 0 ? tape : undefined),
-    ),
-  );
+  const done = await work(sockets.map(({ socket, opened }, index) => new SocketRobot(socket, opened, messages, index)));
   const ends = await Promise.all(sockets.map(({ socket }) => socket.close()));
   return done instanceof Problem ? done : (ends.find((end) => end !== undefined) ?? done);
-}
-
-async function tapeOf(writer: EpisodeWriter, first: OpenSocket | undefined): Promise<Tape> {
-  const cameras = first?.opened.cameras ?? [];
-  const manifest = await installedManifest(SAMPLE_MODEL);
-  return new Tape({
-    clock: systemClock,
-    writer,
-    model: SAMPLE_MODEL,
-    instruction: SAMPLE_INSTRUCTION,
-    cameras,
-    manifest,
-  });
 }
 
 /** Sockets with a session each. If one cannot be opened, all are closed. */
@@ -79,7 +55,7 @@ async function openSession(service: Service): Promise<OpenSocket | Problem> {
   );
 }
 
-function isAsMeasured({ rows, dt, cameras }: Opened): boolean {
+function isAsMeasured({ rows, dt, cameras }: SessionOpened): boolean {
   return rows === ROWS && Math.abs(dt * 1000 - PERIOD_MS) < 1e-6 && cameras.length === 3;
 }
 
@@ -93,18 +69,13 @@ class SocketRobot implements Connection {
   private framesPerCamera: number;
   private captured: number;
   private step: number;
-  /** Since the last observation. */
-  private readonly scenes: Scenes[number][] = [];
-  /** Writes the last answer once it is known when its rows are due. */
-  private record: ((firstDueMs: number) => void) | undefined;
 
   constructor(
     private readonly socket: EpisodeSocket,
-    private readonly opened: Opened,
+    opened: SessionOpened,
     /** Each frame as a message. */
     private readonly messages: Scenes,
     index: number,
-    private readonly tape: Tape | undefined,
   ) {
     this.framesPerCamera = opened.next_frames_per_camera;
     this.step = opened.step;
@@ -115,39 +86,15 @@ class SocketRobot implements Connection {
     for (let frame = 0; frame < this.framesPerCamera; frame += 1) {
       const scene = present(this.messages[this.captured % this.messages.length], "at least one scene");
       for (const message of scene) this.socket.frame(message);
-      if (this.tape !== undefined) this.scenes.push(scene);
       this.captured += 1;
     }
   }
 
   async observe(): Promise<number | Problem> {
-    const { tape } = this;
-    const repeat = repeatable(this.step);
-    const sending = tape?.sending({ state: SAMPLE_STATE, frames: this.frames(), observationId: repeat.observation_id });
-    const chunk = await this.socket.observe({ robot_state: SAMPLE_STATE, ...repeat });
-    if (chunk instanceof Problem) {
-      if (sending !== undefined) tape?.refused(sending, chunk);
-      return chunk;
-    }
-    const arrivedMs = systemClock.monotonicMs();
-    this.record = sending && ((firstDueMs) => tape?.answered(sending, chunk, arrivedMs, firstDueMs));
+    const chunk = await this.socket.observe({ robot_state: SAMPLE_STATE, ...repeatable(this.step) });
+    if (chunk instanceof Problem) return chunk;
     this.framesPerCamera = chunk.next_frames_per_camera;
     this.step += 1;
     return chunk.actions.length;
-  }
-
-  queued(firstDueMs: number): void {
-    this.record?.(firstDueMs);
-  }
-
-  /** The JPEG files that were sent since the last observation, by camera: a message is the camera's index and the file. */
-  private frames(): CameraFrames {
-    const scenes = this.scenes.splice(0);
-    return new Map(
-      this.opened.cameras.map((name, camera) => [
-        name,
-        scenes.map((scene) => present(scene[camera], "a frame of every camera").subarray(1)),
-      ]),
-    );
   }
 }

@@ -1,12 +1,11 @@
 /** `tendon bench episode`: does a robot's 30 Hz control loop always have a row to command? Each robot is a session on a socket. */
 import { descriptionOf } from "../../client/description.ts";
-import type { EpisodeWriter } from "../../client/episode-log/write.ts";
 import type { Service } from "../../client/http.ts";
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import { SAMPLE_MODEL } from "../sample/observation.ts";
-import type { Scenes } from "../sample/scenes.ts";
-import { type BenchTarget, measureEach, scenesFor } from "../target.ts";
+import { drawnScenes, type Scenes } from "../sample/scenes.ts";
+import { type BenchTarget, measureEach } from "../target.ts";
 import { type LoopPlan, runLoop } from "./control-loop.ts";
 import { type Connection, type LoopFigures, PERIOD_MS } from "./loop-robot.ts";
 import type { EpisodeMeasurement } from "./report.ts";
@@ -19,15 +18,15 @@ const WARMUP_MS = 2_000;
 
 /** All measurements of the plan, one after the other. */
 export async function runEpisodeSuite(
-  plan: BenchTarget & { readonly seconds: number; readonly recording?: EpisodeWriter | undefined },
+  plan: BenchTarget & { readonly seconds: number },
 ): Promise<EpisodeMeasurement[] | Problem> {
-  const scenes = await scenesFor(plan);
+  const scenes = await drawnScenes();
   if (scenes instanceof Problem) return scenes;
-  const { seconds, recording } = plan;
+  const { seconds } = plan;
   return await measureEach(plan, `${seconds} s idle control, then ${seconds} s`, async (service, robots) => {
     const description = await descriptionOf(service, SAMPLE_MODEL);
     if (description instanceof Problem) return description;
-    const load = { service, robots, seconds, scenes, spreadMs: CHUNK_MS, rowsAhead: "adaptive", recording } as const;
+    const load = { service, robots, seconds, scenes, spreadMs: CHUNK_MS, rowsAhead: "adaptive" } as const;
     const figures = await measureEpisodes(load);
     return figures instanceof Problem ? figures : { ...figures, seconds, reference: description.warning !== undefined };
   });
@@ -38,8 +37,6 @@ interface EpisodeLoad extends Pick<LoopPlan, "spreadMs" | "rowsAhead"> {
   readonly robots: number;
   readonly seconds: number;
   readonly scenes: Scenes;
-  /** Takes the first robot's episode; of one measurement only. */
-  readonly recording?: EpisodeWriter | undefined;
 }
 
 /** The loop without any traffic first, then the same loop with it. */
@@ -54,14 +51,8 @@ export async function measureEpisodes(
 
 /** The robots' loop against the service. */
 export async function driveEpisodes(load: EpisodeLoad): Promise<LoopFigures | Problem> {
-  const { service, robots, scenes, recording } = load;
-  return await withRobots(
-    service,
-    robots,
-    scenes,
-    (connections) => runLoop({ ...loopOf(load), connections }),
-    recording,
-  );
+  const { service, robots, scenes } = load;
+  return await withRobots(service, robots, scenes, (connections) => runLoop({ ...loopOf(load), connections }));
 }
 
 function loopOf({ seconds, spreadMs, rowsAhead }: EpisodeLoad) {

@@ -4,13 +4,13 @@
  */
 
 /** Types that products are computed in. */
-export type Computed = "f32" | "f16" | "bf16" | "i8";
+export type ProductType = "f32" | "f16" | "bf16" | "i8";
 
 export interface Card {
   readonly name: string;
   readonly bytesPerSecond: number;
   /** A type that is not here has no figure. */
-  readonly flopsPerSecond: Readonly<Partial<Record<Computed, number>>>;
+  readonly flopsPerSecond: Readonly<Partial<Record<ProductType, number>>>;
   readonly source: string;
 }
 
@@ -25,7 +25,7 @@ function card(name: string, gigabytes: number, half: number, f32: number, i8: nu
 
 const NVIDIA = (what: string) => `NVIDIA, ${what}`;
 
-/** By what the driver calls the card; the first that matches. */
+/** Patterns of the driver's names; the first that matches decides. */
 const CARDS: readonly (readonly [RegExp, Card])[] = [
   [/\bB200\b/, card("B200", 8000, 2250, 75, 4500, NVIDIA("DGX B200 data sheet, an eighth"))],
   [/\bH200\b.*NVL/, card("H200 NVL", 4800, 835.5, 60, 1670.5, NVIDIA("H200 data sheet"))],
@@ -47,7 +47,7 @@ const CARDS: readonly (readonly [RegExp, Card])[] = [
   [/RTX 3090(?! Ti)/, card("RTX 3090", 936, 71, 35.6, 284, NVIDIA("GA102 architecture paper"))],
 ];
 
-/** The card that a driver's name stands for. */
+/** The card with that name of the driver's. */
 export function cardOf(name: string): Card | undefined {
   return CARDS.find(([pattern]) => pattern.test(name))?.[1];
 }

@@ -9,14 +9,14 @@ import type { GpuMeasurement } from "./suite.ts";
 const QUESTION = "Where does the time of a chunk go on this device, and how near is that to what the device can do?";
 
 const MEANING = [
-  "Times: the wall clock of the thread that runs the graphs; each run returns when the device has ended it. Device prefill, device denoise:",
-  "from the begin to the end of each run by events in the stream of the replica. The time that the device waits there while ONNX Runtime",
+  "Times: the wall clock of the thread that computes the graphs; each graph returns when the device has ended it. Device prefill, device denoise:",
+  "from the begin to the end of each graph by events in the stream of the replica. The time that the device waits there while ONNX Runtime",
   "launches is in it, copies are not. Host: model without both, copies included. Decode: processor time of the host for the frames of one",
   "observation, before the rest begins. Prefill: tensors filled and copied to the device, then the graph. Denoise: all flow steps.",
   "Encode: rows into robot units. Model: from the begin of prefill to the rows. Batch: observations that ran together; each time is of",
   "the whole batch. Robots fed: those whose chunks the device computes as fast as they are played. Allocations: of the native library on",
   "the host, for each chunk. GFLOP: products of the graphs, counted from their nodes, two for each multiply-add. MB: weights as they are",
-  "kept, each once a run, and the inputs and outputs of the graph. Least: the longer of both on the GPU by its data sheet. Achieved: that",
+  "kept, each read once, and the inputs and outputs of the graph. Least: the longer of both on the GPU by its data sheet. Achieved: that",
   "time over the device's, or over the measured one. Socket: from the first byte of a robot's frames, or of its observation where the",
   "frames went 20 ms before, to the last row, over a WebSocket of a service on this machine, its durable record included.",
   "Outside the window: the network, taking pictures, loading, the first rounds. Random weights take as long as trained ones.",
@@ -73,10 +73,10 @@ function roofNote({ roofCard, unknown, device }: GpuMeasurement): string {
   return `Against the card ${name}: ${bytesPerSecond / 1e9} GB/s and its dense products (${source}).`;
 }
 
-/** How the steps of a flow were run. */
+/** How the steps of a flow were computed. */
 const FLOWS = { steps: "one by one", whole: "in one graph", captured: "in one captured graph" } as const;
 
-/** By how much rows were off, and by how much they could be. */
+/** The difference of the rows, and the largest that was allowed. */
 function parityWords({ parity }: GpuMeasurement): string {
   if (parity === undefined) return "nobody has computed its rows, so nothing tells whether they are right";
   const { differences, bound, tolerance } = parity;

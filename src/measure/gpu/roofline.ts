@@ -4,7 +4,7 @@
  */
 import type { Work } from "../../bundle/workload/count.ts";
 import type { NumberType } from "../../bundle/workload/shapes.ts";
-import type { Card, Computed } from "./cards.ts";
+import type { Card, ProductType } from "./cards.ts";
 
 export interface Roof {
   /** Over all types. */
@@ -16,9 +16,9 @@ export interface Roof {
 }
 
 /** What a device computes the products of a graph's type in. */
-export type ComputedAs = (type: NumberType) => Computed | undefined;
+export type ComputedAs = (type: NumberType) => ProductType | undefined;
 
-/** `runs`: how often the graph runs, one after the other. */
+/** `runs`: how often the graph is computed, one after the other. */
 export function roofOf(work: Work, runs: number, card: Card | undefined, computedAs: ComputedAs): Roof {
   const parts = Object.entries(work.flops) as [NumberType, number][];
   const flops = runs * parts.reduce((sum, [, count]) => sum + count, 0);
@@ -36,7 +36,7 @@ export function roofOf(work: Work, runs: number, card: Card | undefined, compute
   return { flops, bytes, bound, leastMs: 1000 * Math.max(productSeconds, memorySeconds) };
 }
 
-/** As a provider computes: TensorRT may take a smaller type for f32. */
+/** The type in which a provider computes: TensorRT may take a smaller one for f32. */
 export function computedBy(device: string, precision: "f32" | "f16" | "bf16"): ComputedAs {
   return (type) => {
     if (type === "f16" || type === "bf16" || type === "i8") return type;

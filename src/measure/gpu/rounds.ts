@@ -7,6 +7,7 @@
 import type { Engine, Frame, Inference, Model } from "../../engine/engine.ts";
 import { Fault } from "../../engine/fault.ts";
 import { present } from "../../std/assert.ts";
+import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import type { Observed } from "./observations.ts";
 
@@ -14,14 +15,14 @@ import type { Observed } from "./observations.ts";
 export interface Round {
   /** Processor time on the host for the frames of one observation. */
   readonly decode: number;
-  /** From the batch's begin: tensors filled and copied, prefill or extend. */
+  /** Time since the batch's begin: tensors filled and copied, prefill or extend. */
   readonly prefill: number;
   readonly denoise: number;
-  /** Of one observation: rows into robot units. */
+  /** One observation's rows into robot units. */
   readonly encode: number;
-  /** From the batch's begin to the end of its last observation. */
+  /** Time between the batch's begin and the end of its last observation. */
   readonly model: number;
-  /** Of `prefill` and `denoise` what the device was at, by its own events, and of `model` all else; absent where it does not tell. */
+  /** The device's part of `prefill` and `denoise` by its events, and the rest of `model`; absent where it has no events. */
   readonly onDevice?: { readonly prefill: number; readonly denoise: number; readonly host: number } | undefined;
 }
 
@@ -29,7 +30,7 @@ export interface Rounds {
   readonly rounds: readonly Round[];
   /** Observations that ran together; below what was asked for on a device that runs them one by one. */
   readonly batch: number;
-  /** Of the native library, for each observation, those that decoding makes included. */
+  /** Allocations of the native library for each observation, those of decoding included. */
   readonly allocationsPerChunk: number;
 }
 
@@ -39,14 +40,19 @@ interface Place {
   readonly slot?: number;
 }
 
-interface Framed {
+interface FrameSet {
   readonly observed: Observed;
   readonly frames: readonly Frame[];
 }
 
 /** Attempts at a batch for each round that is wanted, before the size counts as one that does not form. */
 const ATTEMPTS = 3;
+/** Milliseconds between the observation ahead and the others, each tried until batches form: how soon a replica takes what waits depends on the machine. */
+const PAUSES_MS = [0, 0.1, 0.3, 1] as const;
+/** Rounds that are not counted: these at least, and until this number in a row have allocated nothing, for each thread that decodes allocates for its first frame. */
 const WARM_ROUNDS = 2;
+const QUIET_ROUNDS = 5;
+const WARM_ROUNDS_MAX = 50;
 
 /** `count` batches of `size` observations of a model without memory. */
 export async function batchRounds(
@@ -55,18 +61,21 @@ export async function batchRounds(
   observed: Observed,
   { size, count }: { readonly size: number; readonly count: number },
 ): Promise<Rounds | Problem> {
-  for (let warm = 0; warm < WARM_ROUNDS; warm += 1) {
-    const done = await together(model, observed, size);
+  const warmUp = new WarmUp(engine);
+  while (!warmUp.isOver()) {
+    const done = await together(model, observed, size, 0);
     if (done instanceof Problem) return done;
+    warmUp.ended();
   }
   const rounds: Round[] = [];
-  let largest = 0;
+  let [largest, unformed] = [0, 0];
   const before = engine.stats();
   for (let attempt = 0; rounds.length < count && attempt < ATTEMPTS * count; attempt += 1) {
-    const done = await together(model, observed, size);
+    const done = await together(model, observed, size, PAUSES_MS[unformed % PAUSES_MS.length] ?? 0);
     if (done instanceof Problem) return done;
     largest = Math.max(largest, ...done.map(({ batch }) => batch));
     if (done.every(({ batch }) => batch === size)) rounds.push(roundOf(done));
+    else unformed += 1;
     if (attempt === ATTEMPTS && largest < size) break;
   }
   return { rounds, batch: rounds.length > 0 ? size : largest, allocationsPerChunk: allocated(engine, before) };
@@ -80,15 +89,42 @@ export async function episodeRounds(
   count: number,
 ): Promise<Rounds | Problem> {
   const rounds: Round[] = [];
+  const warmUp = new WarmUp(engine);
   let before = engine.stats();
   for (let step = 0; rounds.length < count; step += 1) {
-    if (step === WARM_ROUNDS) before = engine.stats();
+    const counted = warmUp.isOver();
     const done = await inTurn(model, laterOf(episode, step), { turn: 0, step, slot: 0 });
     if (done instanceof Problem) return done;
-    if (step >= WARM_ROUNDS && !done.reset) rounds.push(roundOf([done]));
+    if (counted && !done.reset) rounds.push(roundOf([done]));
+    if (counted) continue;
+    warmUp.ended();
+    before = engine.stats();
   }
   model.sessionDrop(0);
   return { rounds, batch: 1, allocationsPerChunk: allocated(engine, before) };
+}
+
+/** Which rounds are the first, that are not counted. */
+class WarmUp {
+  private rounds = 0;
+  private quiet = 0;
+  private allocations: number;
+
+  constructor(private readonly engine: Engine) {
+    this.allocations = engine.stats().allocations;
+  }
+
+  isOver(): boolean {
+    return this.rounds >= WARM_ROUNDS && (this.quiet >= QUIET_ROUNDS || this.rounds >= WARM_ROUNDS_MAX);
+  }
+
+  /** A round has ended. */
+  ended(): void {
+    const { allocations } = this.engine.stats();
+    this.quiet = allocations === this.allocations ? this.quiet + 1 : 0;
+    this.allocations = allocations;
+    this.rounds += 1;
+  }
 }
 
 /** The first of an episode, then the others again and again. */
@@ -103,23 +139,28 @@ function allocated(engine: Engine, before: { readonly allocations: number; reado
   return (now.allocations - before.allocations) / Math.max(1, now.chunksRun - before.chunksRun);
 }
 
-interface Ended extends Omit<Round, "onDevice"> {
+interface InferenceTimes extends Omit<Round, "onDevice"> {
   readonly device: { readonly prefill: number; readonly denoise: number } | undefined;
   readonly batch: number;
   readonly reset: boolean;
 }
 
 /** One observation by itself. */
-async function inTurn(model: Model, observed: Observed, place: Place): Promise<Ended | Problem> {
+async function inTurn(model: Model, observed: Observed, place: Place): Promise<InferenceTimes | Problem> {
   const framed = await decoded(model, observed, place.turn);
   if (framed instanceof Problem) return framed;
   const run = begun(model, framed, place);
   return run instanceof Problem ? run : await ended(run);
 }
 
-async function together(model: Model, observed: Observed, size: number): Promise<Ended[] | Problem> {
+async function together(
+  model: Model,
+  observed: Observed,
+  size: number,
+  pauseMs: number,
+): Promise<InferenceTimes[] | Problem> {
   const ahead = size > 1 ? 1 : 0;
-  const framed: Framed[] = [];
+  const framed: FrameSet[] = [];
   for (let turn = 0; turn < size + ahead; turn += 1) {
     const one = await decoded(model, observed, turn);
     if (one instanceof Problem) return one;
@@ -130,8 +171,9 @@ async function together(model: Model, observed: Observed, size: number): Promise
     const run = begun(model, one, { turn, step: 0 });
     if (run instanceof Problem) return run;
     runs.push(run);
+    if (turn === 0 && ahead > 0) spin(pauseMs);
   }
-  const ends: Ended[] = [];
+  const ends: InferenceTimes[] = [];
   for (const outcome of await Promise.all(runs.map(ended))) {
     if (outcome instanceof Problem) return outcome;
     ends.push(outcome);
@@ -139,10 +181,16 @@ async function together(model: Model, observed: Observed, size: number): Promise
   return ends.slice(ahead);
 }
 
-async function decoded(model: Model, observed: Observed, turn: number): Promise<Framed | Problem> {
+/** Waits on this thread, since a timer has whole milliseconds. */
+function spin(ms: number): void {
+  const until = systemClock.monotonicMs() + ms;
+  while (systemClock.monotonicMs() < until);
+}
+
+async function decoded(model: Model, observed: Observed, turn: number): Promise<FrameSet | Problem> {
   const frames: Frame[] = [];
-  for (const [at, jpeg] of observed.jpegs.entries()) {
-    const frame = model.framePut(Math.floor(at / observed.perCamera), jpeg, turn);
+  for (const jpeg of observed.jpegs) {
+    const frame = model.framePut(jpeg, turn);
     if (frame instanceof Fault) return new Problem(frame.message);
     frames.push(frame);
   }
@@ -152,13 +200,13 @@ async function decoded(model: Model, observed: Observed, turn: number): Promise<
   return { observed, frames };
 }
 
-function begun(model: Model, { observed, frames }: Framed, place: Place): Inference | Problem {
+function begun(model: Model, { observed, frames }: FrameSet, place: Place): Inference | Problem {
   const { instruction, state, seed } = observed;
   const run = model.observe({ frames, instruction, state, seed, ...place });
   return run instanceof Fault ? new Problem(run.message) : run;
 }
 
-async function ended(run: Inference): Promise<Ended | Problem> {
+async function ended(run: Inference): Promise<InferenceTimes | Problem> {
   const result = await run.result;
   if (result instanceof Fault) {
     run.abort();
@@ -175,7 +223,7 @@ async function ended(run: Inference): Promise<Ended | Problem> {
 }
 
 /** The graphs ran once for all. */
-function roundOf(batch: readonly Ended[]): Round {
+function roundOf(batch: readonly InferenceTimes[]): Round {
   const most = (name: "decode" | "encode" | "model") => Math.max(...batch.map((one) => one[name]));
   const { prefill, denoise, device } = present(batch[0], "an observation of the batch");
   const model = most("model");

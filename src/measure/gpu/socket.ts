@@ -1,4 +1,4 @@
-/** A chunk as a robot gets it: over a WebSocket of a service of its own on this machine, from the first byte of its frames to the last row. */
+/** A chunk as a robot gets it: over a WebSocket of a fresh service on this machine, from the first byte of its frames to the last row. */
 import { link, mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -84,13 +84,13 @@ async function overSocket(
   return closed ?? { together: summary(together), framesBefore: summary(framesBefore) };
 }
 
-interface Served {
+interface ModelFolder {
   readonly dir: string;
   remove(): Promise<void>;
 }
 
 /** A folder of models with this bundle alone. `within`: the bound on its rows there, in place of the bundle's tolerance. */
-async function folderWith(bundle: Bundle, within: number | undefined): Promise<Served | Problem> {
+async function folderWith(bundle: Bundle, within: number | undefined): Promise<ModelFolder | Problem> {
   const folder = dirname(present(bundle.paths.get(bundle.manifest.norm), "a file of the bundle"));
   // No link may lead out of a bundle. So one with another manifest has its files by a second name, which only their own disk can give.
   const parent = within === undefined ? tmpdir() : dirname(folder);
@@ -99,7 +99,7 @@ async function folderWith(bundle: Bundle, within: number | undefined): Promise<S
     if (dir !== undefined) await rm(dir, { recursive: true, force: true });
   };
   try {
-    // A folder whose name begins with a dot is no bundle to whoever reads the one above.
+    // A folder whose name begins with a dot is no bundle to a reader of the one above.
     dir = await mkdtemp(join(parent, ".tendon-bench-"));
     const to = join(dir, basename(folder));
     if (within === undefined) await symlink(folder, to);

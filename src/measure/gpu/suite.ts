@@ -4,7 +4,6 @@
  * Each bundle is loaded in this process, without a service: stations alone and in batches, and the roofline of its graphs. Then a fresh
  * service answers over a socket. Random weights are measured like trained ones, also those whose rows nobody has computed.
  */
-
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { weightWords } from "../../bundle/describe.ts";
@@ -13,13 +12,13 @@ import type { Bundle } from "../../bundle/read.ts";
 import { readBundle, withTolerance } from "../../bundle/read.ts";
 import { graphWork } from "../../bundle/workload/count.ts";
 import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
-import { type Engine, LOAD_MS_MAX, type LoadOptions, type Model } from "../../engine/engine.ts";
+import type { Engine, LoadOptions, Model } from "../../engine/engine.ts";
 import { Fault } from "../../engine/fault.ts";
-import { openEngine } from "../../engine/native.ts";
 import { installedBundles } from "../../service/bundles.ts";
 import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
+import { withEngine } from "../engine.ts";
 import { readMachine } from "../machine.ts";
 import type { Measurement } from "../target.ts";
 import { type Card, cardOf } from "./cards.ts";
@@ -50,9 +49,9 @@ export interface Batch extends Rounds {
 }
 
 interface ParityFigures {
-  /** Of each parity vector, in the units of the rows. */
+  /** One of each parity vector, in the units of the rows. */
   readonly differences: readonly number[];
-  /** By which they could differ here. */
+  /** The largest difference that was allowed here. */
   readonly bound: number;
   /** The bundle's own bound, which every service holds it to. */
   readonly tolerance: number;
@@ -62,7 +61,7 @@ export interface GpuMeasurement extends Measurement {
   readonly weights: string;
   readonly steps: number;
   readonly refused: Model["refused"];
-  /** How the steps were run. */
+  /** How the steps were computed. */
   readonly flow: Model["flow"];
   readonly loadMs: number;
   /** undefined: nobody has computed its rows. */
@@ -125,11 +124,7 @@ async function withoutService(
   device: string,
   episode: readonly Observed[],
 ): Promise<Alone | Problem> {
-  const engine = await openEngine({ decodeThreads: Math.max(1, availableParallelism() - 1) });
-  if (engine instanceof Problem) return engine;
-  // The engine's callback does not keep the process alive while a model loads; a timer does.
-  const release = systemClock.after(LOAD_MS_MAX, () => undefined);
-  try {
+  return await withEngine(Math.max(1, availableParallelism() - 1), async (engine) => {
     const bundle = withTolerance(sized(given, plan.batchMax), plan.within);
     const options = optionsOf(bundle, device, plan.gpu);
     const before = systemClock.monotonicMs();
@@ -151,10 +146,7 @@ async function withoutService(
       unknown: [...new Set(work(1).flatMap((one) => one.unknown))],
       chunkPlaysMs: (1000 * manifest.action.rows) / manifest.action.hz,
     };
-  } finally {
-    release();
-    await engine.close();
-  }
+  });
 }
 
 /** The figures of an NVIDIA device, where all GPUs of the machine are alike: the driver and CUDA number them differently. */

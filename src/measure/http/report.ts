@@ -1,10 +1,10 @@
 /** The figures of `tendon bench http` as a table for people and as JSON. */
 import { type Align, table } from "../../std/text-table.ts";
-import type { Histogram } from "../histogram.ts";
-import { REFUSED_PAUSE_MS } from "../load/closed-loop.ts";
+import { REFUSED_PAUSE_MS } from "../load/loops.ts";
 import { errorsText, GOOD_MS } from "../load/tally.ts";
 import type { Origin } from "../origin.ts";
 import { headLines, nameOf, type Report } from "../report.ts";
+import { percentile } from "../stats.ts";
 import type { HttpMeasurement } from "./suite.ts";
 
 const QUESTION = "How long does a robot wait for its chunk over HTTP, and how many chunks a second come in time?";
@@ -30,9 +30,9 @@ interface Column {
   readonly of: (measurement: HttpMeasurement) => number | string;
 }
 
-const latency = (name: string, of: (latency: Histogram) => number): Column => ({
+const latency = (name: string, percent: number): Column => ({
   ...{ name: `${name}_ms`, title: `${name} ms`, digits: 2 },
-  of: (measurement) => of(measurement.latency),
+  of: ({ latenciesMs }) => percentile(latenciesMs, percent),
 });
 
 const COLUMNS: readonly Column[] = [
@@ -44,9 +44,12 @@ const COLUMNS: readonly Column[] = [
   { name: "requests", title: "requests", of: ({ requests }) => requests },
   { name: "chunks_per_second", title: "chunks/s", digits: 1, of: ({ chunksPerSecond }) => chunksPerSecond },
   { name: "good_per_second", title: "in time/s", digits: 1, of: ({ goodPerSecond }) => goodPerSecond },
-  ...[50, 90, 99, 99.9].map((percent) => latency(`p${percent}`, (one) => one.percentile(percent))),
-  latency("max", ({ maxMs }) => maxMs),
-  { name: "sent_late_p99_ms", title: "sent late", digits: 2, of: ({ sendLateness }) => sendLateness.percentile(99) },
+  ...[50, 90, 99, 99.9].map((percent) => latency(`p${percent}`, percent)),
+  latency("max", 100),
+  {
+    ...{ name: "sent_late_p99_ms", title: "sent late", digits: 2 },
+    of: ({ sendLatenessMs }) => percentile(sendLatenessMs, 99),
+  },
   { name: "errors", title: "errors", of: ({ errors }) => errorsText(errors) },
 ];
 const TEXTS = ["device", "loop", "errors"];
@@ -76,5 +79,5 @@ function jsonOf(one: HttpMeasurement): object {
     const value = column.of(one);
     return [column.name, typeof value === "number" && !Number.isFinite(value) ? null : value] as const;
   });
-  return { model: one.model, reference: one.reference, ...Object.fromEntries(figures), latency: one.latency.points() };
+  return { model: one.model, reference: one.reference, ...Object.fromEntries(figures) };
 }

@@ -4,14 +4,13 @@
  * Closed loops show what a service can do. Open loops at fixed rates show what robots get that do not wait for each other, also past
  * what the service can do. Outside of the window: taking pictures, and whatever happens before a request is due.
  */
-
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
-import { closedLoop } from "../load/closed-loop.ts";
-import { openLoop } from "../load/open-loop.ts";
+import { closedLoop, openLoop } from "../load/loops.ts";
 import { Robots } from "../load/robots.ts";
 import type { LoadFigures } from "../load/tally.ts";
-import { type BenchTarget, type Measurement, measureCases, scenesFor } from "../target.ts";
+import { drawnScenes } from "../sample/scenes.ts";
+import { type BenchTarget, type Measurement, measureCases } from "../target.ts";
 
 /** Requests a second of the open loops, if none is asked for: the last one is more than two cores can do. */
 export const RATES = [10, 50, 100, 300];
@@ -22,19 +21,19 @@ const WARMUP_ROBOTS = 8;
 
 interface HttpPlan extends BenchTarget {
   readonly seconds: number;
-  /** Of the open loops, requests a second. */
+  /** Requests a second of the open loops. */
   readonly rates: readonly number[];
   readonly warmupRequests?: number;
 }
 
 export interface HttpMeasurement extends Measurement, LoadFigures {
   readonly loop: "closed" | "open";
-  /** Of an open loop: requests that are due a second. */
+  /** Requests that are due a second in an open loop. */
   readonly perSecond: number | undefined;
 }
 
 export async function runHttpSuite(plan: HttpPlan): Promise<HttpMeasurement[] | Problem> {
-  const scenes = await scenesFor(plan);
+  const scenes = await drawnScenes();
   if (scenes instanceof Problem) return scenes;
   const { seconds, robots, rates, warmupRequests = WARMUP_REQUESTS } = plan;
   const closed = robots.map((count) => ({ loop: "closed", robots: count, perSecond: undefined }) as const);

@@ -1,5 +1,5 @@
 /**
- * Robots over HTTP for load: each has a session of its own and sends observation after observation. What comes back is read whole, but
+ * Robots over HTTP for load: each has its session and sends observation after observation. What comes back is read whole, but
  * only judged, not kept: the client shares the machine with the service that it measures.
  */
 import { contentOf } from "../../client/chunk.ts";
@@ -27,7 +27,7 @@ export interface Sender {
 export class Robots implements Sender {
   /** Some chunk came from random weights, or from no model. */
   reference = false;
-  /** Of each scene: the request without its session. The frames are most of it, and the same for all robots. */
+  /** The request of each scene without its session. The frames are most of it, and the same for all robots. */
   private readonly tails: readonly string[];
   private readonly sent: number[] = [];
 
@@ -55,7 +55,7 @@ export class Robots implements Sender {
   }
 
   /**
-   * So many observations of each robot, not measured: connections, sessions, caches and compilers warm up. A few robots at a time, so that
+   * The observations of each robot before the measurement: connections, sessions, caches and compilers warm up. A few robots at a time, so that
    * nothing is refused before the measurement.
    */
   async warmUp(robots: number, each: number): Promise<Problem | undefined> {

@@ -1,6 +1,5 @@
 /** What came of a load: latencies of the chunks, how many came in time, errors by code. */
 import { Problem } from "../../std/problem.ts";
-import { Histogram } from "../histogram.ts";
 import type { Refusal } from "./robots.ts";
 
 /**
@@ -10,15 +9,10 @@ import type { Refusal } from "./robots.ts";
 export const GOOD_MS = 1_000;
 
 export class Tally {
-  /** Of the chunks: from the moment at which each request was due until its reply was read. */
-  readonly latency = new Histogram();
-  /** From the moment at which each request was due until the load generator sent it: its own lateness, a part of the latency. */
-  readonly sendLateness = new Histogram();
+  private readonly latenciesMs: number[] = [];
+  private readonly sendLatenessMs: number[] = [];
   /** Replies that brought no chunk, by code. */
-  readonly errors = new Map<string, number>();
-  /** All that were due. */
-  requests = 0;
-  private good = 0;
+  private readonly errors = new Map<string, number>();
   private firstProblem: Problem | undefined;
   private lastMs: number;
 
@@ -28,8 +22,7 @@ export class Tally {
   }
 
   sent(dueMs: number, nowMs: number): void {
-    this.requests += 1;
-    this.sendLateness.record(nowMs - dueMs);
+    this.sendLatenessMs.push(nowMs - dueMs);
   }
 
   answered(dueMs: number, nowMs: number, refusal: Refusal | undefined): void {
@@ -39,21 +32,21 @@ export class Tally {
       this.errors.set(refusal.code, (this.errors.get(refusal.code) ?? 0) + 1);
       return;
     }
-    this.latency.record(nowMs - dueMs);
-    if (nowMs - dueMs <= GOOD_MS) this.good += 1;
+    this.latenciesMs.push(nowMs - dueMs);
   }
 
   /** The figures of a load during which requests were due for `seconds`; a problem when not one chunk came. */
   figures(seconds: number): LoadFigures | Problem {
-    const { latency, sendLateness, requests, errors, fromMs, lastMs, good, firstProblem } = this;
-    if (latency.count === 0) return firstProblem ?? new Problem("no request was due in the measured time");
+    const { latenciesMs, sendLatenessMs, errors, fromMs, lastMs, firstProblem } = this;
+    const chunks = latenciesMs.length;
+    if (chunks === 0) return firstProblem ?? new Problem("no request was due in the measured time");
     return {
-      latency,
-      sendLateness,
-      requests,
-      chunks: latency.count,
-      chunksPerSecond: (1000 * latency.count) / (lastMs - fromMs),
-      goodPerSecond: good / seconds,
+      latenciesMs: latenciesMs.toSorted((a, b) => a - b),
+      sendLatenessMs: sendLatenessMs.toSorted((a, b) => a - b),
+      requests: sendLatenessMs.length,
+      chunks,
+      chunksPerSecond: (1000 * chunks) / (lastMs - fromMs),
+      goodPerSecond: latenciesMs.filter((ms) => ms <= GOOD_MS).length / seconds,
       errors: Object.fromEntries([...errors].toSorted(([a], [b]) => a.localeCompare(b, "en"))),
       seconds,
     };
@@ -61,18 +54,20 @@ export class Tally {
 }
 
 export interface LoadFigures {
-  readonly latency: Histogram;
-  readonly sendLateness: Histogram;
+  /** Ascending, one of each chunk: from the moment at which its request was due until its reply was read. */
+  readonly latenciesMs: readonly number[];
+  /** Ascending, one of each request: until the load generator sent it, which is its own lateness and a part of the latency. */
+  readonly sendLatenessMs: readonly number[];
   /** Requests that were due in the measured time. */
   readonly requests: number;
-  /** Of these, answered with a chunk. */
+  /** Requests that were answered with a chunk. */
   readonly chunks: number;
-  /** From the beginning until the last answer was read. */
+  /** The rate from the beginning until the last answer was read. */
   readonly chunksPerSecond: number;
-  /** Of the chunks that came within `GOOD_MS` of the moment at which they were due, over the measured time. */
+  /** The rate of chunks that came within `GOOD_MS` of the moment at which they were due, over the measured time. */
   readonly goodPerSecond: number;
   readonly errors: Readonly<Record<string, number>>;
-  /** The measured time: for so long requests were due. */
+  /** The measured time, in which requests were due. */
   readonly seconds: number;
 }
 

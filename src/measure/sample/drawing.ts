@@ -6,7 +6,7 @@ import { FRAME_PX, sceneSvg, VIEWS, type View } from "./scene.ts";
 
 /** Sensor noise, standard deviation in 8-bit levels: a drawing without it would compress to a tenth of a real frame. */
 const NOISE_LEVELS = 4.5;
-/** Of 100. Gives 40 to 70 kB for 640×360 with that noise, as the robot's cameras do. */
+/** JPEG quality, of 100. Gives 40 to 70 kB for 640×360 with that noise, as the robot's cameras do. */
 const JPEG_QUALITY = 88;
 
 /** sharp and libvips, opened at the first drawing, so that no other command pays for them. */
@@ -58,7 +58,7 @@ export async function sampleFrames(seed: number): Promise<Uint8Array[] | Problem
   return frames;
 }
 
-/** Adds the same bell-shaped noise to the three channels of a pixel, and a little of its own to each. */
+/** Adds the same bell-shaped noise to the three channels of a pixel, and a little more to each. */
 function addNoise(rgb: Uint8Array, key: string): void {
   const stream = new RandomStream(key);
   for (let at = 0; at + 2 < rgb.length; at += 3) {

@@ -123,7 +123,7 @@ function arm(base: Point, angles: readonly [number, number, number], opening: nu
   ].join("");
 }
 
-/** What a wrist camera sees of its own gripper: two dark fingers from below. */
+/** What a wrist camera sees of the gripper: two dark fingers from below. */
 function fingers(opening: number, lean: number): string {
   const gap = 14 + 66 * opening;
   const one = (side: number): string => {

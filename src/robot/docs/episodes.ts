@@ -1,33 +1,21 @@
-/** The page about episodes on a socket: `episodes.md`, with its picture, its tables and the two clients put in. */
-
-import { markdown, prose } from "../../http/document/markdown.ts";
-import { shell } from "../../http/document/shell.ts";
+/** The page about episodes on a socket: `episodes.md`, with its limits, its errors and the two clients put in. */
+import { prose } from "../../http/document/markdown.ts";
+import { documentPage } from "../../http/document/shell.ts";
 import { LIMITS } from "../../limits.ts";
-import { present } from "../../std/assert.ts";
 import { EVERY } from "../../std/every-route.ts";
 import type { Row, Table } from "../../std/failure.ts";
-import { Html, html } from "../../web/markup.ts";
+import { type Html, html } from "../../web/markup.ts";
 import { ROBOT } from "../errors.ts";
 import python from "./clients/episode.py" with { type: "text" };
 // Imported as text, though the compiler sees a module.
 import * as typescript from "./clients/episode.ts" with { type: "text" };
-import limits from "./episode-limits.md" with { type: "text" };
-import { sequencePicture } from "./episode-sequence.ts";
 import text from "./episodes.md" with { type: "text" };
 
 export function episodesPage(): string {
-  const { content, headings } = markdown(filled(text), {
-    sequence: sequencePicture(),
-    limits: limitsTable(),
+  return documentPage("Episodes on a WebSocket", text, EPISODE_LIMITS, {
     errors: errorsTable(ROBOT, EVERY),
     python: source(python),
     typescript: source((typescript as unknown as { readonly default: string }).default),
-  });
-  return shell({
-    title: "Episodes on a WebSocket · tendon API",
-    nav: html`<p class="brand"><a href="../docs">tendon API</a></p>
-<ul>${headings.map(({ id, text }) => html`<li><a href="#${id}">${text}</a></li>`)}</ul>`,
-    main: content,
   });
 }
 
@@ -35,7 +23,7 @@ const whole = (value: number) => value.toLocaleString("en-US");
 const mebibytes = (bytes: number) => `${whole(bytes / 2 ** 20)} MiB`;
 const seconds = (ms: number) => `${whole(ms / 1000)} s`;
 
-/** The bounds of an episode on a socket. The texts of the page refer to them as `{{name}}`. */
+/** The bounds of an episode on a socket. */
 const EPISODE_LIMITS: Readonly<Record<string, string>> = {
   textChars: whole(LIMITS.socketTextCharsMax),
   payload: mebibytes(LIMITS.socketPayloadBytesMax),
@@ -60,16 +48,6 @@ const EPISODE_LIMITS: Readonly<Record<string, string>> = {
   shutdown: seconds(LIMITS.drainMs),
   ended: `${LIMITS.sessionEndedMs / 3_600_000} hours`,
 };
-
-function limitsTable(): Html {
-  const { content } = markdown(filled(limits), {});
-  return new Html(content.text.replace("<table>", '<table class="limits">'));
-}
-
-/** The text with the limits that it refers to. */
-function filled(text: string): string {
-  return text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => present(EPISODE_LIMITS[name], `the limit {{${name}}}`));
-}
 
 function source(text: string): Html {
   return html`<pre>${text.trimEnd()}</pre>

@@ -1,18 +1,18 @@
 /** `POST /v1/chat/completions`: fields to a command, then the answer as JSON or events, with its headers. */
 import { describe } from "../../bundle/describe.ts";
 import { STATIONS } from "../../engine/engine.ts";
+import type { Principal } from "../../http/deps.ts";
 import type { JsonObject } from "../../http/json.ts";
-import type { Principal } from "../../http/principal.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Call } from "../../http/route.ts";
 import type { Events } from "../../http/sse.ts";
 import { LIMITS } from "../../limits.ts";
-import type { Clock } from "../../std/clock.ts";
+import { type Clock, unixSeconds } from "../../std/clock.ts";
 import { Failure } from "../../std/failure.ts";
 import { makeId } from "../../std/ids.ts";
 import type { Durations } from "../../std/metrics.ts";
 import { type Answer, type AnswerHead, chunkText, usageObject } from "../answer.ts";
-import { observe, type PendingAnswer, type PrintedAnswer } from "../attempt.ts";
+import { observe, type PrintedAnswer } from "../attempt.ts";
 import type { Served } from "../catalog.ts";
 import type { RobotDeps } from "../command.ts";
 import { ROBOT } from "../errors.ts";
@@ -21,7 +21,7 @@ import { type DescribeCommand, type ObserveRequest, readChat } from "./checks.ts
 export interface RobotHttpDeps {
   readonly robot: RobotDeps;
   /** From an observation's arrival to the model's start, milliseconds. */
-  readonly starts: Durations;
+  readonly starts: { readonly chat: Durations };
 }
 
 type ChatCall = Call<Principal, JsonObject>;
@@ -35,48 +35,49 @@ export async function chat(deps: RobotHttpDeps, call: ChatCall): Promise<Reply |
 
 function described({ clock }: RobotDeps, { served, stream }: DescribeCommand): Reply {
   const { manifest, warning } = served;
-  const created = Math.floor(clock.unixMs() / 1000);
-  const generation = { id: makeId("gen_", clock), created, model: manifest.id };
-  const completion = descriptionCompletion(generation, describe(manifest, warning));
-  const headers = generationHeaders(generation.id, served, null);
-  const body = stream ? completionEvents(clock, generation, async () => completion) : completionText(completion);
-  return { status: 200, body, headers, unpaid: true };
+  const completion = {
+    ...{ id: makeId("gen_", clock), created: unixSeconds(clock), model: manifest.id },
+    content: describe(manifest, warning),
+    usage: usageObject({ prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0 }),
+  };
+  const body = stream ? completionEvents(clock, completion, async () => completion) : completionText(completion);
+  return { status: 200, body, headers: generationHeaders(completion.id, served, null), unpaid: true };
 }
 
 async function chunk(
-  deps: RobotHttpDeps,
+  { robot, starts }: RobotHttpDeps,
   command: ObserveRequest,
-  { request, requestId, principal: { accountId, keyPublicId: keyId }, bodyMs }: ChatCall,
+  { request, requestId, principal: { accountId, keyPublicId: keyId }, bodyMs: arrivedMs }: ChatCall,
 ): Promise<Reply | Failure> {
-  // For a plain reply the request's signal aborts; for a stream its reader is cancelled, which calls `leave`.
+  // The request's signal aborts for a plain reply; a stream's reader is cancelled, which calls `leave`.
   const left = new AbortController();
   const leave = () => left.abort();
   if (request.signal.aborted) leave();
   request.signal.addEventListener("abort", leave);
-  const started = await observe(deps.robot, command, {
-    requestId,
-    accountId,
-    keyId,
-    arrivedMs: bodyMs,
-    signal: left.signal,
-    streams: command.stream,
-  });
+  const { served, stream } = command;
+  const caller = { requestId, accountId, keyId, arrivedMs, signal: left.signal, streams: stream };
+  const started = await observe(robot, command, caller);
   if (started instanceof Failure) return started;
-  const { manifest } = command.served;
-  const headers = {
-    ...generationHeaders(started.generationId, command.served, started.step),
-    ...(started.replayed ? { "idempotent-replayed": "true" } : {}),
+  const { generationId: id, created, replayed } = started;
+  const answered = async <T>(print: (answer: Answer) => T): Promise<PrintedAnswer<T> | Failure> => {
+    const outcome = await started.answered(print);
+    if (outcome instanceof Failure) return overHttp(outcome);
+    if (outcome.times) starts.chat.add(outcome.times.startMs);
+    return outcome;
   };
-  if (command.stream) {
-    const generation = { id: started.generationId, created: started.created, model: manifest.id };
+  const headers = {
+    ...generationHeaders(id, served, started.step),
+    ...(replayed ? { "idempotent-replayed": "true" } : {}),
+  };
+  if (stream) {
     const finish = async () => {
-      const outcome = await answered(deps, started, chunkCompletion);
+      const outcome = await answered(chunkCompletion);
       return outcome instanceof Failure ? outcome : outcome.printed;
     };
-    const body = completionEvents(deps.robot.clock, generation, finish, leave);
-    return { status: 200, body, headers, ...(started.replayed && { unpaid: true }) };
+    const body = completionEvents(robot.clock, { id, created, model: served.manifest.id }, finish, leave);
+    return { status: 200, body, headers, ...(replayed && { unpaid: true }) };
   }
-  const plain = await answered(deps, started, (answer) => ({
+  const plain = await answered((answer) => ({
     body: completionText(chunkCompletion(answer)),
     head: answer.head,
   }));
@@ -87,18 +88,6 @@ async function chunk(
   return { status: 200, body: printed.body, headers: { ...headers, ...timing } };
 }
 
-/** The printed answer, once it is durable. */
-async function answered<T>(
-  { starts }: RobotHttpDeps,
-  started: PendingAnswer,
-  print: Parameters<typeof started.answered<T>>[0],
-): Promise<PrintedAnswer<T> | Failure> {
-  const outcome = await started.answered(print);
-  if (outcome instanceof Failure) return overHttp(outcome);
-  if (outcome.times) starts.add(outcome.times.startMs);
-  return outcome;
-}
-
 /** The specification has `engine_protocol_error` on sockets only; over HTTP it is `model_failure`. */
 function overHttp(failure: Failure): Failure {
   if (failure.row !== ROBOT.engine_protocol_error) return failure;
@@ -107,7 +96,7 @@ function overHttp(failure: Failure): Failure {
   return new Failure(ROBOT.model_failure, message, detail);
 }
 
-/** What an answer says of its generation, known before the model has run. */
+/** What is known of an answer before the model has ended. */
 interface Generation {
   readonly id: string;
   /** Unix seconds. */
@@ -126,12 +115,6 @@ function chunkCompletion(answer: Answer): Completion {
   return { id, created, model, content: chunkText(answer), usage: usageObject(usage) };
 }
 
-/** The answer to a request without images. */
-function descriptionCompletion(generation: Generation, content: string): Completion {
-  return { ...generation, content, usage: usageObject({ prompt_tokens: 0, cached_tokens: 0, completion_tokens: 0 }) };
-}
-
-/** The body of a plain answer. */
 function completionText({ id, created, model, content, usage }: Completion): string {
   const choices = [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }];
   return JSON.stringify({ id, object: "chat.completion", created, model, choices, usage });
@@ -170,16 +153,12 @@ function event({ id, created, model }: Generation, choice: object, more: object 
   return `data: ${JSON.stringify({ ...head, ...more })}\n\n`;
 }
 
-/** Headers that are known before the model has run. `step`: null where the client named no session. */
-function generationHeaders(
-  id: string,
-  { warning }: Pick<Served, "warning">,
-  step: number | null,
-): Record<string, string> {
+/** Headers that are known before the model has ended. `step`: null where the client named no session. */
+function generationHeaders(id: string, { warning }: Served, step: number | null): Record<string, string> {
   return {
     "x-generation-id": id,
     ...(step === null ? {} : { "x-session-step": String(step) }),
-    // Random weights, and no model at all, say so wherever a user could meet them.
+    // Rows that must never move an arm are marked wherever a user could meet them.
     ...(warning === undefined ? {} : { "x-tendon-bundle": "reference" }),
   };
 }

@@ -7,7 +7,6 @@ import { STATIONS } from "../../engine/engine.ts";
 import { errorSchema, type Header, headers, json, type Operation } from "../../http/operation.ts";
 import { LIMITS } from "../../limits.ts";
 import { observationSchema, questionSchema } from "./checks.ts";
-import { RobotModels } from "./models.ts";
 
 const STREAM = [
   "With `stream: true` (`text/event-stream`):",
@@ -37,17 +36,17 @@ const CHAT = [
   "**Order of checks.** Key, size, JSON, fields, idempotent replay, session, images, payment, capacity, run; within the fields " +
     "and the session in the order in which the codes stand below. The first that fails answers.",
   `**Sessions.** An episode is a \`session_id\` of the client's choice. Its first request sends the model's first number of frames per camera and gets \`step\` 0; each later one sends as many as \`next_frames_per_camera\` says and gets the next step. One request at a time, always the same instruction. These rules hold for every model, with memory or not. After ${LIMITS.sessionIdleMs / 1000} s without a request, after its end or a restart the id answers 410 for ${LIMITS.sessionEndedMs / 3_600_000} hours. A failed request leaves step and memory as they were.`,
-  "**Two robots, one name.** Each robot needs a `session_id` of its own. Requests that overlap are told, `session_busy`, and so are " +
-    "two API keys that drive one session in turn, `session_step_conflict`. Two robots of one key that take turns cannot be told from " +
-    "one robot with several connections: each would move by what the other sees. With `expected_step` in every request the second " +
-    "one is told before anything runs. Send it always.",
+  "**Two robots, one name.** Each robot needs its own `session_id`. Requests that overlap get `session_busy`, and two API keys that " +
+    "drive one session in turn get `session_step_conflict`. Two robots of one key that take turns look like one robot with several " +
+    "connections: each would move by what the other sees. With `expected_step` in every request the second one is refused before " +
+    "anything runs. Send it always.",
   "**Exactly once.** With an `observation_id` a request can be repeated after any broken connection: it runs once, and its " +
     "answer is kept durably before it leaves. An answered request is charged once, an unanswered one at most once; if it was " +
     "charged, its repeat returns the stored answer at no charge.",
   "**Leaving and time.** A client that leaves before the model has started takes its request back. After that the chunk is " +
     "finished, committed, charged, and kept under its `observation_id`. A chunk that is not ready in time (the service's, or the " +
     "request's own `deadline_ms`) is stopped, not only given up: `engine_unavailable`, nothing charged.",
-  "**Content type.** The body is read as JSON in UTF-8 whatever `Content-Type` says.",
+  "**Content type.** The body is read as JSON in UTF-8, with any `Content-Type`.",
 ].join("\n\n");
 
 const QUESTION_EXAMPLE = {
@@ -113,6 +112,15 @@ export const endSessionOperation: Operation = {
   },
 };
 
+export const robotModelsOperation: Operation = {
+  operationId: "listRobotModels",
+  summary: "The robot models, with their facts",
+  description: "`POST /v1/chat/completions` with a text alone describes one of them in words.",
+  responses: {
+    "200": { description: "Every served robot model.", headers: headers(), content: json("RobotModels") },
+  },
+};
+
 const text = (description: string) => Type.String({ description });
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 /** A string out of a list; one by one, because the plugin would drop the description of a union. */
@@ -122,7 +130,7 @@ const STATION_TEXTS: Readonly<Record<(typeof STATIONS)[number], string>> = {
   decode:
     "From the observation to its frames as normalised tensors: reading the body, base64, JPEG. 0 on a socket whose frames were there before.",
   queue:
-    "Every other wait before the model starts: for the observation before it, for slots, for the money's hold, for a replica, for its session's memory where others had its place.",
+    "Every other wait before the model starts: for the observation before it, for permits, for the money's hold, for a replica, for its session's memory to return to the device.",
   prefill: "Images, text and state to the model's prefix cache.",
   denoise: "All flow steps.",
   encode: "Denormalising, and making the answer.",
@@ -246,6 +254,37 @@ const ChatCompletionChunk = Type.Object(
     error: Type.Optional(errorSchema),
   },
   { title: "Event of a streamed answer" },
+);
+
+const RobotModel = Type.Object(
+  {
+    id: Type.String({ description: "What a request names as `model`." }),
+    object: Type.Literal("robot.model"),
+    title: Type.String({ description: "For people." }),
+    cameras: Type.Array(Type.String(), { description: "Names, in the order in which their frames are sent." }),
+    frames: Type.Object(
+      { first: Type.Integer({ minimum: 1 }), later: Type.Integer({ minimum: 1 }) },
+      { description: "Frames per camera: of a session's first request, and of later ones." },
+    ),
+    state: Type.String({ enum: ["joint", "cartesian"], description: "The shape of `robot_state`." }),
+    rows: Type.Integer({ minimum: 1, description: "Rows of a whole chunk." }),
+    dt: Type.Number({ exclusiveMinimum: 0, description: "Seconds between two rows." }),
+    action_dim: Type.Integer({ minimum: 1, description: "Values per row." }),
+    action_space: Type.String({ enum: ["joint_position", "cartesian_position"] }),
+    stateful: Type.Boolean({ description: "Keeps memory over an episode: needs a `session_id`." }),
+    bundle: Type.String({
+      enum: ["trained", "reference"],
+      description:
+        "`reference`: random weights, or no model at all (device `echo`). Its rows must never move a real arm.",
+    }),
+    ready: Type.Boolean({ description: "`false` while it is still being loaded." }),
+  },
+  { title: "Robot model" },
+);
+
+const RobotModels = Type.Object(
+  { object: Type.Literal("list"), data: Type.Array(RobotModel) },
+  { title: "Robot models" },
 );
 
 export const ROBOT_SCHEMAS: Readonly<Record<string, TSchema>> = {

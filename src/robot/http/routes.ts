@@ -1,16 +1,16 @@
 /** The robot models over HTTP: `POST /v1/chat/completions`, the end of a session, the list of models. */
 import { jsonWithImages, NO_BODY } from "../../http/body-rules.ts";
-import { KEY, type Principal } from "../../http/principal.ts";
+import type { Principal } from "../../http/deps.ts";
 import type { Reply } from "../../http/reply.ts";
-import { type Call, route } from "../../http/route.ts";
+import { type Call, KEY, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
+import type { Catalog, Served } from "../catalog.ts";
 import type { RobotDeps } from "../command.ts";
-import { EXAMPLE } from "../docs/example.ts";
+import { EXAMPLE, firstRequest } from "../docs/example.ts";
 import { ROBOT, ROBOT_ANSWERS } from "../errors.ts";
 import { chat, type RobotHttpDeps } from "./chat.ts";
-import { robotModelList, robotModelsOperation } from "./models.ts";
-import { chatOperation, endSessionOperation, ROBOT_HEADERS, ROBOT_SCHEMAS } from "./openapi.ts";
+import { chatOperation, endSessionOperation, ROBOT_HEADERS, ROBOT_SCHEMAS, robotModelsOperation } from "./openapi.ts";
 
 export function robotHttp(deps: RobotHttpDeps): Surface {
   return {
@@ -51,7 +51,7 @@ export function robotHttp(deps: RobotHttpDeps): Surface {
     schemas: ROBOT_SCHEMAS,
     headers: ROBOT_HEADERS,
     examples: { observation: { summary: "What `tendon sample` writes, with smaller frames", value: EXAMPLE } },
-    firstRequest: async () => (await import("../docs/first-request.ts")).firstRequest(),
+    firstRequest,
   };
 }
 
@@ -65,4 +65,21 @@ async function endSession(
   const sessionId = params.session_id;
   if (typeof sessionId === "string") sessions.end({ accountId, model, sessionId });
   return { status: 204, body: null };
+}
+
+/** What `tendon models` prints of robot models, for programs (contract section 9). */
+function robotModelList({ models }: Catalog): string {
+  return JSON.stringify({ object: "list", data: [...models.values()].map(facts) });
+}
+
+function facts({ manifest, model, warning }: Served): object {
+  const { id, title, cameras, frames, state, action, stateful } = manifest;
+  return {
+    ...{ id, object: "robot.model", title, cameras },
+    frames: { first: frames.first, later: frames.later },
+    ...{ state: state.kind, rows: action.rows, dt: 1 / action.hz },
+    ...{ action_dim: action.columns.length, action_space: action.space, stateful },
+    bundle: warning === undefined ? "trained" : "reference",
+    ready: model !== undefined,
+  };
 }

@@ -6,14 +6,9 @@
  *   new ──open──▶ idle(step 0)
  *   idle ──60 s, or end──▶ expired          busy ──end──▶ busy(ending) ──commit or fail──▶ expired, or new if it never opened
  */
-
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
 import { ROBOT } from "../errors.ts";
-
-interface Fresh {
-  readonly kind: "new";
-}
 
 export interface Idle {
   readonly kind: "idle";
@@ -29,19 +24,14 @@ export interface Busy {
   /** Index of the chunk that runs. */
   readonly step: number;
   readonly instruction: string;
-  /** The state to return to if the run fails; undefined for the session's first request. */
+  /** The state to return to if the chunk fails; undefined for the session's first request. */
   readonly before: Idle | undefined;
   /** The client ended the session while the chunk runs. */
   readonly ending: boolean;
 }
 
-interface Expired {
-  readonly kind: "expired";
-}
+export type SessionState = { readonly kind: "new" } | Idle | Busy | { readonly kind: "expired" };
 
-export type SessionState = Fresh | Idle | Busy | Expired;
-
-/** What a request says about its session. */
 export interface SessionRequest {
   readonly instruction: string;
   readonly expectedStep: number | undefined;
@@ -51,7 +41,7 @@ export interface SessionRequest {
   readonly otherDriver?: boolean;
 }
 
-/** Image parts that a request must carry: cameras × frames per camera. */
+/** Images that a request must carry: cameras × frames per camera. */
 export interface ImageCounts {
   readonly first: number;
   readonly later: number;
@@ -62,27 +52,19 @@ const START_ANEW = "start a new session with a new session_id and its first fram
 /** The checks of the session stage in the contract's order; the busy state when all pass. */
 export function begin(state: SessionState, request: SessionRequest, counts: ImageCounts): Busy | Failure {
   const { instruction, expectedStep, images, otherDriver = false } = request;
-  if (state.kind === "expired" || (state.kind === "busy" && state.ending)) {
-    return ended();
-  }
+  if (state.kind === "expired" || (state.kind === "busy" && state.ending)) return ended();
+  if (state.kind === "busy") return busyElsewhere();
   if (state.kind === "new" && (expectedStep ?? 0) > 0) {
-    return new Failure(
-      ROBOT.session_expired,
-      `expected_step is ${expectedStep}, but no session of this id is alive; ${START_ANEW}`,
-    );
+    const message = `expected_step is ${expectedStep}, but no session of this id is alive; ${START_ANEW}`;
+    return new Failure(ROBOT.session_expired, message);
   }
-  if (state.kind === "busy") {
-    return busyElsewhere();
-  }
-  const step = state.kind === "idle" ? state.step : 0;
-  if (state.kind === "idle" && state.instruction !== instruction) {
-    return otherInstruction();
-  }
+  const before = state.kind === "idle" ? state : undefined;
+  if (before && before.instruction !== instruction) return otherInstruction();
+  const step = before?.step ?? 0;
   const conflict =
     stepConflict(expectedStep, step) ??
     (otherDriver && expectedStep === undefined ? twoDrivers(step) : undefined) ??
     wrongCount(images, step === 0 ? counts.first : counts.later);
-  const before = state.kind === "idle" ? state : undefined;
   return conflict ?? { kind: "busy", step, instruction, before, ending: false };
 }
 
@@ -100,12 +82,12 @@ export function beginAlone(request: SessionRequest, counts: ImageCounts): Failur
 }
 
 /** The chunk is durable and goes to the client. */
-export function commit(busy: Busy, nowMs: number): Idle | Expired {
+export function commit(busy: Busy, nowMs: number): SessionState {
   if (busy.ending) return { kind: "expired" };
   return { kind: "idle", step: busy.step + 1, instruction: busy.instruction, sinceMs: nowMs };
 }
 
-/** The run failed: the step stays, and a session that never opened is new again. */
+/** The chunk failed: the step stays, and a session that never opened is new again. */
 export function fail(busy: Busy, nowMs: number): SessionState {
   if (busy.before === undefined) return { kind: "new" };
   return busy.ending ? { kind: "expired" } : { ...busy.before, sinceMs: nowMs };
@@ -129,47 +111,35 @@ export function expiresMs(state: Idle): number {
 
 function stepConflict(expectedStep: number | undefined, step: number): Failure | undefined {
   if (expectedStep === undefined || expectedStep === step) return undefined;
-  return new Failure(
-    ROBOT.session_step_conflict,
-    `expected_step is ${expectedStep}, but the next step is ${step}; nothing ran, continue with step ${step}`,
-    { param: "expected_step" },
-  );
+  const message = `expected_step is ${expectedStep}, but the next step is ${step}; nothing ran, continue with step ${step}`;
+  return new Failure(ROBOT.session_step_conflict, message, { param: "expected_step" });
 }
 
 /** Two robots under one name would each get chunks that the other's observations had a part in. */
 function twoDrivers(step: number): Failure {
-  return new Failure(
-    ROBOT.session_step_conflict,
-    `another API key asked for this session's last chunk, and the request has no expected_step: are two robots using one session_id? Nothing ran; use a session_id of your own, or send expected_step, which is ${step} now`,
-    { param: "expected_step" },
-  );
+  const message = `another API key asked for this session's last chunk, and the request has no expected_step: are two robots using one session_id? Nothing ran; use a session_id of your own, or send expected_step, which is ${step} now`;
+  return new Failure(ROBOT.session_step_conflict, message, { param: "expected_step" });
 }
 
 export function ended(): Failure {
   return new Failure(ROBOT.session_expired, `this session has ended or its state is gone; ${START_ANEW}`);
 }
 
-/** Also if a connection holds the session. */
 export function busyElsewhere(): Failure {
-  return new Failure(
-    ROBOT.session_busy,
-    "another request or connection has this session; wait until it is done and send one request per session at a time",
-  );
+  const message =
+    "another request or connection has this session; wait until it is done and send one request per session at a time";
+  return new Failure(ROBOT.session_busy, message);
 }
 
 function otherInstruction(): Failure {
-  return new Failure(
-    ROBOT.instruction_changed,
-    "the instruction differs from the one of the session's first request; keep it identical, or start a new session",
-  );
+  const message =
+    "the instruction differs from the one of the session's first request; keep it identical, or start a new session";
+  return new Failure(ROBOT.instruction_changed, message);
 }
 
 function wrongCount(images: number | readonly number[], expected: number): Failure | undefined {
   const cameras = typeof images === "number" ? [images] : images;
   if (cameras.every((count) => count * cameras.length === expected)) return undefined;
-  return new Failure(
-    ROBOT.image_count_mismatch,
-    `the request has ${cameras.join(" + ")} images, this step needs ${expected} in all, as many of each camera; send the frames that next_frames_per_camera names`,
-    { param: "messages" },
-  );
+  const message = `the request has ${cameras.join(" + ")} images, this step needs ${expected} in all, as many of each camera; send the frames that next_frames_per_camera names`;
+  return new Failure(ROBOT.image_count_mismatch, message, { param: "messages" });
 }

@@ -1,22 +1,17 @@
 /** The free session slots of a model with episode memory, and how long an account waits for one. */
-
+import type { Model } from "../../engine/engine.ts";
 import { LIMITS } from "../../limits.ts";
 import { assert, present } from "../../std/assert.ts";
 import { type Busy, expiresMs, type Idle } from "./machine.ts";
 
-/** What of a model the slots need. */
-export interface SlotMemory {
-  /** Slots over all replicas; slot i stands on replica ⌊i / (slots / replicas)⌋. */
-  readonly slots: number;
-  readonly replicas: number;
-  sessionDrop(slot: number): void;
-}
+/** A model's memory of sessions. Slot i is on replica ⌊i / (slots / replicas)⌋. */
+export type SlotMemory = Pick<Model, "slots" | "replicas" | "sessionDrop">;
 
-/** While no more than this share is free, only accounts without a session get a slot (contract section 2). */
+/** The last slots, in this share of all, are kept for accounts without a session (contract section 2). */
 const KEPT_SHARE = 1 / 8;
 
 export class SlotPool {
-  /** Who has each taken slot, and how many of them. */
+  /** The account of each taken slot, and the number of slots of each account. */
   private readonly owners = new Map<number, string>();
   private readonly counts = new Map<string, number>();
   /** Free slots of each replica. */
@@ -24,15 +19,13 @@ export class SlotPool {
   private readonly perReplica: number;
   /** Replicas that are out. */
   private readonly lost = new Set<number>();
-  /** Replicas whose sessions are awaited, with who awaits them. */
+  /** Replicas that get no more sessions; each promise resolves when the last one of them has ended. */
   private readonly draining = new Map<number, PromiseWithResolvers<void>>();
 
   constructor(private readonly memory: SlotMemory) {
     this.perReplica = memory.slots / memory.replicas;
     assert(Number.isInteger(this.perReplica), "each replica has the same number of slots");
-    this.free = Array.from({ length: memory.replicas }, (_, replica) =>
-      Array.from({ length: this.perReplica }, (__, slot) => replica * this.perReplica + slot).reverse(),
-    );
+    this.free = Array.from({ length: memory.replicas }, (_, replica) => this.slotsOf(replica));
   }
 
   /** Slots that are kept for accounts that have none, of those whose replicas work. */
@@ -67,13 +60,11 @@ export class SlotPool {
 
   /** Forgets what the memory of the slot holds. */
   give(slot: number): void {
-    const home = present(this.free[this.replicaOf(slot)], "the slot's replica");
-    assert(!home.includes(slot), "a slot is given back once");
-    this.forget(slot);
-    // Its memory is not to be had any more.
-    if (this.isLost(slot)) return;
-    this.memory.sessionDrop(slot);
     const replica = this.replicaOf(slot);
+    const home = present(this.free[replica], "the slot's replica");
+    this.forget(slot);
+    if (this.lost.has(replica)) return;
+    this.memory.sessionDrop(slot);
     const drained = this.draining.get(replica);
     if (!drained) home.push(slot);
     else if (this.isEmpty(replica)) drained.resolve();
@@ -98,17 +89,22 @@ export class SlotPool {
   /** Gives slots of a drained replica again. */
   resume(replica: number): void {
     if (!this.draining.delete(replica) || this.lost.has(replica)) return;
-    const all = Array.from({ length: this.perReplica }, (_, slot) => replica * this.perReplica + slot);
-    this.free[replica] = all.filter((slot) => !this.owners.has(slot)).reverse();
+    this.free[replica] = this.slotsOf(replica).filter((slot) => !this.owners.has(slot));
   }
 
   isLost(slot: number): boolean {
     return this.lost.has(this.replicaOf(slot));
   }
 
-  /** Whether another session can get the slot after this one. */
+  /** Another session can get the slot after this one. */
   comesFree(slot: number): boolean {
     return !this.isLost(slot) && !this.draining.has(this.replicaOf(slot));
+  }
+
+  /** Every slot of the replica; they are taken from the end. */
+  private slotsOf(replica: number): number[] {
+    const first = replica * this.perReplica;
+    return Array.from({ length: this.perReplica }, (_, at) => first + at).reverse();
   }
 
   private replicaOf(slot: number): number {
@@ -120,7 +116,8 @@ export class SlotPool {
   }
 
   private forget(slot: number): void {
-    const owner = present(this.owners.get(slot), "the account of a taken slot");
+    const owner = this.owners.get(slot);
+    assert(owner !== undefined, "a slot is given back once");
     const left = (this.counts.get(owner) ?? 0) - 1;
     this.owners.delete(slot);
     if (left > 0) this.counts.set(owner, left);
@@ -128,7 +125,7 @@ export class SlotPool {
   }
 }
 
-/** What of a live session the answer needs. */
+/** A live session, and its slot where it has one. */
 interface Live {
   readonly accountId: string;
   readonly state: Idle | Busy;
@@ -137,13 +134,14 @@ interface Live {
 }
 
 /**
- * Whole seconds, at least 1: until the number of missing sessions can have ended, or all of the account's own, since an account
- * without a session also gets a slot that is kept.
+ * Whole seconds, at least 1, until a session of this account can open: enough sessions have ended by then, or all of the account's own,
+ * since an account without a session also gets a slot that is kept.
  */
 export function secondsToFree({ accountId, slots }: Live, live: Iterable<Live>, nowMs: number): number {
-  const beside = [...live].filter((one) => one.slots === slots && hasPlace(one));
+  // Without slots every session counts.
+  const beside = [...live].filter((one) => one.slots === slots && (slots === undefined || one.slot !== undefined));
   const ends = beside
-    .filter(givesPlace)
+    .filter((one) => one.slot === undefined || one.slots?.comesFree(one.slot) !== false)
     .map(({ state }) => earliestEndMs(state, nowMs))
     .toSorted((a, b) => a - b);
   const own = beside.filter((one) => one.accountId === accountId);
@@ -154,17 +152,7 @@ export function secondsToFree({ accountId, slots }: Live, live: Iterable<Live>, 
   return Math.max(1, Math.ceil((dueMs - nowMs) / 1000));
 }
 
-/** Without slots each session has a place. */
-function hasPlace({ slots, slot }: Live): boolean {
-  return slots === undefined || slot !== undefined;
-}
-
-/** Whether its end makes room for another one. */
-function givesPlace({ slots, slot }: Live): boolean {
-  return slots === undefined || slot === undefined || slots.comesFree(slot);
-}
-
-/** Monotonic ms when a session can give its place back: at once when it only waits for its last chunk. */
+/** Monotonic ms when a session can end: at once when it only waits for its last chunk. */
 function earliestEndMs(state: Idle | Busy, nowMs: number): number {
   if (state.kind === "idle") return expiresMs(state);
   return state.ending ? nowMs : nowMs + LIMITS.sessionIdleMs;

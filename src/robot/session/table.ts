@@ -15,20 +15,19 @@ import { SeenIds } from "../replay.ts";
 import type { SessionKey } from "../store/records.ts";
 import type { RobotStore } from "../store/robot.ts";
 import * as machine from "./machine.ts";
-import type { SlotPool } from "./slots.ts";
-import { secondsToFree } from "./slots.ts";
-import { SessionTicket, type Ticket } from "./ticket.ts";
+import { type SlotPool, secondsToFree } from "./slots.ts";
+import { type Ticket, ticketAlone, ticketOf } from "./ticket.ts";
 
+/** A request's session, and who asks for it. */
 export interface SessionName {
   readonly accountId: string;
   readonly model: string;
   /** The client's id; undefined: the request alone is a session, of one chunk. */
   readonly sessionId: string | undefined;
-  /** The connection that asks, if it is one that holds the session. */
+  /** The connection of the request, if it is one that holds the session. */
   readonly holder?: Holder | undefined;
-  /** Public id of the key that asks. */
+  /** Public id of the request's key. */
   readonly keyId?: string | undefined;
-  /** Id of the observation that it asks for. */
   readonly observationId?: string | undefined;
 }
 
@@ -38,7 +37,7 @@ export interface Holder {
   readonly gone: boolean;
   /** Public id of its key. */
   readonly keyId: string;
-  /** Asks its client for a sign of life; false when none comes in time. */
+  /** Resolves to whether its client gives a sign of life in time. */
   answers(): Promise<boolean>;
   /** Another connection of its key takes the session, because it does not answer: it ends and releases the session. */
   takenOver(): void;
@@ -53,18 +52,17 @@ export interface HoldRequest extends Pick<SessionName, "accountId" | "model"> {
   readonly instruction: string;
   readonly holder: Holder;
   readonly slots: SlotPool | undefined;
-  /** Why the account cannot pay for one chunk; asked before the session takes a place. */
+  /** Why the account cannot pay for one chunk; asked before the session takes capacity. */
   unpayable(): Promise<Failure | undefined>;
 }
 
 interface TableOptions {
   readonly clock: SeenClock;
   readonly store: Pick<RobotStore, "sessionLastAt" | "sessionOpen">;
-  readonly sessionsMax?: number;
-  readonly namedHourMax?: number;
+  readonly sessionsMax?: number | undefined;
+  readonly namedHourMax?: number | undefined;
 }
 
-/** A live session. */
 interface Entry {
   readonly accountId: string;
   state: machine.Idle | machine.Busy;
@@ -73,7 +71,7 @@ interface Entry {
   holder?: Holder | undefined;
   /** Public id of the key that asked for its last answered chunk. */
   driver?: string | undefined;
-  /** Only for a session that a connection, or an observation with an id, opened as new: all its ids are known here. */
+  /** The ids of a session that a connection, or an observation with an id, opened as new; undefined where some are unknown. */
   ids?: SeenIds;
   /** Set while a chunk of a closed connection runs, or a connection opens the session; resolves when it is idle or has ended. */
   left?: PromiseWithResolvers<void> | undefined;
@@ -85,26 +83,21 @@ const NEW: machine.SessionState = { kind: "new" };
 const LOOKING: machine.Busy = { kind: "busy", step: 0, instruction: "", before: undefined, ending: false };
 
 export class SessionTable {
-  /** By key, idle sessions in the order in which they became idle, oldest first; busy ones anywhere between. */
+  /** Sessions by key; the idle ones in the order in which they became idle, oldest first, busy ones anywhere between. */
   private readonly live = new Map<string, Entry>();
   private readonly clock: SeenClock;
   private readonly store: TableOptions["store"];
   private readonly sessionsMax: number;
+  private readonly namedHourMax: number;
   /** Sessions that each account has opened by name. */
   private readonly opened: Allowance;
-  private readonly namedHourMax: number;
 
-  constructor({
-    clock,
-    store,
-    sessionsMax = LIMITS.sessionsMax,
-    namedHourMax = LIMITS.namedSessionsHourMax,
-  }: TableOptions) {
-    this.opened = new Allowance(namedHourMax, 3_600_000, clock);
-    this.namedHourMax = namedHourMax;
-    this.clock = clock;
-    this.store = store;
-    this.sessionsMax = sessionsMax;
+  constructor(options: TableOptions) {
+    this.clock = options.clock;
+    this.store = options.store;
+    this.sessionsMax = options.sessionsMax ?? LIMITS.sessionsMax;
+    this.namedHourMax = options.namedHourMax ?? LIMITS.namedSessionsHourMax;
+    this.opened = new Allowance(this.namedHourMax, 3_600_000, this.clock);
   }
 
   get size(): number {
@@ -120,7 +113,9 @@ export class SessionTable {
   ): Promise<Ticket | Failure> {
     this.sweep();
     const { sessionId, holder, keyId, observationId } = name;
-    if (sessionId === undefined) return this.beginAlone(request, counts);
+    if (sessionId === undefined) {
+      return machine.beginAlone(request, counts) ?? ticketAlone(makeId("anon-", this.clock));
+    }
     const key = keyOf(name, sessionId);
     const before = this.live.get(key);
     if (before && before.holder !== holder) return machine.busyElsewhere();
@@ -137,15 +132,13 @@ export class SessionTable {
     }
     entry.state = busy;
     if (!before && observationId !== undefined) entry.ids ??= new SeenIds();
-    // Again, because it may have been asked about before the session was in the table.
+    // The first look may have been before the session was in the table.
     if (observationId !== undefined) entry.ids?.see(observationId);
-    return new SessionTicket(sessionId, busy.step, entry, {
-      admit: () => (busy.before === undefined ? this.place(entry, sessionId) : undefined),
-      end: (next) => this.settle(key, entry, next),
-      answered: () => {
-        entry.driver = keyId;
-      },
-      clock: this.clock,
+    const admit = () => (busy.before === undefined ? this.place(entry, sessionId) : undefined);
+    return ticketOf(entry, { sessionId, step: busy.step, admit }, (running, isAnswered) => {
+      if (isAnswered) entry.driver = keyId;
+      const next = isAnswered ? machine.commit : machine.fail;
+      this.settle(key, entry, next(running, this.clock.monotonicMs()));
     });
   }
 
@@ -171,7 +164,7 @@ export class SessionTable {
       entry.ids = new SeenIds();
     }
     const opened = before ? await this.openAgain(key, entry, request) : await this.openNew(entry, sessionId, request);
-    // Lost meanwhile. The id is on record, so that a retry could not open it on another replica: the client needs a new one.
+    // The slot may be lost meanwhile. The id is on record, so that a retry could not open it on another replica: the client needs a new one.
     const idle = opened instanceof Failure || opened === "gone" || !hasLostSlot(entry) ? opened : machine.ended();
     if (idle instanceof Failure || idle === "gone") {
       if (!before) this.discard(key, entry);
@@ -194,7 +187,7 @@ export class SessionTable {
     return undefined;
   }
 
-  /** Whether the session was never asked for the id, if that is known without the store. Adds the id to those seen. */
+  /** The session has surely not seen the id before, as far as this is known without the store. Adds the id to those seen. */
   isFirst(session: SessionKey, observationId: string): boolean {
     const entry = this.live.get(keyOf(session, session.sessionId));
     const seen = entry?.ids?.see(observationId) ?? true;
@@ -220,7 +213,7 @@ export class SessionTable {
     if (entry && entry.state !== LOOKING) this.settle(key, entry, machine.end(entry.state));
   }
 
-  /** Ends the sessions whose slots are lost. A request that runs is answered first; the next one finds that the session has ended. What is being opened is left to `hold`. */
+  /** Ends the sessions whose slots are lost, each after the answer of a running request. What is being opened is left to `hold`. */
   loseSlots(slots: SlotPool): void {
     const isLost = (entry: Entry) => entry.slots === slots && entry.state !== LOOKING && hasLostSlot(entry);
     for (const [key, entry] of [...this.live]) if (isLost(entry)) this.settle(key, entry, machine.end(entry.state));
@@ -262,7 +255,7 @@ export class SessionTable {
     return refused ?? (holder.gone && named === undefined ? "gone" : idle);
   }
 
-  /** Gives a live session to a connection. It is held while the account is looked at, so that nobody else gets it meanwhile. */
+  /** Gives a live session to a connection. It is held while the account is looked at, so that no other request gets it meanwhile. */
   private async openAgain(
     key: string,
     entry: Entry,
@@ -297,26 +290,12 @@ export class SessionTable {
 
   /** The state of an id without a live session. */
   private async past(session: SessionKey): Promise<machine.SessionState | Failure> {
-    // An assigned id was given to a session that is over, on whichever node.
+    // An assigned id belongs to a session that is over, on this node or another.
     if (isAnonId(session.sessionId)) return { kind: "expired" };
     const lastAt = await this.store.sessionLastAt(session);
     if (lastAt instanceof StoreDown) return recordDown(lastAt);
     // The record is deleted a day after the session's end (retention.ts).
     return lastAt === undefined ? { kind: "new" } : { kind: "expired" };
-  }
-
-  private beginAlone(request: machine.SessionRequest, counts: machine.ImageCounts): Ticket | Failure {
-    const failure = machine.beginAlone(request, counts);
-    if (failure) return failure;
-    return {
-      sessionId: makeId("anon-", this.clock),
-      named: false,
-      step: 0,
-      slot: undefined,
-      admit: () => undefined,
-      commit: () => {},
-      fail: () => {},
-    };
   }
 
   /** Puts a live session into its next state. */
@@ -343,29 +322,22 @@ export class SessionTable {
     const named = !isAnonId(sessionId);
     const crowded = named ? this.openedTooMany(entry.accountId) : undefined;
     if (crowded) return crowded;
-    const placed = entry.slots ? this.takeSlot(entry, entry.slots) : this.withoutMemory() <= this.sessionsMax;
+    entry.slot = entry.slots?.take(entry.accountId);
+    const placed = entry.slots ? entry.slot !== undefined : this.withoutMemory() <= this.sessionsMax;
     if (placed) {
       if (named) this.opened.use(entry.accountId, 1);
       return undefined;
     }
     const retryAfterSeconds = secondsToFree(entry, this.live.values(), this.clock.monotonicMs());
-    return new Failure(
-      ROBOT.no_replica_free,
-      `there is no place for another session; the first one can come free in ${retryAfterSeconds} s, retry then`,
-      { retryAfterSeconds },
-    );
-  }
-
-  private takeSlot(entry: Entry, slots: SlotPool): boolean {
-    entry.slot = slots.take(entry.accountId);
-    return entry.slot !== undefined;
+    const message = `there is no capacity for another session; the first can come free in ${retryAfterSeconds} s, retry then`;
+    return new Failure(ROBOT.no_replica_free, message, { retryAfterSeconds });
   }
 
   /** Each named session leaves a record for a day, whether it has a chunk or not. */
   private openedTooMany(accountId: string): Failure | undefined {
     const retryAfterSeconds = this.opened.secondsToWait(accountId);
     if (retryAfterSeconds === undefined) return undefined;
-    const message = `the account has opened ${this.namedHourMax} sessions within an hour, which is all that it may; go on in ${retryAfterSeconds} s, or use the sessions that are open`;
+    const message = `the account has opened ${this.namedHourMax} sessions within an hour, its limit; go on in ${retryAfterSeconds} s, or use the sessions that are open`;
     return new Failure(EVERY.rate_limited, message, { retryAfterSeconds });
   }
 
@@ -377,19 +349,17 @@ export class SessionTable {
 }
 
 function recordDown({ reason, outcomeUnknown }: StoreDown): Failure {
-  // The session is not open all the same: its id alone may be used up.
+  // The session is not open, but its id may be used up.
   const advice = `retry with backoff${outcomeUnknown ? ", with a new session_id if this one answers 410" : ""}`;
-  return new Failure(EVERY.metering_unavailable, `the record of sessions does not answer, nothing ran; ${advice}`, {
-    retryAfterSeconds: 1,
-    detail: `store: ${reason}`,
-  });
+  const message = `the record of sessions does not answer, nothing ran; ${advice}`;
+  return new Failure(EVERY.metering_unavailable, message, { retryAfterSeconds: 1, detail: `store: ${reason}` });
 }
 
 function hasLostSlot({ slot, slots }: Entry): boolean {
   return slot !== undefined && slots?.isLost(slot) === true;
 }
 
-/** A connection that holds the session was told its step when it opened it; another request was not. */
+/** A connection that holds the session knows its step since it opened it; another request does not. */
 function isOther(entry: Entry | undefined, { holder, keyId }: SessionName): boolean {
   return holder === undefined && entry?.driver !== undefined && entry.driver !== keyId;
 }

@@ -1,15 +1,12 @@
-/** The right to run one chunk of a session; given back once, by `commit` or `fail`. */
-
+/** The right to one chunk of a session; given back once, by `commit` or `fail`. */
 import { assert } from "../../std/assert.ts";
-import type { Clock } from "../../std/clock.ts";
 import type { Failure } from "../../std/failure.ts";
-import * as machine from "./machine.ts";
+import type { Busy, Idle } from "./machine.ts";
 
-/** The right to run one chunk of a session. */
 export interface Ticket {
   /** The client's id, or the assigned `anon-` id. */
   readonly sessionId: string;
-  /** Whether the client named the session. */
+  /** The client has named the session. */
   readonly named: boolean;
   readonly step: number;
   /** Slot of the episode's memory; undefined before `admit`, and always on models without memory. */
@@ -22,44 +19,31 @@ export interface Ticket {
   fail(): void;
 }
 
-/** Reads the state through the entry: the session may be ended while its chunk runs. */
-export class SessionTicket implements Ticket {
-  readonly named = true;
-  private open = true;
+/** The ticket of a request without `session_id`, whose session is over with its answer. */
+export function ticketAlone(sessionId: string): Ticket {
+  const nothing = () => {};
+  return { sessionId, named: false, step: 0, slot: undefined, admit: () => undefined, commit: nothing, fail: nothing };
+}
 
-  constructor(
-    readonly sessionId: string,
-    readonly step: number,
-    private readonly entry: { readonly state: machine.Idle | machine.Busy; readonly slot: number | undefined },
-    private readonly table: {
-      readonly admit: () => Failure | undefined;
-      readonly end: (next: machine.SessionState) => void;
-      readonly answered: () => void;
-      readonly clock: Clock;
+/** Reads state and slot through the entry: the session may be ended while its chunk is computed. */
+export function ticketOf(
+  entry: { readonly state: Idle | Busy; readonly slot: number | undefined },
+  { sessionId, step, admit }: Pick<Ticket, "sessionId" | "step" | "admit">,
+  settle: (busy: Busy, isAnswered: boolean) => void,
+): Ticket {
+  let isOpen = true;
+  const end = (isAnswered: boolean) => {
+    const { state } = entry;
+    assert(isOpen && state.kind === "busy", "a ticket is given back once");
+    isOpen = false;
+    settle(state, isAnswered);
+  };
+  return {
+    ...{ sessionId, named: true, step, admit },
+    get slot() {
+      return entry.slot;
     },
-  ) {}
-
-  get slot(): number | undefined {
-    return this.entry.slot;
-  }
-
-  admit(): Failure | undefined {
-    return this.table.admit();
-  }
-
-  commit(): void {
-    this.table.answered();
-    this.table.end(machine.commit(this.take(), this.table.clock.monotonicMs()));
-  }
-
-  fail(): void {
-    this.table.end(machine.fail(this.take(), this.table.clock.monotonicMs()));
-  }
-
-  private take(): machine.Busy {
-    const { state } = this.entry;
-    assert(this.open && state.kind === "busy", "a ticket is given back once");
-    this.open = false;
-    return state;
-  }
+    commit: () => end(true),
+    fail: () => end(false),
+  };
 }

@@ -1,10 +1,9 @@
 /**
- * One connection of `/v1/responses`: a session that it holds, frames that are decoded while they arrive, observations that run
- * one after another and are answered in their order.
+ * One connection of `/v1/responses`: a session that it holds, frames that are decoded while they arrive, observations that are
+ * answered one after another.
  *
- * A message is checked when it arrives and its work is queued. A failure that closes ends the connection at once: queued
- * observations are dropped, the one that runs is taken back if the model has not started, and otherwise finished and kept for a
- * repeat of its `observation_id`.
+ * A message is checked when it arrives, and its work is queued. A failure that closes ends the connection at once. Queued observations
+ * are then dropped. The one that is being answered is taken back if the model has not started, and otherwise finished and kept.
  */
 import { isCallersFault } from "../../charge/unpaid.ts";
 import type { Model } from "../../engine/engine.ts";
@@ -49,7 +48,7 @@ export class Episode implements Holder {
   /** The session has expired or was ended by another request. */
   private expired = false;
   private over = false;
-  /** The client has left, and the observation that runs is finished and kept for a repeat. */
+  /** The client has left, and the observation that is being answered is finished and kept for a repeat. */
   private goesOn = false;
   private readonly spent: Spent;
   private readonly left = new AbortController();
@@ -128,7 +127,7 @@ export class Episode implements Holder {
     return this.client.keyId;
   }
 
-  /** A sign of life of its client: a pong. Messages are one too. */
+  /** A pong is a sign of life, and so is every message. */
   heard(): void {
     this.presence.heard();
   }
@@ -137,7 +136,7 @@ export class Episode implements Holder {
     return !this.over && (await this.presence.ask(LIMITS.socketAnswerMs));
   }
 
-  /** Its client has most likely connected anew; if it is another one, it is told why. */
+  /** The client has most likely connected anew; another robot reads here why. */
   takenOver(): void {
     const message = `another connection of the same key has taken this session over, because this one answered no ping for ${LIMITS.socketAnswerMs / 1000} s; robots need a session_id each`;
     this.fail(new Failure(ROBOT.session_busy, message));
@@ -170,57 +169,51 @@ export class Episode implements Holder {
 
   private dropFrames(): void {
     if (!this.session) return;
-    const { frames, bytes, messages } = this.session.intake.take();
-    this.pending.give(bytes, messages);
+    const frames = this.session.intake.take();
+    this.pending.give(frames.bytes, frames.messages);
     discard(frames, this.service, this.client);
   }
 
   private open(body: JsonObject): void {
-    const { catalog, lifecycle } = this.service;
-    const opening = this.session
-      ? new Failure(
-          ROBOT.session_open,
-          "this connection has a session already; open another connection for another one",
-        )
-      : lifecycle.draining
-        ? shuttingDown()
-        : readOpening(body, catalog);
+    const opening = this.readOpening(body);
     if (opening instanceof Failure) {
       this.refuse(opening);
       return;
     }
     this.backlog.hold();
-    this.guard(this.hold(opening));
+    this.hold(opening).catch((error: unknown) => this.fault(error));
+  }
+
+  private readOpening(body: JsonObject): Opening | Failure {
+    const { catalog, lifecycle } = this.service;
+    const message = "this connection has a session already; open another connection for another one";
+    if (this.session) return new Failure(ROBOT.session_open, message);
+    return lifecycle.draining ? shuttingDown() : readOpening(body, catalog);
   }
 
   private async hold(opening: Opening): Promise<void> {
-    const { manifest, slots, model } = opening.served;
-    const { sessions, lifecycle } = this.service;
-    const { accountId } = this.client;
-    const principal = await this.service.authenticate(this.client.authorization);
-    const held =
-      principal instanceof Failure
-        ? principal
-        : model === undefined
-          ? new Failure(ROBOT.engine_unavailable, "the model is still loading; retry in a second")
-          : await sessions.hold({
-              ...opening,
-              accountId,
-              model: manifest.id,
-              holder: this,
-              slots,
-              unpayable: () => this.unpayable(opening, model),
-            });
+    const held = await this.heldSession(opening);
     if (held instanceof Failure) this.fail(held);
     else if (held !== "gone") {
-      const intake = new FrameIntake(this.service, accountId, opening.served);
+      const intake = new FrameIntake(this.service, this.client.accountId, opening.served);
       this.session = { ...opening, ...held, intake };
       // The connection may have ended meanwhile.
       if (this.over) this.letGo(opening.sessionId === undefined ? "end" : "stay");
       else this.say(openedText(opening.served, held));
     }
     await this.backlog.release();
-    if (lifecycle.draining) this.drain();
+    if (this.service.lifecycle.draining) this.drain();
+  }
+
+  private async heldSession(opening: Opening): ReturnType<RobotSocketDeps["sessions"]["hold"]> {
+    const { manifest, slots, model } = opening.served;
+    const { accountId, authorization } = this.client;
+    const principal = await this.service.authenticate(authorization);
+    if (principal instanceof Failure) return principal;
+    if (!model) return new Failure(ROBOT.engine_unavailable, "the model is still loading; retry in a second");
+    const unpayable = () => this.unpayable(opening, model);
+    const request = { ...opening, accountId, model: manifest.id, holder: this, slots, unpayable };
+    return await this.service.sessions.hold(request);
   }
 
   /** Why the account cannot pay for a chunk of this session. */
@@ -260,9 +253,9 @@ export class Episode implements Holder {
       this.fail(tooMuch(), echoedId(body));
       return;
     }
-    const taken = session.intake.take();
-    const observation = { body, textBytes: bytes, frames: taken.frames, arrivedMs, late: lifecycle.draining };
-    this.turns.push(observation, bytes + taken.bytes, 1 + taken.messages);
+    const frames = session.intake.take();
+    const observation = { body, textBytes: bytes, frames, arrivedMs, late: lifecycle.draining };
+    this.turns.push(observation, bytes + frames.bytes, 1 + frames.messages);
     this.turns.work();
   }
 
@@ -294,16 +287,13 @@ export class Episode implements Holder {
     if (this.service.lifecycle.draining) this.drain();
   }
 
-  /** Sends the error; a failure that closes ends the connection behind it. `answered`: it answers the observation that runs. */
+  /** Sends the error; a failure that closes ends the connection after it. `answered`: it answers the current observation. */
   private fail(failure: Failure, observationId?: string, answered?: "answered"): void {
     if (this.over) return;
     const { service, client } = this;
-    if (failure.detail !== undefined) {
-      service.log.error("observation failed", {
-        request: client.requestId,
-        code: failure.code,
-        detail: failure.detail,
-      });
+    const { code: name, detail } = failure;
+    if (detail !== undefined) {
+      service.log.error("observation failed", { request: client.requestId, code: name, detail });
     }
     this.count(failure.status);
     this.spent.settle(isCallersFault(failure) ? "unpaid" : "paid");
@@ -316,7 +306,7 @@ export class Episode implements Holder {
     if (code !== undefined) this.end(code, failure.wireCode);
   }
 
-  /** Takes back what runs, if the model has not started, and counts the observations that get no answer. */
+  /** Takes back the current observation, if the model has not started, and counts those that get no answer. */
   private unanswered(running: "answered" | undefined): number {
     this.left.abort();
     return this.turns.outstanding - (running === "answered" || this.goesOn ? 1 : 0) + this.backlog.observations;
@@ -334,7 +324,7 @@ export class Episode implements Holder {
     this.end(1013, "the client does not read");
   }
 
-  /** Releases everything that the connection holds, once. A run that the model has started goes on. */
+  /** Releases everything that the connection holds, once. An inference that has started goes on. */
   private end(code: CloseCode | Goodbye, reason: string): void {
     if (this.over) return;
     this.over = true;
@@ -366,11 +356,7 @@ export class Episode implements Holder {
     this.service.requests.inc({ route: "episode", status: String(status) });
   }
 
-  /** Our own bug ends the connection; the log has the stack. */
-  private guard(work: Promise<void>): void {
-    work.catch((error: unknown) => this.fault(error));
-  }
-
+  /** A bug of ours ends the connection; the log has the stack. */
   private fault(error: unknown): void {
     const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
     this.service.log.error("socket fault", { request: this.client.requestId, stack });

@@ -2,16 +2,14 @@
 import type { Unpaid } from "../../charge/unpaid.ts";
 import type { Frame, Model } from "../../engine/engine.ts";
 import { Fault } from "../../engine/fault.ts";
-import type { Ingress } from "../../http/ingress.ts";
 import { present } from "../../std/assert.ts";
 import { Failure } from "../../std/failure.ts";
 import type { Log } from "../../std/log.ts";
-import type { Admission, EarlySlots } from "../admission.ts";
+import type { EarlyPermits } from "../admission.ts";
 import type { Served } from "../catalog.ts";
-import { jpegSizeFault, startsAsJpeg } from "../checks.ts";
 import { ROBOT } from "../errors.ts";
 import { failureOf } from "../faults.ts";
-import { frameDigest, type ObservedFrames, type PutFrame } from "../frames.ts";
+import { frameDigest, jpegSizeFault, type ObservedFrames, type PutFrame, startsAsJpeg } from "../frames.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
 
 /** Bytes of the shortest JPEG header (contract section 3). */
@@ -39,46 +37,42 @@ export function readFrame(message: Uint8Array, cameras: readonly string[]): Fram
   return { camera, jpeg };
 }
 
-/** The account and the model of the frames, and the budgets that they count against. */
-export interface GroupOptions {
-  readonly accountId: string;
-  readonly turn: number;
-  readonly modelId: string;
-  readonly model: Model;
-  readonly cameras: number;
-  readonly admission: Admission;
-  readonly ingress: Ingress;
-  /** Whether the next observation probably has an id: its frames are then digested as they arrive. */
-  readonly digests: boolean;
-}
-
-/** `jpeg` is kept while the frame waits for a slot or may have to be digested. */
+/** `jpeg` is kept while the frame waits for a permit or may have to be digested. */
 interface GroupFrame {
   digest?: string;
   jpeg?: Uint8Array | undefined;
   frame?: Frame;
 }
 
-/** The frames of one observation, decoded before it arrives as far as there are slots. */
+/** The frames of one observation, decoded before it arrives as far as there are permits. */
 export class FrameGroup implements ObservedFrames {
   readonly inBody = false;
+  /** Size and number of the messages. */
+  bytes = 0;
+  messages = 0;
   private readonly cameras: GroupFrame[][];
-  private early: EarlySlots | undefined;
-  /** Early slots that are not used yet. */
+  private early: EarlyPermits | undefined;
+  /** Early permits that are not used yet. */
   private free = 0;
   /** Bytes of `jpeg` that are counted in the ingress budget. */
   private kept = 0;
   private closed = false;
 
-  constructor(private readonly options: GroupOptions) {
-    this.cameras = Array.from({ length: options.cameras }, () => []);
+  /** `digests`: whether the observation probably has an id: its frames are then digested as they arrive. */
+  constructor(
+    private readonly service: Pick<RobotSocketDeps, "admission" | "ingress">,
+    private readonly accountId: string,
+    private readonly served: Served,
+    private readonly digestsNow: boolean,
+  ) {
+    this.cameras = served.manifest.cameras.map(() => []);
   }
 
   get counts(): readonly number[] {
     return this.cameras.map((frames) => frames.length);
   }
 
-  get slotsMissing(): number {
+  get permitsMissing(): number {
     return this.all().filter(({ frame }) => frame === undefined).length;
   }
 
@@ -94,19 +88,22 @@ export class FrameGroup implements ObservedFrames {
 
   /** `expected`: frames that the observation needs. Failure: `engine_unavailable` when the ingress budget is spent. */
   add({ camera, jpeg }: FrameMessage, expected: number): Failure | undefined {
-    const { accountId, modelId, model, turn, admission, ingress, digests } = this.options;
+    const { accountId, digestsNow } = this;
+    const { admission, ingress } = this.service;
+    const { manifest } = this.served;
     if (this.all().length === 0) {
-      this.early = admission.takeEarly(accountId, modelId, expected);
+      this.early = admission.takeEarly(accountId, manifest.id, expected);
       this.free = this.early ? expected : 0;
     }
     const taken: GroupFrame = {};
-    const frame = this.free > 0 ? model.framePut(camera, jpeg, turn) : undefined;
-    if (digests) taken.digest = frameDigest(jpeg);
+    const model = present(this.served.model, "the model of an open session");
+    const frame = this.free > 0 ? model.framePut(jpeg, Bun.hash.crc32(accountId)) : undefined;
+    if (digestsNow) taken.digest = frameDigest(jpeg);
     if (frame !== undefined && !(frame instanceof Fault)) {
       this.free -= 1;
       taken.frame = frame;
     }
-    if (taken.frame === undefined || !digests) {
+    if (taken.frame === undefined || !digestsNow) {
       if (!ingress.take(accountId, jpeg.length)) {
         taken.frame?.drop();
         return new Failure(ROBOT.engine_unavailable, "too many frames wait already; retry with backoff");
@@ -118,11 +115,11 @@ export class FrameGroup implements ObservedFrames {
     return undefined;
   }
 
-  put(model: Model, _perCamera: number, turn: number): readonly PutFrame[] | Failure {
+  put(model: Model, turn: number): readonly PutFrame[] | Failure {
     const put: PutFrame[] = [];
     for (const [camera, frames] of this.cameras.entries()) {
       for (const [index, taken] of frames.entries()) {
-        const frame = taken.frame ?? model.framePut(camera, present(taken.jpeg, "a frame that waits"), turn);
+        const frame = taken.frame ?? model.framePut(present(taken.jpeg, "a frame that waits"), turn);
         if (frame instanceof Fault) return failureOf(frame);
         taken.frame = frame;
         taken.jpeg = undefined;
@@ -142,13 +139,13 @@ export class FrameGroup implements ObservedFrames {
     this.closed = true;
     this.drop();
     this.giveBytes();
-    // A frame that is dropped while it is queued keeps its slot until a decode thread takes it from the queue.
+    // A frame that is dropped while it is queued keeps its permit until a decode thread takes it from the queue.
     await Promise.all(this.all().map(({ frame }) => frame?.freed()));
     this.early?.release();
   }
 
   private giveBytes(): void {
-    this.options.ingress.give(this.options.accountId, this.kept);
+    this.service.ingress.give(this.accountId, this.kept);
     this.kept = 0;
   }
 
@@ -157,7 +154,7 @@ export class FrameGroup implements ObservedFrames {
   }
 }
 
-/** Gives back frames that no observation will take; nobody pays for their decode. */
+/** Gives back frames that no observation will take; no charge pays for their decode. */
 export function discard(
   frames: FrameGroup,
   { log, unpaid }: { readonly log: Log; readonly unpaid: Unpaid },
@@ -167,20 +164,11 @@ export function discard(
   closed.catch((error: unknown) => log.error("socket fault", { request: requestId, stack: String(error) }));
 }
 
-/** The frames that an observation takes, and the size and number of their messages. */
-export interface FrameBatch {
-  readonly frames: FrameGroup;
-  readonly bytes: number;
-  readonly messages: number;
-}
-
 /** The frames of an open session that no observation has taken yet. */
 export class FrameIntake {
-  /** Whether the next observation probably has an id: its frames are then digested as they arrive. */
+  /** The next observation probably has an id. */
   digests = false;
   private group: FrameGroup | undefined;
-  private bytes = 0;
-  private messages = 0;
 
   constructor(
     private readonly service: RobotSocketDeps,
@@ -191,32 +179,19 @@ export class FrameIntake {
   /** `messageBytes`: size of its message. `first`: it is for the session's first observation. */
   add(frame: FrameMessage, messageBytes: number, first: boolean): Failure | undefined {
     const { frames, cameras } = this.served.manifest;
-    this.bytes += messageBytes;
-    this.messages += 1;
     this.group ??= this.begin();
+    this.group.bytes += messageBytes;
+    this.group.messages += 1;
     return this.group.add(frame, cameras.length * (first ? frames.first : frames.later));
   }
 
-  take(): FrameBatch {
-    const taken = { frames: this.group ?? this.begin(), bytes: this.bytes, messages: this.messages };
+  take(): FrameGroup {
+    const taken = this.group ?? this.begin();
     this.group = undefined;
-    this.bytes = 0;
-    this.messages = 0;
     return taken;
   }
 
   private begin(): FrameGroup {
-    const { manifest, model } = this.served;
-    const { admission, ingress } = this.service;
-    return new FrameGroup({
-      accountId: this.accountId,
-      turn: Bun.hash.crc32(this.accountId),
-      modelId: manifest.id,
-      model: present(model, "the model of an open session"),
-      cameras: manifest.cameras.length,
-      admission,
-      ingress,
-      digests: this.digests,
-    });
+    return new FrameGroup(this.service, this.accountId, this.served, this.digests);
   }
 }

@@ -3,7 +3,6 @@
  * the difference between what the kernel has received for the connection and what the messages so far account for. Each has a deadline,
  * and all together a bound: the connection that has waited longest is ended first.
  */
-
 import type { Meter } from "../../http/connections.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
@@ -13,24 +12,24 @@ const FRAME_BYTES = 6;
 const HEAD_BYTES_MAX = 14;
 /** The longest control frame. */
 const CONTROL_BYTES_MAX = FRAME_BYTES + 125;
-/** What TLS adds to a record. */
+/** Bytes that TLS adds to a record. */
 const RECORD_BYTES = 40;
-/** Heads of fragments and records that the messages do not account for: so much of a message is taken to be that. */
+/** The share of a message, and the bytes, that are taken to be heads of fragments and records, which nothing else accounts for. */
 const UNKNOWN_SHARE = 1 / 32;
 const UNKNOWN_BYTES_MAX = 16_384;
-/** The same of control frames that came without a message in between. */
+/** The same for control frames without a message in between. */
 const CONTROL_UNKNOWN_BYTES_MAX = 8_192;
-/** Of the handshake, where Bun does not tell it byte for byte: blanks, and whatever else turns out to be none of the first message. */
+/** Bytes of the handshake that Bun does not report: blanks, and those that turn out to be none of the first message. */
 const HANDSHAKE_BLANKS = 8;
 const HANDSHAKE_UNKNOWN_BYTES = 4_096;
 
 export class HalfMessages {
-  /** By the peer's name. */
+  /** Meters by the peer's name. */
   readonly meters = new Map<string, HalfMessage>();
 
   constructor(
     private readonly clock: Clock,
-    private readonly bounds: { readonly messageMs: number; readonly bytesMax: number } = {
+    private readonly bounds: Readonly<Record<"messageMs" | "bytesMax", number>> = {
       messageMs: LIMITS.socketMessageMs,
       bytesMax: LIMITS.halfMessageBytesMax,
     },
@@ -55,10 +54,10 @@ export class HalfMessages {
 
 /** What has arrived of the next message of one socket. */
 export class HalfMessage implements Meter {
-  /** Monotonic ms; undefined: no message has begun, as far as is known. */
+  /** Monotonic ms when it began; undefined: no message has begun, as far as is known. */
   sinceMs: number | undefined;
   bytes = 0;
-  /** What is accounted for: handshake, messages, and what is taken to be heads. */
+  /** Bytes of the handshake, of messages, and of what is taken to be heads. */
   private known: number;
   private before = 0;
   private messageBytes = 0;
@@ -67,17 +66,16 @@ export class HalfMessage implements Meter {
   private controlUnknown = 0;
   private handshakeUnknown = 0;
 
-  /** `headBytes`: size of the handshake as far as it is known. `end` ends the connection. */
+  /** `headBytes`: size of the handshake as far as it is known. `end` ends a connection that is late, or that passes the bound of all. */
   constructor(
     private readonly headBytes: number,
     private readonly isSecure: boolean,
-    /** `late`: it has passed its own deadline; otherwise the bound of all is passed. */
     readonly end: (late: boolean) => void,
   ) {
     this.known = headBytes;
   }
 
-  /** A message has arrived whole. */
+  /** A whole message has arrived. */
   message(bytes: number): void {
     const length = bytes > 65_535 ? 8 : bytes > 125 ? 2 : 0;
     this.known += FRAME_BYTES + length + bytes;
@@ -85,7 +83,7 @@ export class HalfMessage implements Meter {
     this.messages += 1;
   }
 
-  /** A ping or a pong has. */
+  /** A ping or a pong has arrived. */
   control(): void {
     this.known += FRAME_BYTES;
     this.controls += 1;
@@ -99,7 +97,7 @@ export class HalfMessage implements Meter {
   changed(received: number, nowMs: number, earlierBytes: number): void {
     const record = this.isSecure ? RECORD_BYTES : 0;
     if (this.before === 0) this.shake(received, earlierBytes);
-    // More is never accounted for than has arrived: what was taken to be heads was the begin of a message that has ended.
+    // No more is known than has arrived: what was taken to be heads may be the begin of a message that has ended.
     this.known = Math.min(this.known, received);
     if (this.messages > 0) {
       this.controlUnknown = 0;
@@ -109,7 +107,7 @@ export class HalfMessage implements Meter {
       const heads = this.messageBytes * UNKNOWN_SHARE + this.messages * (HEAD_BYTES_MAX + 2 * record);
       if (received - this.known <= Math.min(heads, UNKNOWN_BYTES_MAX)) this.known = received;
     } else if (this.controls > 0 && received - this.before <= this.controls * (CONTROL_BYTES_MAX + record)) {
-      // Length of what a ping carries, and its record. A message may not be hidden in it for long.
+      // The payload of a ping, and its record. A message may not hide in it for long.
       const share = Math.min(received - this.known - this.bytes, CONTROL_UNKNOWN_BYTES_MAX - this.controlUnknown);
       if (share > 0) {
         this.controlUnknown += share;

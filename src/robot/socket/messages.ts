@@ -1,5 +1,4 @@
 /** The text messages of `/v1/responses` (contract section 3): those of a client with their checks, then those of the service. */
-
 import { type Check, firstFailure } from "../../http/check.ts";
 import { isObject, type JsonObject, jsonBounds } from "../../http/json.ts";
 import { LIMITS } from "../../limits.ts";
@@ -7,9 +6,9 @@ import { present } from "../../std/assert.ts";
 import { Failure } from "../../std/failure.ts";
 import { type ActionsFormat, type Answer, chunkText, rowsBytes, usageObject } from "../answer.ts";
 import type { Catalog, Served } from "../catalog.ts";
-import * as check from "../checks.ts";
 import type { ObserveCommand } from "../command.ts";
 import { ROBOT } from "../errors.ts";
+import * as field from "../http/fields.ts";
 import type { FrameGroup } from "./frames.ts";
 
 const TYPES = ["session.open", "observation", "session.close"] as const;
@@ -39,7 +38,7 @@ export function parseMessage(text: string): ClientMessage | Failure {
   return { type, body };
 }
 
-/** Whether a message that was not worked on is an observation. */
+/** The message, which was not worked on, is an observation. */
 export function isObservation(message: string | Uint8Array): boolean {
   if (typeof message !== "string" || lengthFault(message, true)) return false;
   const read = parseMessage(message);
@@ -53,7 +52,7 @@ export function lengthFault(text: string, sessionOpen: boolean): Failure | undef
   return new Failure(sessionOpen ? ROBOT.message_too_large : ROBOT.socket_overflow, message);
 }
 
-/** Whether the text has more characters (code points) than a message may have. */
+/** The text has more characters (code points) than a message may have. */
 function isTooLong(text: string): boolean {
   const max = LIMITS.socketTextCharsMax;
   if (text.length <= max || text.length > 2 * max) return text.length > max;
@@ -64,7 +63,7 @@ function isTooLong(text: string): boolean {
 
 /** The `observation_id` that an error may repeat. */
 export function echoedId({ observation_id: id }: JsonObject): string | undefined {
-  return typeof id === "string" && check.observationIdPattern.test(id) ? id : undefined;
+  return field.isObservationId(id) ? id : undefined;
 }
 
 /** A `session.open` after its checks. */
@@ -79,79 +78,71 @@ export interface Opening {
   readonly format: ActionsFormat;
 }
 
-class OpeningDraft extends check.ModelDraft {
+class OpeningDraft extends field.ModelDraft {
   format: ActionsFormat = "json";
 }
 
-const OPENING: readonly Check<OpeningDraft>[] = [
-  { run: check.model },
-  {
-    run: (draft) => {
-      const text = draft.optional("instruction");
-      draft.instruction = typeof text === "string" ? text : "";
-      return check.instruction(draft, "instruction");
-    },
+const instruction: Check<OpeningDraft> = {
+  run(draft) {
+    const text = draft.optional("instruction");
+    draft.values.instruction = typeof text === "string" ? text : "";
+    return field.instructionFault(draft, "instruction");
   },
-  { run: (draft) => check.flag(draft, "handoff") },
-  { run: check.seed },
-  { run: actionsFormat },
-  { run: check.noHandoff },
-  { run: check.sessionId },
-  { run: check.horizon },
-  { run: check.inferenceSteps },
+};
+
+const actionsFormat: Check<OpeningDraft> = {
+  run(draft) {
+    const format = draft.optional("actions_format") ?? "json";
+    if (format !== "json" && format !== "f32") {
+      const message = 'actions_format must be "json" or "f32"';
+      return new Failure(ROBOT.invalid_parameter, message, { param: "actions_format" });
+    }
+    draft.format = format;
+    return undefined;
+  },
+};
+
+const OPENING: readonly Check<OpeningDraft>[] = [
+  field.model,
+  instruction,
+  field.handoff,
+  field.seed,
+  actionsFormat,
+  field.noHandoff,
+  field.sessionId,
+  field.horizon,
+  field.inferenceSteps,
 ];
 
-const OBSERVATION: readonly Check<check.FieldDraft>[] = [
-  { run: check.deadline },
-  { run: check.robotState },
-  { run: check.horizon },
-  { run: check.inferenceSteps },
-  { run: check.expectedStep },
-  { run: check.observationId },
+const OBSERVATION: readonly Check<field.FieldDraft>[] = [
+  field.deadline,
+  field.robotState,
+  field.horizon,
+  field.inferenceSteps,
+  field.expectedStep,
+  field.observationId,
 ];
 
 export function readOpening(body: JsonObject, catalog: Catalog): Opening | Failure {
   const draft = new OpeningDraft(body, catalog);
   const failure = firstFailure(OPENING, draft);
   if (failure) return failure;
-  const { model: served, instruction, sessionId, inferenceSteps, seed, format } = draft;
-  const rows = draft.rows ?? served.manifest.action.rows;
+  const { model: served, values, format } = draft;
+  const { instruction = "", sessionId, rows = served.manifest.action.rows, inferenceSteps, seed = 0 } = values;
   return { served, instruction, sessionId, rows, inferenceSteps, seed, format };
-}
-
-function actionsFormat(draft: OpeningDraft): Failure | undefined {
-  const format = draft.optional("actions_format") ?? "json";
-  if (format !== "json" && format !== "f32") {
-    const message = 'actions_format must be "json" or "f32"';
-    return new Failure(ROBOT.invalid_parameter, message, { param: "actions_format" });
-  }
-  draft.format = format;
-  return undefined;
 }
 
 /** An `observation` of an open session after its checks, with the frames that it took. */
 export function readObservation(
   body: JsonObject,
-  session: Opening & { readonly sessionId: string },
+  { served, instruction, sessionId, rows, inferenceSteps, seed }: Opening & { readonly sessionId: string },
   frames: FrameGroup,
 ): ObserveCommand | Failure {
-  const draft = new check.FieldDraft(body, session.served);
+  const draft = new field.FieldDraft(body, served);
   const failure = firstFailure(OBSERVATION, draft);
   if (failure) return failure;
-  const { observationId, expectedStep } = draft;
-  return {
-    served: session.served,
-    instruction: session.instruction,
-    frames,
-    state: present(draft.state, "the checked robot_state"),
-    sessionId: session.sessionId,
-    observationId,
-    expectedStep,
-    rows: draft.rows ?? session.rows,
-    inferenceSteps: draft.inferenceSteps ?? session.inferenceSteps,
-    seed: session.seed,
-    deadlineMs: draft.deadlineMs,
-  };
+  const state = present(draft.values.state, "the checked robot_state");
+  return { served, instruction, sessionId, rows, inferenceSteps, seed, ...draft.values, frames, state };
 }
 
 export function openedText(
@@ -221,7 +212,7 @@ export function chunkMessages(
     ...(replayed ? { replayed } : {}),
     usage: usageObject(usage),
   });
-  return format === "json" ? [text] : [text, rowsBytes(answer)];
+  return format === "json" ? [text] : [text, rowsBytes(answer.rows)];
 }
 
 export function noSession(): Failure {

@@ -1,22 +1,16 @@
 /** One observation of an open session to the messages that answer it. */
-
 import type { JsonObject } from "../../http/json.ts";
 import { Failure } from "../../std/failure.ts";
 import { observe } from "../attempt.ts";
-import type { ObserveCommand } from "../command.ts";
+import type { Caller, ObserveCommand } from "../command.ts";
 import { shuttingDown } from "../interruptions.ts";
 import type { Holder } from "../session/table.ts";
 import { discard, type FrameGroup, type FrameIntake } from "./frames.ts";
 import { chunkMessages, type Opening, readObservation, type Sent } from "./messages.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
 
-/** The account of a connection, and the header that authenticated it. */
-export interface Client {
-  /** Of the handshake; every line that is logged about the connection has it. */
-  readonly requestId: string;
-  readonly accountId: string;
-  /** Public id of its key. */
-  readonly keyId: string;
+/** The account of a connection, and the header that authenticated it. `requestId` is the handshake's. */
+export interface Client extends Pick<Caller, "requestId" | "accountId" | "keyId"> {
   readonly authorization: string | null;
 }
 
@@ -38,25 +32,22 @@ export interface ReceivedObservation {
   readonly late: boolean;
 }
 
-interface Asker {
+/** The connection of an observation. */
+interface Connection extends Pick<Caller, "signal" | "goesOn"> {
   readonly service: RobotSocketDeps;
   readonly client: Client;
   readonly holder: Holder;
-  /** Aborts when the connection is gone. */
-  readonly signal: AbortSignal;
-  /** Told while it aborts, if the model has started. */
-  readonly goesOn: () => void;
 }
 
 export interface ObservationReply {
   readonly sent: Sent;
-  /** It is an earlier chunk again, which nobody pays for. */
+  /** It is an earlier chunk again, which is not charged. */
   readonly replayed: boolean;
 }
 
-/** Gives the frames back, whatever becomes of the observation; the session's step moves on with its chunk. */
+/** Gives the frames back, however the observation ends; the session's step moves on with its chunk. */
 export async function answerObservation(
-  { service, client, holder, signal, goesOn }: Asker,
+  { service, client, ...connection }: Connection,
   session: OpenSession,
   received: ReceivedObservation,
 ): Promise<ObservationReply | Failure> {
@@ -64,14 +55,14 @@ export async function answerObservation(
   try {
     command = await readCommand(service, client, session, received);
   } finally {
-    // A command's frames are the attempt's; without one nobody else gives them back, also after a fault of our own.
+    // A command's frames are the attempt's. Without a command they are given back here, also after a fault of our own.
     if (command === undefined || command instanceof Failure) discard(received.frames, service, client);
   }
   if (command instanceof Failure) return command;
   session.intake.digests = command.observationId !== undefined;
   const { requestId, accountId, keyId } = client;
-  const { arrivedMs } = received;
-  const started = await observe(service, command, { requestId, accountId, keyId, signal, goesOn, holder, arrivedMs });
+  const caller = { requestId, accountId, keyId, ...connection, arrivedMs: received.arrivedMs };
+  const started = await observe(service, command, caller);
   if (started instanceof Failure) return started;
   const { observationId } = command;
   const { replayed } = started;

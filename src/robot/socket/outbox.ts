@@ -40,7 +40,7 @@ export class Outbox {
   }
 }
 
-/** Whether the client is still there: a ping asks, a pong or any message answers. */
+/** Finds out whether the client is still there: a ping asks, a pong or any message answers. */
 export class Presence {
   /** The question that waits for its answer. */
   private asked: { readonly answer: PromiseWithResolvers<boolean>; readonly disarm: () => void } | undefined;
@@ -50,7 +50,7 @@ export class Presence {
     private readonly ping: () => void,
   ) {}
 
-  /** False when nothing came for `ms`, or the connection has ended meanwhile. Several who ask wait for one answer. */
+  /** False when nothing came for `ms`, or the connection has ended meanwhile. All questions share one answer. */
   ask(ms: number): Promise<boolean> {
     if (!this.asked) {
       this.asked = { answer: Promise.withResolvers(), disarm: this.clock.after(ms, () => this.settle(false)) };

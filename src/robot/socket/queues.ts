@@ -1,5 +1,4 @@
 /** The two queues of one connection: messages that wait for its session, and observations that wait for their answers. */
-
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
 import { Failure } from "../../std/failure.ts";
@@ -8,7 +7,6 @@ import { isObservation } from "./messages.ts";
 import type { ReceivedObservation } from "./observe.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
 
-/** A message as it came. */
 export interface RawMessage {
   readonly message: string | Uint8Array;
   /** Size of the message; of a text as UTF-8. */
@@ -19,17 +17,14 @@ export interface RawMessage {
 
 interface QueuedMessage {
   readonly arrived: RawMessage;
-  /** Only the verdict is kept: what JSON describes may take many times the memory of its text. */
+  /** The parsed message is not kept: it may take many times the memory of its text. */
   readonly observation: boolean;
 }
 
-/** For so long the messages are worked on before the event loop gets its turn, milliseconds. */
+/** Time for which messages are worked on before the event loop gets its turn. */
 const TURN_MS = 5;
 
-/**
- * Messages that wait while the session is being opened, and are then handled one after another. A message that comes before
- * the queue is empty waits behind the others.
- */
+/** Messages that wait while the session is opened, in their order. A message that comes before the queue is empty waits behind them. */
 export class Backlog {
   private readonly queue: QueuedMessage[] = [];
   private isHeld = false;
@@ -40,7 +35,7 @@ export class Backlog {
     private readonly work: (arrived: RawMessage) => void,
   ) {}
 
-  /** Whether a message that comes now has to wait. */
+  /** A message that comes now has to wait. */
   get waits(): boolean {
     return this.isHeld || this.isWorking;
   }
@@ -50,12 +45,11 @@ export class Backlog {
     return this.queue.filter(({ observation }) => observation).length;
   }
 
-  /** Reads the message, once, for whether it is an observation: a failure counts all of them at once. */
+  /** Finds out once whether the message is an observation, since a failure counts all of them at once. */
   push(arrived: RawMessage): void {
     this.queue.push({ arrived, observation: isObservation(arrived.message) });
   }
 
-  /** From here on messages wait. */
   hold(): void {
     this.isHeld = true;
   }
@@ -95,7 +89,6 @@ interface Work {
   readonly messages: number;
 }
 
-/** Does the work. */
 interface Worker {
   answer(observation: ReceivedObservation): Promise<void>;
   close(): void;

@@ -1,5 +1,4 @@
-/** The open WebSockets: their number, which to tell of a shutdown, and the processor time that nobody pays for. */
-
+/** The open WebSockets: their number, their end at a shutdown, and the processor time that no charge pays for. */
 import type { Unpaid } from "../../charge/unpaid.ts";
 import type { HttpDeps } from "../../http/deps.ts";
 import { LIMITS } from "../../limits.ts";
@@ -11,12 +10,13 @@ import type { RobotDeps } from "../command.ts";
 import { ROBOT } from "../errors.ts";
 import type { HalfMessages } from "./half-messages.ts";
 
-/** What a robot's socket works with. */
 export interface RobotSocketDeps extends HttpDeps, RobotDeps {
   readonly sockets: Sockets;
   readonly halves: HalfMessages;
-  /** From an observation's arrival to the model's start, milliseconds. */
+  /** Milliseconds from an observation's arrival to the model's start. */
   readonly starts: { readonly episode: Durations };
+  /** A client that sends nothing for this time, not even a pong, is disconnected. */
+  readonly silentSeconds: number;
 }
 
 interface Drainable {
@@ -40,11 +40,9 @@ export class Sockets {
   }
 
   /** Call the result to remove it. */
-  add(episode: Drainable): () => void {
+  add(episode: Drainable): () => boolean {
     this.open.add(episode);
-    return () => {
-      this.open.delete(episode);
-    };
+    return () => this.open.delete(episode);
   }
 
   drain(): void {
@@ -56,7 +54,7 @@ export class Sockets {
 export class Spent {
   private ms = 0;
   private isWorking = false;
-  /** What the message at hand has come to, which is settled once its whole cost is known. */
+  /** The outcome of the current message, which is settled once its whole cost is known. */
   private outcome: "paid" | "unpaid" | undefined;
 
   constructor(

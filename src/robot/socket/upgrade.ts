@@ -5,11 +5,10 @@
 import type { ServerWebSocket } from "bun";
 import { NO_BODY } from "../../http/body-rules.ts";
 import { peerName } from "../../http/connections.ts";
+import type { Principal } from "../../http/deps.ts";
 import { headers, type Operation } from "../../http/operation.ts";
-import type { Principal } from "../../http/principal.ts";
-import { KEY } from "../../http/principal.ts";
 import { notFound } from "../../http/reply.ts";
-import { type Arrival, type Call, type Outcome, route } from "../../http/route.ts";
+import { type Arrival, type Call, KEY, type Outcome, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import { EVERY } from "../../std/every-route.ts";
@@ -21,12 +20,19 @@ import type { Client } from "./observe.ts";
 import { Outbox } from "./outbox.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
 
-/** `silentSeconds`: after which a client that does not even answer a ping is gone. */
-export function robotSocket(deps: RobotSocketDeps, silentSeconds: number = LIMITS.socketSilentSeconds): Surface {
+export function robotSocket({ socket: deps }: { readonly socket: RobotSocketDeps }): Surface {
   return {
     tag: "Robot models",
     answers: ROBOT_ANSWERS,
-    socket: socketOptions(silentSeconds),
+    socket: {
+      maxPayloadLength: LIMITS.socketPayloadBytesMax,
+      idleTimeout: deps.silentSeconds,
+      sendPings: true,
+      perMessageDeflate: false,
+      // Above this limit Bun drops messages silently; the outbox closes the connection before.
+      backpressureLimit: 2 * LIMITS.socketUnsentBytesMax,
+      closeOnBackpressureLimit: false,
+    },
     page: {
       name: "episodes",
       operationId: "docsEpisodes",
@@ -69,19 +75,6 @@ interface Handlers {
   close(): void;
 }
 
-/** `silentSeconds`: a client that sends nothing for so long, not even a pong, is disconnected. */
-function socketOptions(silentSeconds: number) {
-  return {
-    maxPayloadLength: LIMITS.socketPayloadBytesMax,
-    idleTimeout: silentSeconds,
-    sendPings: true,
-    perMessageDeflate: false,
-    // Checked by the outbox before this limit is reached: above it Bun drops messages silently.
-    backpressureLimit: 2 * LIMITS.socketUnsentBytesMax,
-    closeOnBackpressureLimit: false,
-  };
-}
-
 async function upgrade(deps: RobotSocketDeps, call: Call<Principal, undefined>): Promise<Outcome> {
   const { request, server, requestId } = call;
   if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") return notFound();
@@ -99,10 +92,10 @@ async function upgrade(deps: RobotSocketDeps, call: Call<Principal, undefined>):
 
 function handlers(service: RobotSocketDeps, client: Client, leave: () => void, arrival: Arrival): Handlers {
   let episode: Episode | undefined;
-  // While the request is there: the socket does not tell its peer's port.
+  // The request knows its peer's port, the socket does not.
   const peer = peerOf(arrival);
   let half: HalfMessage | undefined;
-  let forget = () => {};
+  let forget: () => unknown = () => {};
   return {
     open(socket) {
       const outbox = new Outbox(socket, service.clock);
@@ -136,7 +129,7 @@ function peerOf({ server, request }: Arrival): string | undefined {
   return peer ? peerName(peer.address, peer.port) : undefined;
 }
 
-/** Has the socket's incomplete message watched. */
+/** Begins to measure the socket's incomplete messages. */
 function metered(service: RobotSocketDeps, arrival: Arrival, peer: string, outbox: Outbox): HalfMessage {
   const { request, requestId } = arrival;
   const lines = [...request.headers].reduce((bytes, [name, value]) => bytes + name.length + value.length + 4, 0);

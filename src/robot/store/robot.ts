@@ -1,12 +1,11 @@
 /** The domain of robots: sessions that were open, observations that were answered. */
-import { settle, settlementTransfer } from "../../charge/store/settle.ts";
-import type { DomainOf, Slice } from "../../store/domain.ts";
+import { SETTLE_DECLARE, SETTLE_SQL, settle, settlementOrder, settlementTransfer } from "../../charge/store/settle.ts";
+import type { DomainOf, Hot, Slice } from "../../store/domain.ts";
 import { changes, first, type Steps } from "../../store/steps.ts";
-import * as hot from "./hot.ts";
 import type { AnsweredObservation, ChunkSettlement, ObservationKey, SessionKey } from "./records.ts";
 import { chunksForget } from "./retention.ts";
 
-/** When the session was last active; undefined: it never opened, or that is forgotten. */
+/** Unix seconds of the session's last activity; undefined: it never opened, or that is forgotten. */
 function* sessionLastAt(key: SessionKey): Steps<number | undefined> {
   const row = yield* first<{ last_at: bigint }>(
     "SELECT last_at FROM robot_sessions WHERE account_id = $accountId AND model = $model AND session_id = $sessionId",
@@ -53,7 +52,7 @@ function* sessionOpen(session: SessionKey & { readonly at: number }): Steps<"kep
 
 /**
  * Price, session and answer in one step. `known`: the observation was answered before; `not_held`: the money was given back
- * meanwhile. Then nothing is kept. PostgreSQL has this in one statement (hot.ts).
+ * meanwhile. Then nothing is kept.
  */
 export function* settleChunk(chunk: ChunkSettlement): Steps<"kept" | "known" | "not_held"> {
   const { session, observation: answered, chargeId, at } = chunk;
@@ -79,6 +78,57 @@ export function* settleChunk(chunk: ChunkSettlement): Steps<"kept" | "known" | "
   return settled === "again" ? "kept" : settled;
 }
 
+/** The same as a function of PostgreSQL; one test file runs both. */
+const settleChunkHot: Hot<ChunkSettlement> = {
+  sql: `
+DECLARE ${SETTLE_DECLARE}
+  seen jsonb := o->'observation';
+  s jsonb := o->'session';
+  earlier text;
+BEGIN
+  PERFORM 1 FROM accounts WHERE id = o->>'accountId' FOR NO KEY UPDATE;
+  IF seen IS NOT NULL THEN
+    INSERT INTO observations (account_id, model, session_id, observation_id, digest, generation_id, step, head, rows, at)
+    VALUES (o->>'accountId', seen->>'model', seen->>'sessionId', seen->>'observationId', decode(seen->>'digest', 'base64'),
+      o->>'chargeId', (seen->>'step')::bigint, seen->>'head', decode(seen->>'rows', 'base64'), (o->>'at')::bigint)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+      SELECT generation_id INTO earlier FROM observations WHERE account_id = o->>'accountId' AND model = seen->>'model'
+        AND session_id = seen->>'sessionId' AND observation_id = seen->>'observationId';
+      RETURN CASE WHEN earlier = o->>'chargeId' THEN 'kept' ELSE 'known' END;
+    END IF;
+  END IF;
+  ${SETTLE_SQL}
+  IF r.id IS NULL THEN
+    -- An observation is answered by a charge that was settled with it, and by no other.
+    DELETE FROM observations WHERE account_id = o->>'accountId' AND model = seen->>'model'
+      AND session_id = seen->>'sessionId' AND observation_id = seen->>'observationId';
+    RETURN CASE WHEN EXISTS (SELECT 1 FROM charges WHERE id = o->>'chargeId' AND settled_at IS NOT NULL) THEN 'kept'
+      ELSE 'not_held' END;
+  END IF;
+  IF s IS NOT NULL THEN
+    INSERT INTO robot_sessions (account_id, model, session_id, last_at, replies_kept)
+    VALUES (r.account_id, s->>'model', s->>'sessionId', (o->>'at')::bigint, 1)
+    ON CONFLICT (account_id, model, session_id) DO UPDATE SET last_at = excluded.last_at, replies_kept = 1
+      WHERE robot_sessions.last_at < excluded.last_at OR robot_sessions.replies_kept = 0;
+  END IF;
+  RETURN 'kept';
+END`,
+  order: ({ session, observation, ...settlement }) => ({
+    ...settlementOrder(settlement),
+    session,
+    observation: observation && {
+      model: observation.model,
+      sessionId: observation.sessionId,
+      observationId: observation.observationId,
+      digest: observation.digest.toBase64(),
+      step: observation.step,
+      head: observation.answer?.head,
+      rows: observation.answer?.rows.toBase64(),
+    },
+  }),
+};
+
 const reads = { sessionLastAt, observation };
 
 const writes = { sessionOpen, settleChunk, chunksForget };
@@ -87,7 +137,7 @@ export const robot = {
   reads,
   writes,
   notDurable: [],
-  hot: { settleChunk: hot.settleChunk },
+  hot: { settleChunk: settleChunkHot },
   books: { settleChunk: { outcome: "kept", transfer: settlementTransfer } },
 } as const satisfies DomainOf<typeof reads, typeof writes>;
 

@@ -1,31 +1,30 @@
 /**
- * Where the bytes of runs' files lie: a folder or an S3 store. A blob is written once, whole, under an id of its own, and never
- * changes; which file it belongs to says the record in the store alone.
+ * The interface of the two stores of bytes: a folder and an S3 store. A blob is written once as a whole, under an id that is used
+ * once, and never changes. Only the records (src/runs/store) say to which file it belongs.
  *
- * All of it runs on the thread of the blobs (loop.ts), never on the event loop of the requests. Functions reject when the world
- * fails; the thread makes a value of that.
+ * The functions run on the thread of the blobs (loop.ts). They reject when the disk or the store fails.
  */
+import { createHash } from "node:crypto";
 
-/** Bytes on the local disk, received whole: private to this process. */
+/** A body on the local disk that has arrived completely. Other processes do not use it. */
 export interface Staged {
   readonly path: string;
-  /** Bytes. */
   readonly size: number;
   /** 32 bytes. */
   readonly sha256: Uint8Array;
 }
 
-/** A blob that is put together from parts. */
 export interface Assembly {
-  /** Of the blob that it becomes. */
+  /** The id of the blob that it becomes. */
   readonly id: string;
-  /** What `begin` said. */
+  /** The backend's own name, which `begin` returned. */
   readonly token: string;
 }
 
-/** A part as it was stored: number from 1, what names its bytes, bytes. */
 export interface PartTag {
+  /** Parts are numbered from 1. */
   readonly part: number;
+  /** The backend's name of its bytes. */
   readonly tag: string;
   readonly size: number;
 }
@@ -35,12 +34,12 @@ export interface Joined {
   readonly sha256: Uint8Array;
 }
 
-/** Parts whose bytes are not the tagged ones any more. */
+/** The numbers of parts whose bytes are not the tagged ones. */
 export interface Changed {
   readonly changed: readonly number[];
 }
 
-/** The store has no such assembly: it dropped it with all its parts, or made a blob of it. */
+/** The store has no such assembly: it has dropped the parts, or has made a blob of them. */
 export interface Lost {
   readonly lost: true;
 }
@@ -50,33 +49,37 @@ export interface BlobFacts {
   readonly size: number;
   /** Unix seconds of the last change, by the clock of the store. */
   readonly at: number;
-  /** An assembly: its size means nothing. */
+  /** Whether it is an assembly; its size then has no meaning. */
   readonly begun: boolean;
 }
 
 export interface Backend {
-  /** Rejects, with a text for the operator, if blobs cannot be read and written. */
+  /** Rejects with a text for the operator if blobs cannot be read and written. */
   check(): Promise<void>;
-  /** The id of the store of records to which the blobs belong. Where nothing says it, it is `id` from now on; undefined only asks. */
+  /** The id of the store of records that owns the blobs. If there is none yet, `id` becomes it; undefined only reads it. */
   identity(id: string | undefined): Promise<string | undefined>;
-  /** Makes the staged bytes a blob, durable when it resolves. The staged file may be moved; what is left is the caller's. */
+  /** Makes the staged bytes a durable blob. It may move the staged file; the caller removes what is left. */
   put(staged: Staged, id: string): Promise<void>;
   begin(id: string): Promise<string>;
-  /** The tag of the part. The same part again replaces it, under another tag. */
+  /** The tag of the part. A repeated part replaces the earlier one and has another tag. */
   putPart(staged: Staged, to: Assembly, part: number): Promise<string | Lost>;
-  /** Removes the bytes of a part that nobody asks for. A store whose parts replace each other by their number has nothing to do. */
-  removePart?(from: Assembly, tag: string): Promise<void>;
-  /**
-   * The blob, whole and durable, with the SHA-256 of what is stored. Can be repeated after an answer that was lost. `Lost`: there is
-   * no such blob either.
-   */
+  /** Removes the bytes of a replaced part, if the store still has them. */
+  removePart(from: Assembly, tag: string): Promise<void>;
+  /** Makes the parts a durable blob, and returns the SHA-256 of what is stored. It can be repeated after a lost answer. */
   join(from: Assembly, parts: readonly PartTag[]): Promise<Joined | Changed | Lost>;
-  /** Removes the parts. Can be repeated. */
+  /** Removes the parts. It can be repeated. */
   abandon(from: Assembly): Promise<void>;
-  /** Bytes [from, to) in pieces of at most 256 KiB; undefined: there is no such blob. */
+  /** Bytes [from, to) in pieces of at most 256 KiB; undefined if there is no such blob. */
   read(id: string, from: number, to: number): Promise<AsyncIterable<Uint8Array> | undefined>;
-  /** One that is not there counts as removed. */
+  /** A missing blob counts as removed. */
   remove(ids: readonly string[]): Promise<void>;
-  /** Blobs and begun assemblies, a page at a time, in some order. */
+  /** One page of the blobs and assemblies, in any order. */
   list(after: string | undefined): Promise<{ readonly blobs: readonly BlobFacts[]; readonly next: string | undefined }>;
+}
+
+/** The SHA-256 of bytes that `read` returned. */
+export async function digestOf(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const hash = createHash("sha256");
+  for await (const piece of pieces) hash.update(piece);
+  return new Uint8Array(hash.digest());
 }

@@ -1,46 +1,56 @@
-/** The blobs, as the event loop sees them: everything happens on the thread behind it (loop.ts), and failures are values. */
-import type { Assembly, Backend, BlobFacts, Changed, Joined, Lost, PartTag, Staged } from "./backend.ts";
+/** The blobs as the event loop uses them: all work happens on the thread of the blobs (loop.ts), and failures are values. */
+import type { Assembly, Lost, Staged } from "./backend.ts";
 import { blobPath } from "./folder.ts";
-import type { BlobOptions, Call, FromBlobs, ToBlobs } from "./messages.ts";
+import type { BlobAnswer, BlobCall, BlobOptions, Remote } from "./loop.ts";
 
-/** The blobs did not do what was asked; `reason` is for the log, never for a client. */
+/** The blobs could not do what was asked. `reason` is for the log, never for a client. */
 export class BlobsDown {
   constructor(
     readonly reason: string,
-    /** The disk has no room. */
+    /** Whether the disk has no room. */
     readonly full = false,
   ) {}
 }
 
-/** A file to be sent as it lies, or pieces that come one after another. */
+/** A file that is sent as it lies on the disk, or pieces that are pulled one after another. */
 export type BlobBody =
   | { readonly path: string }
   | { readonly pull: () => Promise<Uint8Array | undefined | BlobsDown>; readonly close: () => void };
 
-/** What of a thread is used. */
+/** The functions of a Worker that are used. */
 interface Thread {
-  postMessage(message: ToBlobs, transfer: ArrayBuffer[]): void;
-  addEventListener(kind: "message", listener: (event: { data: FromBlobs }) => void): void;
+  postMessage(call: BlobCall, transfer: ArrayBuffer[]): void;
+  addEventListener(kind: "message", listener: (event: { data: BlobAnswer }) => void): void;
   addEventListener(kind: "error" | "close", listener: (event: { message?: string }) => void): void;
   terminate(): void;
 }
 
+type Given<Name extends keyof Remote> = Parameters<Remote[Name]>;
+type Result<Name extends keyof Remote> = Exclude<Awaited<ReturnType<Remote[Name]>>, void>;
+type Answer<Name extends keyof Remote> = Promise<Result<Name> | BlobsDown>;
+
 const BLOCK_BYTES = 256 * 1024;
-/** So much of one upload is in memory: 1 MiB. */
+/** One upload has at most this many blocks in memory. */
 const BLOCKS = 4;
 
-type Answer = Awaited<ReturnType<NonNullable<Backend[Call]>>>;
-
 export class Blobs {
-  private next = 0;
-  private readonly waiting = new Map<number, (answer: unknown) => void>();
-  private readonly receiving = new Map<number, Taken>();
+  private last = 0;
+  private readonly waiting = new Map<number, (value: unknown) => void>();
   private down: BlobsDown | undefined;
   private closed = false;
   private tellEnd: ((reason: string) => void) | undefined;
-  /** Why the thread has ended by itself: nothing is kept or read until the next start. */
+  /** The reason why the thread ended by itself; nothing is kept or read until the next start. */
   endedReason: string | undefined;
   private known: string | undefined;
+
+  begin = this.remote("begin");
+  removePart = this.remote("removePart");
+  join = this.remote("join");
+  abandon = this.remote("abandon");
+  remove = this.remote("remove");
+  list = this.remote("list");
+  /** Removes staged bytes that did not become a blob. */
+  discard = this.remote("discard");
 
   /** Without a thread nothing is kept. */
   constructor(
@@ -51,8 +61,11 @@ export class Blobs {
       this.down = new BlobsDown("this service keeps no blobs");
       return;
     }
-    thread.addEventListener("message", ({ data }) => this.hear(data));
-    // A bug of ours, or the end.
+    thread.addEventListener("message", ({ data: { id, value, fault } }) => {
+      const resolve = this.waiting.get(id);
+      this.waiting.delete(id);
+      resolve?.(fault ? new BlobsDown(fault.reason, fault.full) : value);
+    });
     const end = ({ message }: { message?: string }) => {
       this.down ??= new BlobsDown(`the thread of the blobs has ended: ${message ?? "closed"}`);
       if (!this.closed) {
@@ -62,23 +75,20 @@ export class Blobs {
       }
       for (const resolve of this.waiting.values()) resolve(this.down);
       this.waiting.clear();
-      // Who waits for a block of theirs to come back would wait for ever.
-      for (const taken of this.receiving.values()) taken(new ArrayBuffer(BLOCK_BYTES), this.down);
-      this.receiving.clear();
     };
     thread.addEventListener("error", end);
     thread.addEventListener("close", end);
   }
 
-  /** Tells the reason once, when the thread ends by itself. */
+  /** Calls `tell` once with the reason when the thread ends by itself. */
   whenEnded(tell: (reason: string) => void): void {
     if (this.endedReason === undefined) this.tellEnd = tell;
     else tell(this.endedReason);
   }
 
-  /** Empties `staging`, the folder for what arrives, and says why blobs cannot be kept. */
+  /** Empties `staging`, the folder for bodies that arrive, and returns why blobs cannot be kept. */
   open(staging: string): Promise<BlobsDown | undefined> {
-    return this.ask((id) => ({ kind: "open", id, options: this.options, staging }));
+    return this.call("open", [this.options, staging]);
   }
 
   close(): void {
@@ -86,162 +96,85 @@ export class Blobs {
     this.thread?.terminate();
   }
 
-  check(): Promise<BlobsDown | undefined> {
-    return this.call("check");
-  }
-
-  /** The id of the store of records to which the blobs belong; `id`, where nothing said it. Asked once. */
+  /** The id of the store of records that owns the blobs. It becomes `id` if there is none yet. */
   async identity(id: string): Promise<string | BlobsDown> {
     if (this.known !== undefined) return this.known;
-    const found = await this.call<string>("identity", id);
+    const found = (await this.call("identity", [id])) ?? id;
     if (!(found instanceof BlobsDown)) this.known = found;
     return found;
   }
 
-  /** A body of as many bytes. */
   async receive(size: number): Promise<Receiving | BlobsDown> {
     const stream = this.number();
-    const answer = await this.ask<undefined>((id) => ({ kind: "receive", id, stream, size }));
-    if (answer instanceof BlobsDown) return answer;
-    return new Receiving({
-      send: (block, length) => this.thread?.postMessage({ kind: "piece", stream, block, length }, [block]),
-      taken: (listener) => this.receiving.set(stream, listener),
-      end: async () => {
-        this.receiving.delete(stream);
-        return await this.ask<Staged>((id) => ({ kind: "received", id, stream }));
-      },
-      discard: async () => {
-        this.receiving.delete(stream);
-        await this.ask((id) => ({ kind: "discard", id, stream }));
-      },
-    });
+    return (await this.call("receive", [stream, size])) ?? new Receiving(this, stream);
   }
 
-  /** For bytes that became nothing. */
-  async discard(staged: Staged): Promise<void> {
-    await this.ask((id) => ({ kind: "discard", id, staged }));
-  }
-
-  /** Makes the bytes a blob; whatever happens they are not staged any more. */
+  /** Makes the bytes a blob. They are not staged afterwards, whatever the result is. */
   async put(staged: Staged, blob: string): Promise<BlobsDown | undefined> {
-    const put = await this.call<undefined>("put", staged, blob);
+    const down = await this.call("put", [staged, blob]);
     await this.discard(staged);
-    return put;
+    return down;
   }
 
-  begin(blob: string): Promise<string | BlobsDown> {
-    return this.call("begin", blob);
-  }
-
-  /** What is lost can be put again, into another assembly: then alone the bytes are still staged. */
+  /** The bytes stay staged only if the assembly is lost: they can be put into another one. */
   async putPart(staged: Staged, to: Assembly, part: number): Promise<string | Lost | BlobsDown> {
-    const tag = await this.call<string | Lost>("putPart", staged, to, part);
+    const tag = await this.call("putPart", [staged, to, part]);
     if (typeof tag === "string" || tag instanceof BlobsDown) await this.discard(staged);
     return tag;
   }
 
-  removePart(from: Assembly, tag: string): Promise<BlobsDown | undefined> {
-    return this.call("removePart", from, tag);
-  }
-
-  join(from: Assembly, parts: readonly PartTag[]): Promise<Joined | Changed | Lost | BlobsDown> {
-    return this.call("join", from, parts);
-  }
-
-  abandon(from: Assembly): Promise<BlobsDown | undefined> {
-    return this.call("abandon", from);
-  }
-
-  remove(blobs: readonly string[]): Promise<BlobsDown | undefined> {
-    return this.call("remove", blobs);
-  }
-
-  list(after: string | undefined): Promise<{ blobs: readonly BlobFacts[]; next: string | undefined } | BlobsDown> {
-    return this.call("list", after);
-  }
-
-  /** Bytes [from, to) of a blob. */
   async read(blob: string, from: number, to: number): Promise<BlobBody | "absent" | BlobsDown> {
     if (this.options.kind === "folder") {
       const path = blobPath(this.options.path, blob);
       return (await Bun.file(path).exists()) ? { path } : "absent";
     }
     const stream = this.number();
-    const opened = await this.ask<"open" | "absent">((id) => ({ kind: "read", id, stream, blob, from, to }));
+    const opened = await this.call("read", [stream, blob, from, to]);
     if (opened !== "open") return opened;
-    return {
-      pull: () => this.ask<Uint8Array | undefined>((id) => ({ kind: "pull", id, stream })),
-      close: () => this.thread?.postMessage({ kind: "stop", stream }, []),
-    };
+    return { pull: () => this.call("pull", [stream]), close: () => this.call("stop", [stream]) };
   }
 
-  private call<A extends Answer>(name: Call, ...given: readonly unknown[]): Promise<A | BlobsDown> {
-    return this.ask((id) => ({ kind: "call", id, name, given }));
-  }
-
-  private ask<A>(message: (id: number) => ToBlobs): Promise<A | BlobsDown> {
+  /** Calls a function of the thread; buffers in `transfer` move there. */
+  call<Name extends keyof Remote>(name: Name, given: Given<Name>, transfer: ArrayBuffer[] = []): Answer<Name> {
     if (this.down) return Promise.resolve(this.down);
     const id = this.number();
     const { promise, resolve } = Promise.withResolvers<unknown>();
     this.waiting.set(id, resolve);
-    this.thread?.postMessage(message(id), []);
-    // What the thread answers is what the function of the same name of the backend does.
-    return promise as Promise<A | BlobsDown>;
+    this.thread?.postMessage({ id, name, given }, transfer);
+    // The thread answers with the result of the function of this name.
+    return promise as Answer<Name>;
   }
 
-  private hear(message: FromBlobs): void {
-    if (message.kind === "taken") {
-      const { stream, block, failed } = message;
-      this.receiving.get(stream)?.(block, failed && new BlobsDown(failed.reason, failed.full));
-      return;
-    }
-    const resolve = this.waiting.get(message.id);
-    this.waiting.delete(message.id);
-    resolve?.(message.kind === "answer" ? message.value : new BlobsDown(message.reason, message.full));
+  private remote<Name extends keyof Remote>(name: Name): (...given: Given<Name>) => Answer<Name> {
+    return (...given) => this.call(name, given);
   }
 
   private number(): number {
-    this.next += 1;
-    return this.next;
+    this.last += 1;
+    return this.last;
   }
 }
 
-/** A block comes back; `failed`: nothing more is written. */
-type Taken = (block: ArrayBuffer, failed: BlobsDown | undefined) => void;
-
-/** The thread's side of one body that arrives. */
-interface Line {
-  send(block: ArrayBuffer, length: number): void;
-  taken(listener: Taken): void;
-  end(): Promise<Staged | BlobsDown>;
-  discard(): Promise<void>;
-}
-
-/** Bytes on their way to the disk, in blocks that go to the thread and come back. */
+/** A body on its way to the disk. It moves in blocks, which the thread gives back after it has written them. */
 export class Receiving {
+  /** One promise for each block that is at the thread. */
+  private readonly sent = new Set<Promise<void>>();
   private readonly free: ArrayBuffer[] = [];
-  private made = 0;
-  private block: Uint8Array | undefined;
+  private block: Uint8Array<ArrayBuffer> | undefined;
   private length = 0;
-  private waiter: ((block: ArrayBuffer) => void) | undefined;
   private failed: BlobsDown | undefined;
 
-  constructor(private readonly line: Line) {
-    line.taken((block, failed) => {
-      this.failed ??= failed;
-      const { waiter } = this;
-      this.waiter = undefined;
-      if (waiter) waiter(block);
-      else this.free.push(block);
-    });
-  }
+  constructor(
+    private readonly blobs: Pick<Blobs, "call">,
+    private readonly stream: number,
+  ) {}
 
-  /** Resolves when more may come. One call at a time. */
+  /** Resolves when more bytes may follow. Only one call may run at a time. */
   async write(bytes: Uint8Array): Promise<BlobsDown | undefined> {
     for (let done = 0; done < bytes.length && !this.failed; ) {
-      const block = this.block ?? (await this.takeBlock());
+      this.block ??= await this.freeBlock();
       const count = Math.min(bytes.length - done, BLOCK_BYTES - this.length);
-      block.set(bytes.subarray(done, done + count), this.length);
+      this.block.set(bytes.subarray(done, done + count), this.length);
       done += count;
       this.length += count;
       if (this.length === BLOCK_BYTES) this.send();
@@ -249,37 +182,31 @@ export class Receiving {
     return this.failed;
   }
 
-  end(): Promise<Staged | BlobsDown> {
+  async end(): Promise<Staged | BlobsDown> {
     this.send();
-    return this.line.end();
+    return await this.blobs.call("received", [this.stream]);
   }
 
-  discard(): Promise<void> {
+  async discard(): Promise<void> {
     this.block = undefined;
-    return this.line.discard();
+    await this.blobs.call("drop", [this.stream]);
   }
 
   private send(): void {
-    const { block, length } = this;
+    const { block, length, stream } = this;
     this.block = undefined;
     this.length = 0;
-    if (block && length > 0) this.line.send(block.buffer as ArrayBuffer, length);
+    if (!block || length === 0) return;
+    const written = this.blobs.call("piece", [stream, block.buffer, length], [block.buffer]).then((back) => {
+      this.sent.delete(written);
+      if (back instanceof BlobsDown) this.failed ??= back;
+      else this.free.push(back);
+    });
+    this.sent.add(written);
   }
 
-  private async takeBlock(): Promise<Uint8Array> {
-    const block = this.free.pop() ?? (this.made < BLOCKS ? this.make() : await this.nextFree());
-    this.block = new Uint8Array(block);
-    return this.block;
-  }
-
-  private make(): ArrayBuffer {
-    this.made += 1;
-    return new ArrayBuffer(BLOCK_BYTES);
-  }
-
-  private nextFree(): Promise<ArrayBuffer> {
-    const { promise, resolve } = Promise.withResolvers<ArrayBuffer>();
-    this.waiter = resolve;
-    return promise;
+  private async freeBlock(): Promise<Uint8Array<ArrayBuffer>> {
+    if (this.free.length === 0 && this.sent.size === BLOCKS) await Promise.race(this.sent);
+    return new Uint8Array(this.free.pop() ?? new ArrayBuffer(BLOCK_BYTES));
   }
 }

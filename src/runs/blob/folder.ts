@@ -1,39 +1,31 @@
 /**
- * Blobs in a folder: `blobs/XX/ID`, XX the end of the id. A file is written and synced under another name, renamed, and its folder
- * synced: it is there whole or not at all. Parts of an assembly stand in `parts/ID/NUMBER-NONCE`. `blobs/store-id` says to which
- * store of records the blobs belong; it lies among them, so that it goes wherever they are moved or copied.
+ * Blobs in a folder. A blob is `blobs/XX/ID`, where XX is the end of its id; parts of an assembly are `parts/ID/NUMBER-NONCE`. A file is
+ * written and synced under another name, renamed, and its folder is synced, so it exists as a whole or not at all. `blobs/store-id`
+ * names the store of records that owns the blobs. It lies among them, so that it moves with them.
  */
-import { createHash } from "node:crypto";
-import {
-  access,
-  constants,
-  type FileHandle,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from "node:fs/promises";
+import { access, constants, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Assembly, Backend, BlobFacts, Changed, Joined, PartTag, Staged } from "./backend.ts";
-import { Folders, syncFolder } from "./folders.ts";
+import {
+  type Assembly,
+  type Backend,
+  type BlobFacts,
+  type Changed,
+  digestOf,
+  type Joined,
+  type PartTag,
+} from "./backend.ts";
+import { copyFiles, Folders, pieces, syncFile, syncFolder } from "./disk.ts";
 
-const PIECE_BYTES = 256 * 1024;
-/** Of a copy: read ahead, so that the disk and the digest work side by side. */
-const COPY_BYTES = 512 * 1024;
-
-/** Names of ours: others may lie beside them, such as `lost+found`. */
+/** The names of blobs and their folders. Other files may lie beside them, such as `lost+found`. */
 const ID = /^blob_\w+$/;
 const BLOBS_FOLDER = /^\w\w$/;
 
-/** Where a blob lies. Its id is one of ours: letters, digits and `_`. */
+/** The path of a blob. Its id consists of letters, digits and `_`. */
 export function blobPath(folder: string, id: string): string {
   return join(folder, "blobs", id.slice(-2), id);
 }
 
-/** `staging`: from where what has come is moved; undefined: nothing comes. */
+/** `staging` is the folder that received bodies are moved from; undefined if no bodies arrive. */
 export function folderBackend(folder: string, nonce: () => string, staging?: string): Backend {
   const blobs = join(folder, "blobs");
   const parts = join(folder, "parts");
@@ -41,12 +33,12 @@ export function folderBackend(folder: string, nonce: () => string, staging?: str
   const partsOf = (id: string) => join(parts, id);
   const folders = new Folders();
 
-  /** From another name in the same file system, durable when it resolves. */
+  /** Renames a file within the file system. The new name is durable when it resolves. */
   const publish = async (from: string, to: string) => {
     const target = dirname(to);
     await folders.made(target);
     await rename(from, to).catch(async (error) => {
-      // Somebody has removed the folder since it was made.
+      // The folder may have been removed since it was made.
       missing(error);
       folders.forget(target);
       await folders.made(target);
@@ -55,36 +47,38 @@ export function folderBackend(folder: string, nonce: () => string, staging?: str
     await syncFolder(target);
   };
 
-  /** The ways that bytes go are gone once, so that a mount among them shows at the start. */
+  /** Moves a file as bodies are moved, so that a mount among the folders is found at the start. */
   const tryMoves = async (from: string) => {
     const name = `check-${nonce()}`;
-    const places = [from, parts, blobs].map((place) => join(place, name));
+    const [start, middle, end] = [join(from, name), join(parts, name), join(blobs, name)] as const;
     try {
-      await writeFile(join(from, name), "", { flag: "wx", mode: 0o600 });
-      for (const [index, place] of places.slice(1).entries()) await rename(places[index] ?? "", place);
+      await writeFile(start, "", { flag: "wx", mode: 0o600 });
+      await rename(start, middle);
+      await rename(middle, end);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
       throw new Error(`${from}, ${parts} and ${blobs} are not on one mount; mount the folder above them instead`);
     } finally {
-      for (const place of places) await rm(place, { force: true });
+      for (const path of [start, middle, end]) await rm(path, { force: true });
     }
   };
 
   const joinParts = async ({ id }: Assembly, tags: readonly PartTag[]): Promise<Joined | Changed> => {
     const target = blobPath(folder, id);
     const making = join(partsOf(id), `whole-${nonce()}`);
-    const copy = await copyParts(
-      tags.map(({ tag }) => join(partsOf(id), tag)),
-      making,
-    ).catch((error) => missing(error));
+    const paths = tags.map(({ tag }) => join(partsOf(id), tag));
+    const copy = await copyFiles(paths, making).catch(missing);
     if (copy) {
       await publish(making, target);
       return copy;
     }
-    // An earlier call has done it, and its answer was lost.
-    const there = await digestOf(target);
-    if (there) return there;
-    const found = new Set(await readdir(partsOf(id)).catch((error) => missing(error) ?? []));
+    // An earlier call may have joined them, and its answer was lost.
+    const there = await open(target, "r").catch(missing);
+    if (there) {
+      const { size } = await there.stat();
+      return { size, sha256: await digestOf(pieces(there, 0, size)) };
+    }
+    const found = new Set(await readdir(partsOf(id)).catch(missing));
     return { changed: tags.filter(({ tag }) => !found.has(tag)).map(({ part }) => part) };
   };
 
@@ -105,7 +99,7 @@ export function folderBackend(folder: string, nonce: () => string, staging?: str
       await publish(making, marker);
       return id;
     },
-    put: async ({ path }: Staged, id) => {
+    put: async ({ path }, id) => {
       await syncFile(path);
       await publish(path, blobPath(folder, id));
     },
@@ -131,16 +125,16 @@ export function folderBackend(folder: string, nonce: () => string, staging?: str
     },
     list: async (after) => {
       const names = (await readdir(blobs)).filter((name) => BLOBS_FOLDER.test(name));
-      const places = [...names.sort().map((name) => join(blobs, name)), parts];
+      const paths = [...names.sort().map((name) => join(blobs, name)), parts];
       const index = after === undefined ? 0 : Number(after);
-      const path = places[index];
+      const path = paths[index];
       const found = path === undefined ? [] : await factsOf(path);
-      return { blobs: found, next: index + 1 < places.length ? String(index + 1) : undefined };
+      return { blobs: found, next: index + 1 < paths.length ? String(index + 1) : undefined };
     },
   };
 }
 
-/** What cannot be read is left out: it is none of ours, or its files are found to be missing. */
+/** An entry that cannot be read is left out: it is no blob, or its file is then reported as missing. */
 async function factsOf(path: string): Promise<BlobFacts[]> {
   const names = (await readdir(path).catch(unreadable)) ?? [];
   const facts = names.map(async (id) => {
@@ -151,105 +145,12 @@ async function factsOf(path: string): Promise<BlobFacts[]> {
   return (await Promise.all(facts)).flat();
 }
 
-/** Undefined where the error says that there is no such file. */
+/** Undefined if the error means that there is no such file; other errors are thrown. */
 function missing(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
 }
 
-/** Undefined also where it may not be read, or is no folder. */
+/** Undefined also if the file may not be read, or is no folder. */
 function unreadable(error: unknown): undefined {
   if (!["EACCES", "EPERM", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) missing(error);
-}
-
-async function syncFile(path: string): Promise<void> {
-  const file = await open(path, "r+");
-  await file.datasync().finally(() => file.close());
-}
-
-/**
- * Bytes [from, to) of the file, which is closed at the end and when the reader leaves. No generator: one that was never begun does not
- * run its `finally`, and a reader may leave before the first piece.
- */
-function pieces(file: FileHandle, from: number, to: number): AsyncIterableIterator<Uint8Array, undefined> {
-  let at = from;
-  let closing: Promise<void> | undefined;
-  const end = async () => {
-    closing ??= file.close();
-    await closing;
-    return { done: true, value: undefined } as const;
-  };
-  const next = async () => {
-    if (closing || at >= to) return await end();
-    const block = new Uint8Array(Math.min(PIECE_BYTES, to - at));
-    const { bytesRead } = await file.read(block, 0, block.length, at);
-    if (bytesRead === 0) throw new Error("the blob is shorter than its record says");
-    at += bytesRead;
-    return { done: false, value: bytesRead === block.length ? block : block.slice(0, bytesRead) } as const;
-  };
-  return {
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-    next: () =>
-      next().catch(async (error) => {
-        await end();
-        throw error;
-      }),
-    return: end,
-  };
-}
-
-/** The files one after another in one new file, synced. Rejects with ENOENT where one is missing; the new file is gone then. */
-async function copyParts(from: readonly string[], to: string): Promise<Joined> {
-  const target = await open(to, "wx", 0o600);
-  try {
-    const hash = createHash("sha256");
-    // One is read into while the other is written.
-    let [block, other] = [new Uint8Array(COPY_BYTES), new Uint8Array(COPY_BYTES)];
-    let size = 0;
-    let written: Promise<unknown> = Promise.resolve();
-    for (const path of from) {
-      const source = await open(path, "r");
-      try {
-        for (;;) {
-          const { bytesRead } = await source.read(block, 0, block.length);
-          if (bytesRead === 0) break;
-          const read = block.subarray(0, bytesRead);
-          [block, other] = [other, block];
-          await written;
-          written = writeAll(target, read, size);
-          // Awaited with the next block; a failure must not count as unhandled until then.
-          written.catch(() => {});
-          hash.update(read);
-          size += bytesRead;
-        }
-      } finally {
-        await source.close();
-      }
-    }
-    await written;
-    await target.datasync();
-    return { size, sha256: new Uint8Array(hash.digest()) };
-  } catch (error) {
-    await rm(to, { force: true });
-    throw error;
-  } finally {
-    await target.close();
-  }
-}
-
-async function writeAll(file: FileHandle, bytes: Uint8Array, at: number): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at + done);
-    done += bytesWritten;
-  }
-}
-
-async function digestOf(path: string): Promise<Joined | undefined> {
-  const file = await open(path, "r").catch(missing);
-  if (!file) return undefined;
-  const { size } = await file.stat();
-  const hash = createHash("sha256");
-  for await (const piece of pieces(file, 0, size)) hash.update(piece);
-  return { size, sha256: new Uint8Array(hash.digest()) };
 }

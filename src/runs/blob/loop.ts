@@ -1,15 +1,30 @@
 /**
- * The loop of the thread of the blobs: it writes what arrives to the disk, computes digests, and speaks to the backend. So neither
- * a digest of a gigabyte nor a client of an object store takes time from the event loop that answers robots.
+ * The thread of the blobs: it writes bodies to the disk, computes digests and calls the backend. So neither the digest of a gigabyte
+ * nor a client of an object store takes time from the event loop that answers robots.
  */
 import { join } from "node:path";
-import type { Backend } from "./backend.ts";
+import type { S3Options } from "../../config/blobs.ts";
+import type { Backend, Staged } from "./backend.ts";
 import { folderBackend } from "./folder.ts";
-import type { BlobOptions, Fault, FromBlobs, ToBlobs } from "./messages.ts";
-import { Room } from "./room.ts";
-import { type Arriving, Staging } from "./staging.ts";
+import { type Arriving, Room, Staging } from "./staging.ts";
 
-type Answer = (message: FromBlobs, transfer?: ArrayBuffer[]) => void;
+export type BlobOptions = S3Options | { readonly kind: "folder"; readonly path: string };
+
+/** The functions that the event loop calls (blobs.ts). */
+export type Remote = Omit<BlobLoop, "handle"> & Omit<Backend, "read">;
+
+/** A call from the event loop. The types of its sender match name and arguments. */
+export interface BlobCall {
+  readonly id: number;
+  readonly name: keyof Remote;
+  readonly given: readonly unknown[];
+}
+
+export interface BlobAnswer {
+  readonly id: number;
+  readonly value?: unknown;
+  readonly fault?: { readonly reason: string; readonly full: boolean };
+}
 
 export class BlobLoop {
   private backend: Backend | undefined;
@@ -17,63 +32,27 @@ export class BlobLoop {
   private readonly arriving = new Map<number, Arriving>();
   private readonly reading = new Map<number, AsyncIterator<Uint8Array>>();
 
-  /** `nonce`: a text that is never said twice, of letters and digits. */
+  /** `nonce` returns a text of letters and digits that it never returns again. */
   constructor(
-    private readonly answer: Answer,
+    private readonly answer: (answer: BlobAnswer, transfer: ArrayBuffer[]) => void,
     private readonly nonce: () => string,
   ) {}
 
-  receive(message: ToBlobs): void {
-    if (message.kind === "piece") this.piece(message);
-    else if (message.kind === "stop") this.stop(message.stream);
-    else this.ask(message);
-  }
-
-  private ask(message: Exclude<ToBlobs, { kind: "piece" | "stop" }>): void {
-    const { id } = message;
-    this.handle(message).then(
-      (value) =>
-        this.answer({ kind: "answer", id, value }, value instanceof Uint8Array ? [value.buffer as ArrayBuffer] : []),
-      (error: unknown) => this.answer({ kind: "failed", id, ...whatFailed(error) }),
+  handle({ id, name, given }: BlobCall): void {
+    this.run(name, given).then(
+      (value) => this.answer({ id, value }, buffersOf(value)),
+      (error: unknown) => this.answer({ id, fault: faultOf(error) }, []),
     );
   }
 
-  private async handle(message: Exclude<ToBlobs, { kind: "piece" | "stop" }>): Promise<unknown> {
-    switch (message.kind) {
-      case "open":
-        return await this.open(message.options, message.staging);
-      case "call": {
-        // The names and what is given are those of the caller's types (blobs.ts).
-        type Called = ((...given: readonly unknown[]) => Promise<unknown>) | undefined;
-        return await (this.opened()[message.name] as Called)?.(...message.given);
-      }
-      case "receive":
-        this.arriving.set(message.stream, await this.stagingFolder().receive(message.size));
-        return undefined;
-      case "received": {
-        const arriving = this.arriving.get(message.stream);
-        this.arriving.delete(message.stream);
-        if (!arriving) throw new Error("nothing is received under this number");
-        return await arriving.end().catch(async (error) => {
-          await arriving.drop();
-          throw error;
-        });
-      }
-      case "discard":
-        return await this.discard(message.stream, message.staged);
-      case "read": {
-        const { stream, blob, from, to } = message;
-        const found = await this.opened().read(blob, from, to);
-        if (!found) return "absent";
-        this.reading.set(stream, found[Symbol.asyncIterator]());
-        return "open";
-      }
-      case "pull":
-        return await this.pull(message.stream);
-    }
+  private async run(name: keyof Remote, given: readonly unknown[]): Promise<unknown> {
+    type Functions = Readonly<Record<string, (...given: readonly unknown[]) => Promise<unknown>>>;
+    const functions = (name in this ? this : opened(this.backend)) as unknown as Functions;
+    return await functions[name]?.(...given);
   }
 
-  private async open(options: BlobOptions, staging: string): Promise<void> {
+  /** `staging` is the folder of this process for bodies that arrive. It is emptied. */
+  async open(options: BlobOptions, staging: string): Promise<void> {
     const folder = options.kind === "folder";
     const room = new Room(folder ? [staging, join(options.path, "blobs")] : [staging]);
     this.staging = new Staging(staging, room);
@@ -83,51 +62,59 @@ export class BlobLoop {
     await this.backend.check();
   }
 
-  private opened(): Backend {
-    if (!this.backend) throw new Error("the blobs are not open");
-    return this.backend;
+  async receive(stream: number, size: number): Promise<void> {
+    this.arriving.set(stream, await opened(this.staging).receive(size));
   }
 
-  private stagingFolder(): Staging {
-    if (!this.staging) throw new Error("the blobs are not open");
-    return this.staging;
+  /** Writes the first `length` bytes of the block, and gives it back. */
+  async piece(stream: number, block: ArrayBuffer, length: number): Promise<ArrayBuffer> {
+    await this.arriving.get(stream)?.add(new Uint8Array(block, 0, length));
+    return block;
   }
 
-  private piece({ stream, block, length }: Extract<ToBlobs, { kind: "piece" }>): void {
-    const arriving = this.arriving.get(stream);
-    const taken = () => {
-      const failed = arriving?.error === undefined ? {} : { failed: whatFailed(arriving.error) };
-      this.answer({ kind: "taken", stream, block, ...failed }, [block]);
-    };
-    if (arriving) arriving.add(new Uint8Array(block, 0, length)).then(taken, taken);
-    else taken();
+  async received(stream: number): Promise<Staged> {
+    const arriving = opened(this.arriving.get(stream));
+    this.arriving.delete(stream);
+    return await arriving.end().catch(async (error) => {
+      await arriving.drop();
+      throw error;
+    });
   }
 
-  private async discard(stream: number | undefined, staged: { readonly path: string } | undefined): Promise<void> {
-    if (staged) await this.stagingFolder().remove(staged);
-    if (stream === undefined) return;
+  /** Ends a body that has not arrived completely, and removes its bytes. */
+  async drop(stream: number): Promise<void> {
     const arriving = this.arriving.get(stream);
     this.arriving.delete(stream);
     await arriving?.drop();
   }
 
-  private async pull(stream: number): Promise<Uint8Array | undefined> {
+  async discard(staged: Staged): Promise<void> {
+    await opened(this.staging).remove(staged);
+  }
+
+  async read(stream: number, blob: string, from: number, to: number): Promise<"open" | "absent"> {
+    const found = await opened(this.backend).read(blob, from, to);
+    if (!found) return "absent";
+    this.reading.set(stream, found[Symbol.asyncIterator]());
+    return "open";
+  }
+
+  async pull(stream: number): Promise<Uint8Array | undefined> {
     const next = await this.reading.get(stream)?.next();
-    // What is sent must have its buffer for itself.
+    // The whole buffer of a piece moves to the event loop, so no other piece may lie in it.
     if (next && !next.done) return next.value.length === next.value.buffer.byteLength ? next.value : next.value.slice();
     this.reading.delete(stream);
     return undefined;
   }
 
-  private stop(stream: number): void {
+  async stop(stream: number): Promise<void> {
     const iterator = this.reading.get(stream);
     this.reading.delete(stream);
-    // Whoever leaves does not wait for the source to be closed.
-    iterator?.return?.()?.catch(() => {});
+    await iterator?.return?.();
   }
 }
 
-/** What is put together in a folder stands there twice until its parts are removed. */
+/** A folder holds joined bytes twice until the parts are removed. */
 function joinsInto(room: Room, backend: Backend): Backend {
   return {
     ...backend,
@@ -138,14 +125,24 @@ function joinsInto(room: Room, backend: Backend): Backend {
   };
 }
 
-/** `staging`: from where what has come is moved; undefined: nothing comes. */
+/** `staging` is the folder that received bodies are moved from; undefined if no bodies arrive. */
 export async function backendOf(options: BlobOptions, nonce: () => string, staging?: string): Promise<Backend> {
   if (options.kind === "folder") return folderBackend(options.path, nonce, staging);
   const { s3Backend } = await import("./s3.ts");
   return s3Backend(options);
 }
 
-function whatFailed(error: unknown): Fault {
+function opened<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("the blobs or the body are not open");
+  return value;
+}
+
+function buffersOf(value: unknown): ArrayBuffer[] {
+  if (value instanceof ArrayBuffer) return [value];
+  return value instanceof Uint8Array ? [value.buffer as ArrayBuffer] : [];
+}
+
+function faultOf(error: unknown): NonNullable<BlobAnswer["fault"]> {
   const { code, message } = error as { code?: string; message?: string };
   return { reason: message ?? String(error), full: code === "ENOSPC" || code === "EDQUOT" };
 }

@@ -1,11 +1,10 @@
 /**
- * Blobs in an S3-compatible store: the object PREFIX/ID. Every body is sent with its SHA-256, in the signature and as the checksum
- * that the store compares, so bytes that change on the way are refused; what was joined is read back.
+ * Blobs in an S3-compatible store, as the objects PREFIX/ID. Every body is sent with its SHA-256, in the signature and as the checksum
+ * that the store compares, so damaged bytes are refused. A joined object is read back.
  *
- * The client is the AWS SDK, for its signatures, its errors and the credentials of machines that have a role. It is large and a
- * service without S3 does not load it: this module is imported when it is needed (loop.ts). Bodies, times and attempts are ours.
+ * The client is the AWS SDK, for its signatures, its errors and the credentials of machine roles. It is large, so loop.ts imports this
+ * module only when it is needed. Bodies, times and attempts are ours.
  */
-import { createHash } from "node:crypto";
 import {
   DeleteObjectCommand,
   GetObjectCommand,
@@ -16,22 +15,21 @@ import {
 } from "@aws-sdk/client-s3";
 import type { S3Options } from "../../config/blobs.ts";
 import { present } from "../../std/assert.ts";
-import type { Backend, Joined, Lost, Staged } from "./backend.ts";
+import { type Assembly, type Backend, type BlobFacts, digestOf, type PartTag, type Staged } from "./backend.ts";
+import { advice } from "./s3/advice.ts";
 import { abandoned, begun, joined, partStored } from "./s3/assembling.ts";
-import { advice, S3Failure } from "./s3/failure.ts";
-import { checked, FileBody, signedDigest } from "./s3/file-body.ts";
-import { listed } from "./s3/listing.ts";
-import { ObjectBytes, type Source } from "./s3/object-bytes.ts";
+import { checked, FileBody, ObjectBytes, type Source, signedDigest } from "./s3/bodies.ts";
+import { S3Failure } from "./s3/failure.ts";
 import { type S3Bounds, Store } from "./s3/store.ts";
 
-/** Requests side by side where there are many small ones. */
+/** The number of small requests that run side by side. */
 const PARALLEL = 8;
 
 export function s3Backend(options: S3Options, bounds: Partial<S3Bounds> = {}): Backend {
   const store = new Store(options, bounds);
   return {
     check: async () => {
-      await tried(store).catch((error) => {
+      await tryRequests(store).catch((error) => {
         throw error instanceof S3Failure ? new Error(advice(error, options)) : error;
       });
     },
@@ -39,55 +37,48 @@ export function s3Backend(options: S3Options, bounds: Partial<S3Bounds> = {}): B
     put: (staged, id) => put(store, staged, id),
     begin: (id) => begun(store, id),
     putPart: (staged, to, part) => partStored(store, staged, to, part),
-    join: async (from, parts) => {
-      const changed = await joined(store, from, parts);
-      if (changed.length > 0) return { changed };
-      const size = parts.reduce((sum, one) => sum + one.size, 0);
-      return await readBack(store, from.id, size);
-    },
+    // A part replaces the earlier one with its number.
+    removePart: async () => {},
+    join: (from, parts) => join(store, from, parts),
     abandon: (from) => abandoned(store, from),
     read: (id, from, to) => read(store, id, from, to),
     remove: (ids) => remove(store, ids),
-    list: (after) => listed(store, after),
+    list: (after) => list(store, after),
   };
 }
 
-/** Does once what will be done again and again, so that a right that is missing shows at the start. */
-async function tried(store: Store): Promise<void> {
-  const { client, Bucket, folder } = store;
-  // No id, so no list has it. Nodes that start together write the same.
+/** Makes each kind of request once, so that a missing right is found at the start. */
+async function tryRequests(store: Store): Promise<void> {
+  const { Bucket, folder } = store;
+  // The key is no id, so lists leave it out. Nodes that start together write the same text.
   const Key = `${folder}.tendon-check`;
   const text = "tendon writes and reads this at its start\n";
-  const write = new PutObjectCommand({ Bucket, Key, Body: text });
-  await store.attempt("PutObject", (abort) => client.send(write, abort));
-  const readIt = new GetObjectCommand({ Bucket, Key });
-  await store.attempt("GetObject", async (abort) => {
-    const { Body } = await client.send(readIt, abort);
-    if ((await Body?.transformToString()) !== text) throw new Error("what was written is read as something else");
-  });
-  const objects = new ListObjectsV2Command({ Bucket, Prefix: folder, MaxKeys: 1 });
-  await store.attempt("ListObjectsV2", (abort) => client.send(objects, abort));
+  await store.send("PutObject", new PutObjectCommand({ Bucket, Key, Body: text }));
+  if ((await textOf(store, Key)) !== text) throw new Error("what was written is read as something else");
+  await store.send("ListObjectsV2", new ListObjectsV2Command({ Bucket, Prefix: folder, MaxKeys: 1 }));
   const uploads = new ListMultipartUploadsCommand({ Bucket, Prefix: folder, MaxUploads: 1 });
-  await store.attempt("ListMultipartUploads", (abort) => client.send(uploads, abort));
-  // Of what is not there: another node may be about to read what was written.
+  await store.send("ListMultipartUploads", uploads);
+  // The object does not exist: another node may be about to read the one that was written.
   const removal = new DeleteObjectCommand({ Bucket, Key: `${Key}-removed` });
-  await store.attempt("DeleteObject", (abort) => client.send(removal, abort)).catch(absent);
+  await store.send("DeleteObject", removal).catch(absent);
 }
 
-/** Nodes that start together on one store of records write the same. */
+/** Nodes of one store of records that start together write the same id. */
 async function identity(store: Store, id: string | undefined): Promise<string | undefined> {
-  const { client, Bucket, folder } = store;
-  // No id, so no list has it.
-  const Key = `${folder}.tendon-store`;
-  const readIt = new GetObjectCommand({ Bucket, Key });
-  const ask = () =>
-    store.attempt("GetObject", async (abort) => (await client.send(readIt, abort)).Body?.transformToString());
-  const found = await ask().catch(absent);
+  // The key is no id, so lists leave it out.
+  const Key = `${store.folder}.tendon-store`;
+  const found = await textOf(store, Key).catch(absent);
   if (found !== undefined || id === undefined) return found;
-  const write = new PutObjectCommand({ Bucket, Key, Body: id });
-  await store.attempt("PutObject", (abort) => client.send(write, abort));
-  // Of two stores of records at once the later one counts, and the other is told so.
-  return await ask();
+  await store.send("PutObject", new PutObjectCommand({ Bucket: store.Bucket, Key, Body: id }));
+  // If two stores of records write at once, the later one wins, and the other one must learn that.
+  return await textOf(store, Key);
+}
+
+function textOf(store: Store, Key: string): Promise<string | undefined> {
+  const command = new GetObjectCommand({ Bucket: store.Bucket, Key });
+  return store.attempt("GetObject", async (abort) =>
+    (await store.client.send(command, abort)).Body?.transformToString(),
+  );
 }
 
 async function put(store: Store, staged: Staged, id: string): Promise<void> {
@@ -97,6 +88,20 @@ async function put(store: Store, staged: Staged, id: string): Promise<void> {
     command.middlewareStack.add(signedDigest(staged), { step: "build" });
     return await store.client.send(command, abort);
   });
+}
+
+async function join(store: Store, from: Assembly, parts: readonly PartTag[]) {
+  const changed = await joined(store, from, parts);
+  if (changed.length > 0) return { changed };
+  const expected = parts.reduce((sum, { size }) => sum + size, 0);
+  const size = await sizeOf(store, from.id);
+  // A rule of the bucket, such as AbortIncompleteMultipartUpload, ends assemblies by itself.
+  if (size === undefined) return { lost: true } as const;
+  if (size !== expected) throw new Error(`S3: the joined object has ${size} bytes, not ${expected}`);
+  // An id is used once, so an object with this id and size is the joined one.
+  const bytes = await read(store, from.id, 0, size);
+  if (!bytes) throw new Error("S3: the joined object is gone");
+  return { size, sha256: await digestOf(bytes) };
 }
 
 async function read(
@@ -111,50 +116,77 @@ async function read(
   return first && new ObjectBytes(first, from, to, open);
 }
 
+async function* nothing(): AsyncGenerator<Uint8Array> {}
+
 async function source(store: Store, id: string, from: number, to: number): Promise<Source> {
   const command = new GetObjectCommand({ ...store.at(id), Range: `bytes=${from}-${to - 1}` });
   return await store.attempt("GetObject", async (abort, watch) => {
     const { Body, ContentRange } = await store.client.send(command, abort);
-    // A store that ignores ranges would give the bytes of another place.
+    // A store that ignores ranges would send other bytes.
     if (from > 0 && !ContentRange?.startsWith(`bytes ${from}-`)) throw new Error("the store gave another range");
     return { body: present(Body, "the body of an object").transformToWebStream(), watch };
   });
 }
 
-/** The digest of what is stored. The id is never used twice, so what has it and its size is what was joined. */
-async function readBack(store: Store, id: string, expected: number): Promise<Joined | Lost> {
-  const size = await sizeOf(store, id);
-  // A rule of the bucket, such as AbortIncompleteMultipartUpload, ends assemblies without asking us.
-  if (size === undefined) return { lost: true };
-  if (size !== expected) throw new Error(`S3: the joined object has ${size} bytes, not ${expected}`);
-  const hash = createHash("sha256");
-  const bytes = await read(store, id, 0, size);
-  if (!bytes) throw new Error("S3: the joined object is gone");
-  for await (const piece of bytes) hash.update(piece);
-  return { size, sha256: new Uint8Array(hash.digest()) };
-}
-
 async function sizeOf(store: Store, id: string): Promise<number | undefined> {
-  const command = new HeadObjectCommand(store.at(id));
-  const head = await store.attempt("HeadObject", (abort) => store.client.send(command, abort)).catch(absent);
+  const head = await store.send("HeadObject", new HeadObjectCommand(store.at(id))).catch(absent);
   return head && present(head.ContentLength, "the size of an object");
 }
 
 async function remove(store: Store, ids: readonly string[]): Promise<void> {
   const rest = ids.values();
-  // DeleteObjects takes a thousand at once, but not every store has it, and its answer is a list of refusals.
+  // DeleteObjects takes a thousand ids, but some stores lack it, and its answer is a list of refusals.
   const worker = async () => {
-    for (const id of rest) {
-      const command = new DeleteObjectCommand(store.at(id));
-      await store.attempt("DeleteObject", (abort) => store.client.send(command, abort)).catch(absent);
-    }
+    for (const id of rest) await store.send("DeleteObject", new DeleteObjectCommand(store.at(id))).catch(absent);
   };
   await Promise.all(Array.from({ length: PARALLEL }, worker));
 }
 
-/** Undefined where the failure says that there is no such object; other failures are thrown. */
+/** Undefined if the failure means that there is no such object; other failures are thrown. */
 function absent(error: unknown): undefined {
   if (!(error instanceof S3Failure && error.absent)) throw error;
 }
 
-async function* nothing(): AsyncGenerator<Uint8Array> {}
+/** Our ids. A bucket may hold objects of others, which are not ours to list and remove. */
+const ID = /^blob_[0-9A-Za-z]+$/;
+
+/** The start of a page: the objects come first, and then the uploads that are not joined. */
+type Cursor = { readonly objects: string | undefined } | { readonly uploads: string | undefined };
+
+interface Page {
+  readonly blobs: readonly BlobFacts[];
+  readonly next: Cursor | undefined;
+}
+
+async function list(store: Store, after: string | undefined) {
+  const cursor: Cursor = after === undefined ? { objects: undefined } : JSON.parse(after);
+  const page = "objects" in cursor ? objects(store, cursor.objects) : uploads(store, cursor.uploads);
+  const { blobs, next } = await page;
+  return { blobs: blobs.filter(({ id }) => ID.test(id)), next: next && JSON.stringify(next) };
+}
+
+async function objects(store: Store, token: string | undefined): Promise<Page> {
+  const { Bucket, folder: Prefix, bounds } = store;
+  const command = new ListObjectsV2Command({ Bucket, Prefix, MaxKeys: bounds.pageKeys, ContinuationToken: token });
+  const { Contents = [], NextContinuationToken } = await store.send("ListObjectsV2", command);
+  return {
+    blobs: Contents.map(({ Key, Size, LastModified }) => facts(store.idOf(Key), LastModified, Size)),
+    next: NextContinuationToken ? { objects: NextContinuationToken } : { uploads: undefined },
+  };
+}
+
+async function uploads(store: Store, key: string | undefined): Promise<Page> {
+  const { Bucket, folder: Prefix, bounds } = store;
+  // Without the marker of an upload the list goes on with the next key. Two uploads of one key are one assembly here.
+  const command = new ListMultipartUploadsCommand({ Bucket, Prefix, MaxUploads: bounds.pageKeys, KeyMarker: key });
+  const { Uploads = [], IsTruncated, NextKeyMarker } = await store.send("ListMultipartUploads", command);
+  return {
+    blobs: Uploads.map(({ Key, Initiated }) => facts(store.idOf(Key), Initiated)),
+    next: IsTruncated && NextKeyMarker ? { uploads: NextKeyMarker } : undefined,
+  };
+}
+
+/** An entry without a size is an assembly. */
+function facts(id: string, at?: Date, size?: number): BlobFacts {
+  return { id, size: size ?? 0, at: Math.floor((at?.getTime() ?? 0) / 1000), begun: size === undefined };
+}

@@ -1,9 +1,14 @@
-/** Bytes that arrive, in a folder of this process: a file each, with its digest computed on the way. Emptied at the start. */
+/**
+ * Bodies that arrive: each is a file in a folder of this process, and its digest is computed on the way.
+ *
+ * The disk must keep room for the database. If uploads filled it, no chunk could be settled, no run be deleted, and the next start
+ * would fail. So a body that would leave less than the floor is refused before its first byte.
+ */
 import { createHash } from "node:crypto";
-import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
+import { type FileHandle, mkdir, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Staged } from "./backend.ts";
-import type { Claim, Room } from "./room.ts";
+import { writeAll } from "./disk.ts";
 
 export class Staging {
   private count = 0;
@@ -13,13 +18,12 @@ export class Staging {
     private readonly room: Room,
   ) {}
 
-  /** What a process before this one left is gone. */
   async empty(): Promise<void> {
     await rm(this.folder, { recursive: true, force: true });
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
   }
 
-  /** A file of as many bytes, if the disk has room for it. */
+  /** A file of `size` bytes. Rejects if the disk has no room for it. */
   async receive(size: number): Promise<Arriving> {
     this.count += 1;
     const path = join(this.folder, String(this.count));
@@ -32,48 +36,41 @@ export class Staging {
     }
   }
 
-  /** The bytes are a blob now, or nobody needs them. */
-  async remove({ path }: Pick<Staged, "path">): Promise<void> {
+  async remove({ path }: Staged): Promise<void> {
     await rm(path, { force: true });
   }
 }
 
-/** One file that arrives. */
 export class Arriving {
   private readonly hash = createHash("sha256");
   private size = 0;
   private readonly writing = new Set<Promise<void>>();
-  /** Why nothing more is written. */
-  error: unknown;
+  /** The reason why nothing more is written. */
+  private error: unknown;
 
   constructor(
-    readonly path: string,
+    private readonly path: string,
     private readonly file: FileHandle,
     private readonly claim: Claim,
   ) {}
 
-  /** Resolves when the bytes may be overwritten, also after a failure, which `end` tells. */
-  add(bytes: Uint8Array): Promise<void> {
-    if (this.error !== undefined) return Promise.resolve();
+  /** Resolves when the bytes may be overwritten. */
+  async add(bytes: Uint8Array): Promise<void> {
+    if (this.error === undefined) await this.write(bytes);
+    if (this.error !== undefined) throw this.error;
+  }
+
+  private async write(bytes: Uint8Array): Promise<void> {
     const at = this.size;
     this.size += bytes.length;
-    const write = this.write(bytes, at).catch((error: unknown) => {
+    const write = writeAll(this.file, bytes, at, (count) => this.claim.came(count)).catch((error: unknown) => {
       this.error ??= error ?? new Error("the write failed");
     });
     this.writing.add(write);
-    // The disk writes meanwhile.
+    // The digest is computed while the disk writes.
     this.hash.update(bytes);
-    return write.then(() => {
-      this.writing.delete(write);
-    });
-  }
-
-  private async write(bytes: Uint8Array, at: number): Promise<void> {
-    for (let done = 0; done < bytes.length; ) {
-      const { bytesWritten } = await this.file.write(bytes, done, bytes.length - done, at + done);
-      done += bytesWritten;
-      this.claim.came(bytesWritten);
-    }
+    await write;
+    this.writing.delete(write);
   }
 
   async end(): Promise<Staged> {
@@ -91,4 +88,76 @@ export class Arriving {
     await this.file.close().catch(() => {});
     await rm(this.path, { force: true });
   }
+}
+
+const GiB = 2 ** 30;
+
+/** The bytes that uploads leave free. The database and its log fill them in days, not in minutes. */
+export function runDiskFloorBytes(diskBytes: number): number {
+  // Tests and small machines have such disks.
+  if (diskBytes < 4 * GiB) return diskBytes / 10;
+  return Math.min(Math.max(GiB, diskBytes / 20), 50 * GiB);
+}
+
+/** The share of its possible files that uploads leave to a file system. Empty files use them up, too. */
+const FLOOR_FILES_SHARE = 0.05;
+
+interface Claim {
+  /** Counts bytes that are on the disk now. */
+  came(bytes: number): void;
+  end(): void;
+}
+
+export class Room {
+  /** Bytes that are announced and not on the disk yet. */
+  private coming = 0;
+
+  /** The folders lie on one disk, but each may have a quota. */
+  constructor(private readonly folders: readonly string[]) {}
+
+  /** Rejects as a full disk does. */
+  async claim(bytes: number): Promise<Claim> {
+    const claim = this.counted(bytes);
+    // The sum is read before the disk is asked: a claim that comes meanwhile counts this one.
+    const { coming } = this;
+    try {
+      for (const folder of this.folders) await checkRoom(folder, coming);
+      return claim;
+    } catch (error) {
+      claim.end();
+      throw error;
+    }
+  }
+
+  private counted(bytes: number): Claim {
+    let left = bytes;
+    this.coming += left;
+    const came = (count: number) => {
+      const counted = Math.min(count, left);
+      left -= counted;
+      this.coming -= counted;
+    };
+    return { came, end: () => came(left) };
+  }
+}
+
+async function checkRoom(folder: string, coming: number): Promise<void> {
+  const disk = await statfs(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+  });
+  // A folder that does not exist yet has no bounds.
+  if (!disk) return;
+  const { blocks, bavail, bsize, files, ffree } = disk;
+  const free = bavail * bsize;
+  const floor = runDiskFloorBytes(blocks * bsize);
+  if (free < coming + floor) {
+    throw noRoom(`${folder}: ${free} bytes free, ${coming} announced, ${Math.ceil(floor)} to be left`);
+  }
+  // A file system without a fixed number of files reports 0.
+  if (files > 0 && ffree < files * FLOOR_FILES_SHARE)
+    throw noRoom(`${folder}: room for only ${ffree} of ${files} files`);
+}
+
+function noRoom(message: string): Error {
+  return Object.assign(new Error(message), { code: "ENOSPC" });
 }

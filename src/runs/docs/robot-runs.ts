@@ -1,9 +1,7 @@
-/** The page about robot runs: `robot-runs.md` with its limits and its table of errors put in. */
-
-import { markdown, prose } from "../../http/document/markdown.ts";
-import { shell } from "../../http/document/shell.ts";
+/** The page about robot runs: `robot-runs.md` with its limits and its table of errors. */
+import { prose } from "../../http/document/markdown.ts";
+import { documentPage } from "../../http/document/shell.ts";
 import { LIMITS } from "../../limits.ts";
-import { present } from "../../std/assert.ts";
 import { EVERY, KEY_ROWS } from "../../std/every-route.ts";
 import type { Row } from "../../std/failure.ts";
 import { type Html, html } from "../../web/markup.ts";
@@ -11,21 +9,14 @@ import { RUNS } from "../errors.ts";
 import text from "./robot-runs.md" with { type: "text" };
 
 export function robotRunsPage(): string {
-  const filled = text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => present(VALUES[name], `the value {{${name}}}`));
-  const { content, headings } = markdown(filled, { errors: errorsTable() });
-  return shell({
-    title: "Robot runs · tendon API",
-    nav: html`<p class="brand"><a href="../docs">tendon API</a></p>
-<ul>${headings.map(({ id, text }) => html`<li><a href="#${id}">${text}</a></li>`)}</ul>`,
-    main: content,
-  });
+  return documentPage("Robot runs", text, VALUES, { errors: errorsTable() });
 }
 
 const whole = (value: number) => value.toLocaleString("en-US");
 const mebibytes = (bytes: number) => `${whole(bytes / 2 ** 20)} MiB`;
 const gibibytes = (bytes: number) => `${whole(bytes / 2 ** 30)} GiB`;
 
-/** The texts of the page refer to them as `{{name}}`. */
+/** The values that the text refers to as `{{name}}`. */
 const VALUES: Readonly<Record<string, string>> = {
   pathBytes: whole(LIMITS.runPathBytesMax),
   pathSegments: whole(LIMITS.runPathSegmentsMax),
@@ -36,8 +27,8 @@ const VALUES: Readonly<Record<string, string>> = {
   runFiles: whole(LIMITS.runFilesMax),
   uploads: whole(LIMITS.runUploadsMax),
   account: gibibytes(LIMITS.runsAccountBytesMax),
-  bodies: placesText(LIMITS.runBodies),
-  requests: placesText(LIMITS.runRequests),
+  bodies: permitsText(LIMITS.runBodies),
+  requests: permitsText(LIMITS.runRequests),
   trickle: `${LIMITS.runIdleBytesMin / 1024} KiB`,
   idle: `${LIMITS.runIdleMs / 1000} s`,
   body: `${LIMITS.runBodyMs / 3_600_000} hours`,
@@ -47,11 +38,11 @@ const VALUES: Readonly<Record<string, string>> = {
   left: `${LIMITS.runLeftSeconds / 3600} hours`,
 };
 
-function placesText({ runMax, accountMax, max }: typeof LIMITS.runBodies | typeof LIMITS.runRequests): string {
+function permitsText({ runMax, accountMax, max }: typeof LIMITS.runBodies | typeof LIMITS.runRequests): string {
   return `${runMax}, ${accountMax}, ${max}`;
 }
 
-/** Of run storage first, then those of every route. */
+/** The errors of run storage, then those of every route. */
 function errorsTable(): Html {
   return html`<table>
 <thead><tr><th>Code</th><th>Status</th><th>When, and what to do</th></tr></thead>

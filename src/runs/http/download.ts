@@ -1,27 +1,28 @@
-/** A file of a run as an answer: whole, a range, or that the client has it. */
-
-import { sourceOfFile } from "../../http/download.ts";
+/** The answer to a request for a file: the whole, a range, or that the client has it already. */
+import { type Source, sourceOfFile } from "../../http/download.ts";
 import { failedWith, type Reply } from "../../http/reply.ts";
 import type { Outcome } from "../../http/route.ts";
 import { Failure } from "../../std/failure.ts";
-import { contentType } from "../content-type.ts";
-import type { RunDeps } from "../deps.ts";
+import { type BlobBody, BlobsDown } from "../blob/blobs.ts";
 import { RUNS } from "../errors.ts";
-import type { Keep } from "../gate.ts";
-import { fileOf, openFile } from "../read.ts";
+import type { Keep, RunDeps } from "../gate.ts";
+import { contentType } from "../names.ts";
+import { fileOf, openFile } from "../runs.ts";
 import type { FileKey, StoredFile } from "../store/records.ts";
 import { digestField } from "./digest.ts";
 import { isFresh, mayBePart, type Range, readRange } from "./range.ts";
-import { sourceOf } from "./source.ts";
-
-type Deps = Pick<RunDeps, "store" | "blobs" | "log" | "meter">;
 
 export function etagOf(sha256: Uint8Array): string {
   return `"sha256-${sha256.toHex()}"`;
 }
 
-/** Answers `GET` and `HEAD`. `keep`: the request's place, for as long as bytes come from elsewhere. */
-export async function download(deps: Deps, key: FileKey, { method, headers }: Request, keep: Keep): Promise<Outcome> {
+/** Answers `GET` and `HEAD`. `keep` keeps the permit of the request while its bytes pass through this process. */
+export async function download(
+  deps: RunDeps,
+  key: FileKey,
+  { method, headers }: Request,
+  keep: Keep,
+): Promise<Outcome> {
   const file = await fileOf(deps, key);
   if (file instanceof Failure) return file;
   const { size, sha256, storedAt } = file;
@@ -45,7 +46,7 @@ export async function download(deps: Deps, key: FileKey, { method, headers }: Re
     if (whole instanceof Failure || !headers.has("range")) return whole;
     const { body } = whole;
     if (body === null || typeof body !== "object" || !("path" in body)) return whole;
-    // Of an answer that is a whole file Bun reads `Range` by itself, and takes for one what is malformed.
+    // For an answer that is a whole file Bun reads `Range` by itself, and accepts malformed ones.
     const source = await sourceOfFile(body);
     const leave = keep();
     return { ...whole, body: { pull: source.pull, close: () => source.close().finally(leave) } };
@@ -54,7 +55,7 @@ export async function download(deps: Deps, key: FileKey, { method, headers }: Re
   return await send(deps, key, file, range, { status: 206, headers: { ...found, ...part } }, keep);
 }
 
-/** What browsers and tools make of it. */
+/** The headers that describe the file to browsers and tools. */
 function described(path: string, sha256: Uint8Array): Record<string, string> {
   const name = path.slice(path.lastIndexOf("/") + 1);
   const ascii = name.replace(/[^ !#-[\]-~]/g, "_");
@@ -74,7 +75,7 @@ function encodeRfc8187(text: string): string {
 }
 
 async function send(
-  deps: Deps,
+  deps: RunDeps,
   key: FileKey,
   file: StoredFile,
   { from, to }: Range,
@@ -86,4 +87,19 @@ async function send(
   if (body instanceof Failure) return body;
   deps.meter.download(key.accountId, to - from);
   return { status, headers, body: "path" in body ? { path: body.path, from, to } : sourceOf(body, keep()) };
+}
+
+/** Bytes of another server. If they fail, the connection breaks, so that the client sees that some are missing. */
+function sourceOf(body: Extract<BlobBody, { pull: unknown }>, leave: () => void): Source {
+  return {
+    pull: async () => {
+      const piece = await body.pull();
+      if (piece instanceof BlobsDown) throw new Error(`the bytes of a file broke off: ${piece.reason}`);
+      return piece;
+    },
+    close: async () => {
+      leave();
+      body.close();
+    },
+  };
 }

@@ -1,49 +1,94 @@
-/** The files of a run in one request: `PUT`, `DELETE` (`GET` is download.ts). */
-
-import type { BodyStream } from "../../http/body-stream.ts";
-import type { Principal } from "../../http/principal.ts";
+/** The files of a run: `PUT`, `GET`, `HEAD`, `DELETE`; and the request that sends a file or a part. */
+import { announcedLength, type BodyStream } from "../../http/body-stream.ts";
+import type { Principal } from "../../http/deps.ts";
+import type { Reply } from "../../http/reply.ts";
 import type { Call, Outcome } from "../../http/route.ts";
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
-import type { RunDeps } from "../deps.ts";
-import { gated } from "../gate.ts";
-import { putFile } from "../put.ts";
-import { removeFile } from "../remove.ts";
-import { announced, partialBody, pourFrom } from "./body.ts";
+import { invalid, RUNS } from "../errors.ts";
+import { gated, type RunDeps } from "../gate.ts";
+import { type PutFile, putFile, type Sent } from "../put.ts";
+import { removeFile } from "../runs.ts";
+import type { RunKey } from "../store/records.ts";
 import { readDigest } from "./digest.ts";
 import { download, etagOf } from "./download.ts";
-import { readFileKey } from "./target.ts";
+import { about, readFileKey, removing } from "./target.ts";
 
-/** The size is looked at first, as on every route. */
-export async function putOne(deps: RunDeps, call: Call<Principal, BodyStream>): Promise<Outcome> {
-  const { request, principal, body, server } = call;
-  const size = announced(request);
+const { runFileBytesMax, runIdleMs, runIdleBytesMin, runBodyMs } = LIMITS;
+
+type Sending = Call<Principal, BodyStream>;
+
+export async function putOne(deps: RunDeps, call: Sending): Promise<Outcome> {
+  const stored = await takeBody(deps, call, readFileKey, (key, sent) => putFile(deps, key, sent));
+  return stored instanceof Failure ? stored : storedReply(stored.replaced ? 200 : 201, stored);
+}
+
+export function storedReply(status: number, { path, size, sha256 }: Omit<PutFile, "replaced">): Reply {
+  const body = JSON.stringify({ path, size, sha256: sha256.toHex() });
+  return { status, body, headers: { etag: etagOf(sha256) } };
+}
+
+/** Checks a request that sends bytes, in the order of the specification, and stores them with a permit for bodies. */
+export async function takeBody<Key extends RunKey, T>(
+  deps: RunDeps,
+  { request, principal, body, server }: Sending,
+  read: (accountId: string, url: string) => Key | Failure,
+  store: (key: Key, sent: Sent) => Promise<T | Failure>,
+): Promise<T | Failure> {
+  const size = announcedSize(request);
   if (size instanceof Failure) return size;
-  const key = readFileKey(principal.accountId, request.url);
+  const key = read(principal.accountId, request.url);
   if (key instanceof Failure) return key;
-  const partial = partialBody(request);
-  if (partial) return partial;
+  // A part of a file must not become the whole (RFC 9110, section 14.5).
+  if (request.headers.has("content-range"))
+    return invalid("the body is a part of a file (Content-Range); send the file whole, or by a multipart upload");
   const sha256 = readDigest(request.headers);
   if (sha256 instanceof Failure) return sha256;
   server?.timeout(request, LIMITS.runConnectionIdleSeconds);
-  const stored = await gated(deps, key, () => putFile(deps, { ...key, size, sha256, pour: pourFrom(body) }), "body");
+  const stored = await gated(deps, key, () => store(key, { size, sha256, pour: pourFrom(body) }), "body");
   server?.timeout(request, LIMITS.connectionIdleSeconds);
-  if (stored instanceof Failure) return stored;
-  return {
-    status: stored.replaced ? 200 : 201,
-    body: JSON.stringify({ path: stored.path, size: stored.size, sha256: stored.sha256.toHex() }),
-    headers: { etag: etagOf(stored.sha256) },
+  return stored;
+}
+
+function announcedSize(request: Request): number | Failure {
+  const size = announcedLength(request);
+  if (size === undefined) {
+    const message = "the upload has no Content-Length; send one, not a chunked body";
+    return new Failure(RUNS.length_required, message);
+  }
+  return size > runFileBytesMax ? tooLarge() : size;
+}
+
+function tooLarge(): Failure {
+  const message = `the body is over ${runFileBytesMax} bytes; send a larger file by a multipart upload`;
+  return new Failure(RUNS.request_too_large, message);
+}
+
+function pourFrom(body: BodyStream): Sent["pour"] {
+  return async (sink) => {
+    const write = async (piece: Uint8Array) => {
+      const failure = await sink.write(piece);
+      // The sink has copied it. A fast upload makes garbage faster than the collector runs, over a hundred megabytes.
+      if (piece.length === piece.buffer.byteLength) (piece.buffer as ArrayBuffer).transfer(0);
+      return failure;
+    };
+    const poured = await body(
+      { write, abort: () => sink.abort() },
+      {
+        bytesMax: runFileBytesMax,
+        idleMs: runIdleMs,
+        idleBytesMin: runIdleBytesMin,
+        totalMs: runBodyMs,
+        lengthNeeded: true,
+      },
+    );
+    if (typeof poured === "number") return undefined;
+    if (poured instanceof Failure) return poured;
+    if (poured === "too_large") return tooLarge();
+    return invalid("the body did not come whole, as Content-Length says; send it again");
   };
 }
 
-export async function getOne(deps: RunDeps, { request, principal }: Call<Principal, undefined>): Promise<Outcome> {
-  const key = readFileKey(principal.accountId, request.url);
-  if (key instanceof Failure) return key;
-  return await gated(deps, key, (keep) => download(deps, key, request, keep));
-}
+export const getOne = about(readFileKey, download);
 
-export async function deleteOne(deps: RunDeps, { request, principal }: Call<Principal, undefined>): Promise<Outcome> {
-  const key = readFileKey(principal.accountId, request.url);
-  if (key instanceof Failure) return key;
-  return (await gated(deps, key, () => removeFile(deps, key))) ?? { status: 204, body: null };
-}
+export const deleteOne = removing(readFileKey, removeFile);

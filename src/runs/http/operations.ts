@@ -40,7 +40,7 @@ function ok(description: string, name: string, ...named: readonly string[]): Res
 
 const done = (description: string): Response => ({ description, headers: headers() });
 
-export const listRunsOperation: Operation = {
+export const listRuns: Operation = {
   operationId: "listRuns",
   summary: "Completed runs, the newest first",
   parameters: [
@@ -56,20 +56,20 @@ export const listRunsOperation: Operation = {
   responses: { "200": ok("A page of runs.", "RunList") },
 };
 
-export const runUsageOperation: Operation = {
+export const runUsage: Operation = {
   operationId: "runUsage",
   summary: "What the account stores, and this month's metering",
   responses: { "200": ok("Bytes, runs and requests.", "RunUsage") },
 };
 
-export const manifestOperation: Operation = {
+export const getRun: Operation = {
   operationId: "getRun",
   summary: "The manifest of a completed run",
   parameters: [ROBOT, RUN],
   responses: { "200": ok("The run and its files.", "RunManifest") },
 };
 
-export const deleteRunOperation: Operation = {
+export const deleteRun: Operation = {
   operationId: "deleteRun",
   summary: "Delete every file of a run",
   description:
@@ -78,7 +78,7 @@ export const deleteRunOperation: Operation = {
   responses: { "204": done("The run is gone.") },
 };
 
-export const completeOperation: Operation = {
+export const completeRun: Operation = {
   operationId: "completeRun",
   summary: "Complete a run, so that it is listed and readable",
   description:
@@ -88,7 +88,7 @@ export const completeOperation: Operation = {
   responses: { "200": ok("The manifest.", "RunManifest") },
 };
 
-export const putFileOperation: Operation = {
+export const putFile: Operation = {
   operationId: "putFile",
   summary: `Upload a file of at most ${fileMiB} MiB`,
   description:
@@ -103,7 +103,7 @@ export const putFileOperation: Operation = {
 
 const FILE_HEADERS = ["ETag", "Repr-Digest", "Accept-Ranges", "Last-Modified", "Content-Disposition"] as const;
 
-/** By the file's name. */
+/** The type follows from the file's name. */
 const ANY_BYTES = { "*/*": BYTES["application/octet-stream"] };
 
 const CONDITIONS = [
@@ -116,7 +116,7 @@ const FRESH: Response = {
   headers: headers("ETag", "Last-Modified", "Accept-Ranges"),
 };
 
-export const getFileOperation: Operation = {
+export const getFile: Operation = {
   operationId: "getFile",
   summary: "Download a file of a completed run",
   description:
@@ -141,7 +141,7 @@ export const getFileOperation: Operation = {
   },
 };
 
-export const headFileOperation: Operation = {
+export const headFile: Operation = {
   operationId: "headFile",
   summary: "The headers of a file of a completed run",
   description: "Those of the whole file, and `Content-Length`. No answer has a body, failures neither.",
@@ -152,14 +152,14 @@ export const headFileOperation: Operation = {
   },
 };
 
-export const deleteFileOperation: Operation = {
+export const deleteFile: Operation = {
   operationId: "deleteFile",
   summary: "Delete a file of an unfinished run",
   parameters: [ROBOT, RUN, PATH],
   responses: { "204": done("The file is gone.") },
 };
 
-export const postUploadOperation: Operation = {
+export const postUpload: Operation = {
   operationId: "postUpload",
   summary: "Start a multipart upload, or finish one",
   description: [
@@ -179,7 +179,7 @@ export const postUploadOperation: Operation = {
   },
 };
 
-export const getUploadOperation: Operation = {
+export const getUpload: Operation = {
   operationId: "getUpload",
   summary: "Resume a multipart upload",
   description: "With `upload_id`: the parts that have come. Without: the unfinished uploads of the path, at most one.",
@@ -199,7 +199,7 @@ export const getUploadOperation: Operation = {
   },
 };
 
-export const putPartOperation: Operation = {
+export const putPart: Operation = {
   operationId: "putPart",
   summary: `Upload one part, of at most ${fileMiB} MiB`,
   description: "`Content-Length` is needed. The same part again replaces it.",
@@ -215,7 +215,7 @@ export const putPartOperation: Operation = {
   responses: { "200": ok("It is stored.", "UploadPart") },
 };
 
-export const deleteUploadOperation: Operation = {
+export const deleteUpload: Operation = {
   operationId: "deleteUpload",
   summary: "Abort a multipart upload",
   description: "Gives its path and its reservation back.",

@@ -1,30 +1,14 @@
-/** The storage of robots' runs: `/v1/robot/runs…`. */
-
+/** The routes of run storage: `/v1/robot/runs…`. */
 import { json, NO_BODY, optionalJson, STREAM } from "../../http/body-rules.ts";
-import type { Principal } from "../../http/principal.ts";
-import { KEY } from "../../http/principal.ts";
-import { type Call, type Outcome, route } from "../../http/route.ts";
+import type { Principal } from "../../http/deps.ts";
+import { type Call, KEY, type Outcome, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
-import type { RunDeps } from "../deps.ts";
 import { RUNS, RUNS_ANSWERS } from "../errors.ts";
+import type { RunDeps } from "../gate.ts";
 import { deleteOne, getOne, putOne } from "./files.ts";
-import {
-  completeOperation,
-  deleteFileOperation,
-  deleteRunOperation,
-  deleteUploadOperation,
-  getFileOperation,
-  getUploadOperation,
-  headFileOperation,
-  listRunsOperation,
-  manifestOperation,
-  postUploadOperation,
-  putFileOperation,
-  putPartOperation,
-  runUsageOperation,
-} from "./operations.ts";
+import * as operations from "./operations.ts";
 import { complete, erase, list, manifest, usage } from "./runs.ts";
 import { RUN_HEADERS, RUN_SCHEMAS } from "./schemas.ts";
 import { deleteUpload, getUpload, postUpload, putUpload } from "./uploads.ts";
@@ -33,18 +17,26 @@ const RUN = "/v1/robot/runs/:robot/:run";
 const FILE = `${RUN}/files/*`;
 const UPLOAD = `${RUN}/uploads/*`;
 
-type Handler<Body> = (deps: RunDeps, call: Call<Principal, Body>) => Promise<Outcome>;
+type Declared<Body> = Parameters<typeof route<Principal, Body>>[0];
 
-export function runs(deps: RunDeps): Surface {
-  /** Counts what is accepted. */
-  const by =
-    <Body>(handler: Handler<Body>) =>
-    async (call: Call<Principal, Body>): Promise<Outcome> => {
-      const outcome = await handler(deps, call);
-      const refused = outcome instanceof Failure || (typeof outcome === "object" && "failure" in outcome);
-      if (!refused) deps.meter.request(call.principal.accountId);
-      return outcome;
-    };
+interface RunRoute<Body> extends Omit<Declared<Body>, "key" | "handle"> {
+  readonly handle: (deps: RunDeps, call: Call<Principal, Body>) => Promise<Outcome>;
+}
+
+export function runs({ runs: deps }: { readonly runs: RunDeps }): Surface {
+  /** A route with a key that counts the requests that it accepts. */
+  const counted = <Body>({ handle, ...declared }: RunRoute<Body>) =>
+    route<Principal, Body>({
+      ...declared,
+      key: KEY,
+      handle: async (call) => {
+        const outcome = await handle(deps, call);
+        const refused = outcome instanceof Failure || (typeof outcome === "object" && "failure" in outcome);
+        if (!refused) deps.meter.request(call.principal.accountId);
+        return outcome;
+      },
+    });
+  const plain = (declared: Omit<RunRoute<undefined>, "body">) => counted({ ...declared, body: NO_BODY });
   const { invalid_request, storage_busy, storage_unavailable } = RUNS;
   const common = [invalid_request, storage_busy, storage_unavailable];
   const body = [RUNS.length_required, RUNS.request_too_large, RUNS.checksum_mismatch];
@@ -61,113 +53,94 @@ export function runs(deps: RunDeps): Surface {
       make: async () => (await import("../docs/robot-runs.ts")).robotRunsPage(),
     },
     routes: [
-      route({
+      plain({
         method: "GET",
         path: "/v1/robot/runs",
         name: "runs",
-        key: KEY,
-        body: NO_BODY,
         failures: common,
-        operation: listRunsOperation,
-        handle: by(list),
+        operation: operations.listRuns,
+        handle: list,
       }),
-      route({
+      plain({
         method: "GET",
         path: "/v1/robot/runs/usage",
         name: "run_usage",
-        key: KEY,
-        body: NO_BODY,
         failures: [storage_busy, storage_unavailable],
-        operation: runUsageOperation,
-        handle: by(usage),
+        operation: operations.runUsage,
+        handle: usage,
       }),
-      route({
+      plain({
         method: "GET",
         path: RUN,
         name: "run",
-        key: KEY,
-        body: NO_BODY,
         failures: [run_not_found, ...common],
-        operation: manifestOperation,
-        handle: by(manifest),
+        operation: operations.getRun,
+        handle: manifest,
       }),
-      route({
+      plain({
         method: "DELETE",
         path: RUN,
         name: "run_delete",
-        key: KEY,
-        body: NO_BODY,
         failures: [run_not_found, ...common],
-        operation: deleteRunOperation,
-        handle: by(erase),
+        operation: operations.deleteRun,
+        handle: erase,
       }),
-      route({
+      counted({
         method: "POST",
         path: `${RUN}/complete`,
         name: "run_complete",
-        key: KEY,
         body: json(LIMITS.runJsonBytesMax, "list fewer files, or send less metadata"),
         beginsWork: true,
         failures: [RUNS.upload_in_progress, RUNS.run_incomplete, RUNS.run_completed, request_too_large, ...common],
-        operation: completeOperation,
-        handle: by(complete),
+        operation: operations.completeRun,
+        handle: complete,
       }),
-      route({
+      counted({
         method: "PUT",
         path: FILE,
         name: "run_file_put",
-        key: KEY,
         body: STREAM,
         beginsWork: true,
         failures: [run_not_found, ...body, ...room, ...common],
-        operation: putFileOperation,
-        handle: by(putOne),
+        operation: operations.putFile,
+        handle: putOne,
       }),
-      route({
+      plain({
         method: "GET",
         path: FILE,
         name: "run_file",
-        key: KEY,
-        body: NO_BODY,
         failures: [run_not_found, file_not_found, RUNS.invalid_range, ...common],
-        operation: getFileOperation,
-        handle: by(getOne),
+        operation: operations.getFile,
+        handle: getOne,
       }),
-      route({
+      plain({
         method: "HEAD",
         path: FILE,
         name: "run_file_head",
-        key: KEY,
-        body: NO_BODY,
         failures: [run_not_found, file_not_found, ...common],
-        operation: headFileOperation,
-        handle: by(getOne),
+        operation: operations.headFile,
+        handle: getOne,
       }),
-      route({
+      plain({
         method: "DELETE",
         path: FILE,
         name: "run_file_delete",
-        key: KEY,
-        body: NO_BODY,
         failures: [run_not_found, file_not_found, RUNS.run_completed, ...common],
-        operation: deleteFileOperation,
-        handle: by(deleteOne),
+        operation: operations.deleteFile,
+        handle: deleteOne,
       }),
-      route({
+      plain({
         method: "GET",
         path: UPLOAD,
         name: "run_upload",
-        key: KEY,
-        body: NO_BODY,
         failures: [upload_not_found, ...common],
-        operation: getUploadOperation,
-        handle: by(getUpload),
+        operation: operations.getUpload,
+        handle: getUpload,
       }),
-      route({
+      counted({
         method: "POST",
         path: UPLOAD,
         name: "run_upload_post",
-        key: KEY,
         body: optionalJson(LIMITS.runJsonBytesMax),
         beginsWork: true,
         failures: [
@@ -179,29 +152,26 @@ export function runs(deps: RunDeps): Surface {
           ...room,
           ...common,
         ],
-        operation: postUploadOperation,
-        handle: by(postUpload),
+        operation: operations.postUpload,
+        handle: postUpload,
       }),
-      route({
+      counted({
         method: "PUT",
         path: UPLOAD,
         name: "run_upload_put",
-        key: KEY,
         body: STREAM,
         beginsWork: true,
         failures: [upload_not_found, RUNS.upload_in_progress, ...body, ...common],
-        operation: putPartOperation,
-        handle: by(putUpload),
+        operation: operations.putPart,
+        handle: putUpload,
       }),
-      route({
+      plain({
         method: "DELETE",
         path: UPLOAD,
         name: "run_upload_delete",
-        key: KEY,
-        body: NO_BODY,
         failures: [upload_not_found, RUNS.upload_in_progress, ...common],
-        operation: deleteUploadOperation,
-        handle: by(deleteUpload),
+        operation: operations.deleteUpload,
+        handle: deleteUpload,
       }),
     ],
     schemas: RUN_SCHEMAS,

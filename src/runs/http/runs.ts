@@ -1,26 +1,19 @@
-/** Whole runs: the list, what an account uses, a manifest, completion, deletion. */
-
+/** Whole runs: the list, the usage of an account, a manifest, completion, deletion. */
+import type { Principal } from "../../http/deps.ts";
 import { isObject, type JsonObject } from "../../http/json.ts";
-import type { Principal } from "../../http/principal.ts";
 import type { Call, Outcome } from "../../http/route.ts";
 import { LIMITS } from "../../limits.ts";
 import { monthStart } from "../../std/calendar.ts";
 import { Failure } from "../../std/failure.ts";
-import { completeRun } from "../complete.ts";
-import type { RunDeps } from "../deps.ts";
-import { RUNS } from "../errors.ts";
-import { gated } from "../gate.ts";
+import { invalid } from "../errors.ts";
+import { gated, ofAccount, type RunDeps } from "../gate.ts";
 import { nameProblem, pathProblem } from "../names.ts";
-import { listRuns, manifestOf, usageOf } from "../read.ts";
-import { removeRun } from "../remove.ts";
-import type { ListPlace } from "../store/reads.ts";
-import { query, queryNumber, readRun } from "./target.ts";
+import { type Completing, completeRun, listRuns, manifestOf, removeRun, usageOf } from "../runs.ts";
+import type { ListCursor } from "../store/reads.ts";
+import { readHex } from "./digest.ts";
+import { about, query, queryNumber, readRun, removing } from "./target.ts";
 
 type Keyed<Body> = Call<Principal, Body>;
-
-function invalid(message: string, param: string): Failure {
-  return new Failure(RUNS.invalid_request, message, { param });
-}
 
 export async function list(deps: RunDeps, { request, principal }: Keyed<undefined>): Promise<Outcome> {
   const robot = query(request.url, "robot");
@@ -29,34 +22,31 @@ export async function list(deps: RunDeps, { request, principal }: Keyed<undefine
   if (problem !== undefined) return invalid(`robot ${problem}`, "robot");
   const limit = queryNumber(request.url, "limit", 1, LIMITS.runsListedMax) ?? LIMITS.runsListedDefault;
   if (limit instanceof Failure) return limit;
-  const after = readPlace(query(request.url, "after"));
+  const after = readCursor(query(request.url, "after"));
   if (after instanceof Failure) return after;
   const { accountId } = principal;
-  const page = await gated(deps, { accountId, robot: "", run: "" }, () =>
-    listRuns(deps, { accountId, robot, after, limit }),
-  );
+  const page = await gated(deps, ofAccount(accountId), () => listRuns(deps, { accountId, robot, after, limit }));
   if (page instanceof Failure) return page;
   const data = page.runs.map(({ completedAt, id: _, ...run }) => ({ ...run, completed_at: completedAt }));
-  const next = page.next === undefined ? null : placeText(page.next);
+  const next = page.next === undefined ? null : cursorText(page.next);
   return { status: 200, body: JSON.stringify({ object: "list", data, has_more: next !== null, next }) };
 }
 
-const PLACE = /^(\d{1,15})-(run_[0-9A-Za-z]{1,64})$/;
+const CURSOR = /^(\d{1,15})-(run_[0-9A-Za-z]{1,64})$/;
 
-export function placeText({ completedAt, id }: ListPlace): string {
+export function cursorText({ completedAt, id }: ListCursor): string {
   return `${completedAt}-${id}`;
 }
 
-export function readPlace(text: string | undefined | Failure): ListPlace | undefined | Failure {
+export function readCursor(text: string | undefined | Failure): ListCursor | undefined | Failure {
   if (typeof text !== "string") return text;
-  const [, completedAt, id] = PLACE.exec(text) ?? [];
+  const [, completedAt, id] = CURSOR.exec(text) ?? [];
   if (id === undefined) return invalid("after is not the `next` of a page of this list", "after");
   return { completedAt: Number(completedAt), id };
 }
 
-export async function usage(deps: RunDeps, { principal }: Keyed<undefined>): Promise<Outcome> {
-  const { accountId } = principal;
-  const found = await gated(deps, { accountId, robot: "", run: "" }, () => usageOf(deps, accountId));
+export const usage = about(ofAccount, async (deps, { accountId }) => {
+  const found = await usageOf(deps, accountId);
   if (found instanceof Failure) return found;
   const { stored, reserved, completed, uploaded, downloaded, requests, month } = found;
   const body = {
@@ -68,20 +58,14 @@ export async function usage(deps: RunDeps, { principal }: Keyed<undefined>): Pro
     month: { start: monthStart(month), uploaded_bytes: uploaded, downloaded_bytes: downloaded, requests },
   };
   return { status: 200, body: JSON.stringify(body) };
-}
+});
 
-export async function manifest(deps: RunDeps, { request, principal }: Keyed<undefined>): Promise<Outcome> {
-  const key = readRun(principal.accountId, request.url);
-  if (key instanceof Failure) return key;
-  const found = await gated(deps, key, () => manifestOf(deps, key));
+export const manifest = about(readRun, async (deps, key) => {
+  const found = await manifestOf(deps, key);
   return found instanceof Failure ? found : { status: 200, body: found };
-}
+});
 
-export async function erase(deps: RunDeps, { request, principal }: Keyed<undefined>): Promise<Outcome> {
-  const key = readRun(principal.accountId, request.url);
-  if (key instanceof Failure) return key;
-  return (await gated(deps, key, () => removeRun(deps, key))) ?? { status: 204, body: null };
-}
+export const erase = removing(readRun, removeRun);
 
 export async function complete(deps: RunDeps, { request, principal, body }: Keyed<JsonObject>): Promise<Outcome> {
   const key = readRun(principal.accountId, request.url);
@@ -94,11 +78,7 @@ export async function complete(deps: RunDeps, { request, principal, body }: Keye
   return found instanceof Failure ? found : { status: 200, body: found };
 }
 
-interface Listed {
-  readonly path: string;
-  readonly size: number;
-  readonly sha256?: string;
-}
+type Listed = Completing["files"][number];
 
 function readFiles(value: unknown): readonly Listed[] | Failure {
   if (!Array.isArray(value) || value.length === 0) {
@@ -116,7 +96,7 @@ function readFiles(value: unknown): readonly Listed[] | Failure {
   return folderAmong(files, seen) ?? files;
 }
 
-/** A path that is a folder of another one: no file system could hold both, so nobody could fetch the run. */
+/** A path that is a folder of another one. No file system holds both, so the run could not be fetched. */
 function folderAmong(files: readonly Listed[], paths: ReadonlySet<string>): Failure | undefined {
   for (const [index, { path }] of files.entries()) {
     for (let slash = path.indexOf("/"); slash !== -1; slash = path.indexOf("/", slash + 1)) {
@@ -139,8 +119,8 @@ function readFile(item: unknown, at: string): Listed | Failure {
     return invalid(`${at}.size must be a number of bytes, a whole number`, `${at}.size`);
   }
   if (sha256 == null) return { path, size };
-  if (typeof sha256 !== "string" || !/^[0-9a-fA-F]{64}$/.test(sha256)) {
-    return invalid(`${at}.sha256 is not 64 hexadecimal digits`, `${at}.sha256`);
-  }
-  return { path, size, sha256: sha256.toLowerCase() };
+  const digest = readHex(sha256);
+  return digest
+    ? { path, size, sha256: digest.toHex() }
+    : invalid(`${at}.sha256 is not 64 hexadecimal digits`, `${at}.sha256`);
 }

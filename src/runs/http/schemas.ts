@@ -12,7 +12,15 @@ const path = Type.String({ minLength: 1, description: `At most ${LIMITS.runPathB
 
 export const Name = Type.String({ pattern: NAME.source });
 
-const StoredFile = Type.Object({ path, size: bytes("Bytes."), sha256 }, { title: "A stored file" });
+const size = bytes("Bytes.");
+const StoredFile = Type.Object({ path, size, sha256 }, { title: "A stored file" });
+
+const run = {
+  robot: Name,
+  run: Name,
+  size: bytes("Of all files."),
+  completed_at: seconds("When it was completed."),
+};
 
 const NewUpload = Type.Object(
   {
@@ -52,7 +60,7 @@ const StartedUpload = Type.Object(
   { title: "A started upload" },
 );
 
-const Part = Type.Object({ part: Type.Integer({ minimum: 1 }), size: bytes("Bytes."), sha256 }, { title: "A part" });
+const Part = Type.Object({ part: Type.Integer({ minimum: 1 }), size, sha256 }, { title: "A part" });
 
 const UploadState = Type.Object({ ...facts, received: Type.Array(Part) }, { title: "What has come of an upload" });
 const UploadList = Type.Object({ data: Type.Array(Type.Object(facts)) }, { title: "Unfinished uploads of a path" });
@@ -68,10 +76,11 @@ const metadata = Type.Object(
 
 const RunListing = Type.Object(
   {
-    files: Type.Array(
-      Type.Object({ path, size: bytes("Bytes."), sha256: optional(Type.String({ pattern: "^[0-9a-fA-F]{64}$" })) }),
-      { minItems: 1, maxItems: LIMITS.runFilesMax, description: "Every file of the run." },
-    ),
+    files: Type.Array(Type.Object({ path, size, sha256: optional(Type.String({ pattern: "^[0-9a-fA-F]{64}$" })) }), {
+      minItems: 1,
+      maxItems: LIMITS.runFilesMax,
+      description: "Every file of the run.",
+    }),
     metadata: optional(metadata),
   },
   { title: "The files of a run", additionalProperties: true },
@@ -80,17 +89,9 @@ const RunListing = Type.Object(
 const RunManifest = Type.Object(
   {
     object: Type.Literal("robot.run"),
-    robot: Name,
-    run: Name,
-    completed_at: seconds("When it was completed."),
-    size: bytes("Of all files."),
+    ...run,
     files: Type.Array(
-      Type.Object({
-        path,
-        size: bytes("Bytes."),
-        sha256,
-        content_type: Type.String({ description: "By the file's name." }),
-      }),
+      Type.Object({ path, size, sha256, content_type: Type.String({ description: "By the file's name." }) }),
     ),
     metadata,
   },
@@ -100,15 +101,7 @@ const RunManifest = Type.Object(
 const RunList = Type.Object(
   {
     object: Type.Literal("list"),
-    data: Type.Array(
-      Type.Object({
-        robot: Name,
-        run: Name,
-        size: bytes("Of all files."),
-        files: Type.Integer({ minimum: 1, description: "How many." }),
-        completed_at: seconds("When it was completed."),
-      }),
-    ),
+    data: Type.Array(Type.Object({ ...run, files: Type.Integer({ minimum: 1, description: "How many." }) })),
     has_more: Type.Boolean(),
     next: Type.Union([Type.String({ description: "For `after`." }), Type.Null()]),
   },

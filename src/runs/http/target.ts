@@ -1,13 +1,16 @@
-/** What a request is about, out of its address: the names of a run, the path of a file, the query. */
+/** The parts of a request's address (the names of a run, the path of a file, the query), and the requests that need no more. */
+import type { Principal } from "../../http/deps.ts";
+import type { Call, Outcome } from "../../http/route.ts";
 import { Failure } from "../../std/failure.ts";
-import { RUNS } from "../errors.ts";
+import { invalid } from "../errors.ts";
+import { gated, type Keep, type RunDeps } from "../gate.ts";
 import { nameProblem, pathProblem } from "../names.ts";
 import type { FileKey, RunKey } from "../store/records.ts";
 
 /** Segments before the robot's name: "", "v1", "robot", "runs". */
 const BEFORE = 4;
 
-/** As they were sent: an encoded slash must not count as one. */
+/** The segments are still encoded, because an encoded slash is none. */
 function segmentsOf(url: string): string[] {
   return new URL(url).pathname.split("/").slice(BEFORE);
 }
@@ -20,15 +23,11 @@ function decoded(segment: string): string | undefined {
   }
 }
 
-function invalid(param: string, problem: string): Failure {
-  return new Failure(RUNS.invalid_request, `${param} ${problem}`, { param });
-}
-
 export function readRun(accountId: string, url: string): RunKey | Failure {
   const [robot = "", run = ""] = segmentsOf(url).map((segment) => decoded(segment) ?? "");
   for (const [param, name] of Object.entries({ robot, run })) {
     const problem = nameProblem(name);
-    if (problem !== undefined) return invalid(param, problem);
+    if (problem !== undefined) return invalid(`${param} ${problem}`, param);
   }
   return { accountId, robot, run };
 }
@@ -41,27 +40,49 @@ export function readFileKey(accountId: string, url: string): FileKey | Failure {
   return typeof path === "string" ? { ...key, path } : path;
 }
 
-/** The path of a file out of segments that are percent-encoded. */
 export function readPath(encoded: readonly string[]): string | Failure {
   const segments = encoded.map(decoded);
   if (!segments.every((segment) => segment !== undefined)) {
-    return invalid("path", "is not UTF-8 after percent-decoding");
+    return invalid("path is not UTF-8 after percent-decoding", "path");
   }
   const problem = pathProblem(segments);
-  return problem === undefined ? segments.join("/") : invalid("path", problem);
+  return problem === undefined ? segments.join("/") : invalid(`path ${problem}`, "path");
 }
 
-/** A parameter of the query; undefined: it is not there. */
+/** A parameter of the query; undefined if it is missing. */
 export function query(url: string, name: string): string | undefined | Failure {
   const [value, second] = new URL(url).searchParams.getAll(name);
-  if (second !== undefined) return invalid(name, "stands in the query more than once");
-  return value === "" ? invalid(name, "is empty in the query") : value;
+  if (second !== undefined) return invalid(`${name} is in the query more than once`, name);
+  return value === "" ? invalid(`${name} is empty in the query`, name) : value;
 }
 
-/** A whole number out of the query. */
+/** A whole number of the query; undefined if it is missing. */
 export function queryNumber(url: string, name: string, least: number, most: number): number | undefined | Failure {
   const value = query(url, name);
   if (typeof value !== "string") return value;
   const number = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
-  return number >= least && number <= most ? number : invalid(name, `must be a whole number from ${least} to ${most}`);
+  if (number >= least && number <= most) return number;
+  return invalid(`${name} must be a whole number from ${least} to ${most}`, name);
+}
+
+type Handler = (deps: RunDeps, call: Call<Principal, undefined>) => Promise<Outcome>;
+
+/** A handler that reads the key of a request and does its work with a permit. */
+export function about<Key extends RunKey>(
+  read: (accountId: string, url: string) => Key | Failure,
+  work: (deps: RunDeps, key: Key, request: Request, keep: Keep) => Promise<Outcome>,
+): Handler {
+  return async (deps, { request, principal }) => {
+    const key = read(principal.accountId, request.url);
+    if (key instanceof Failure) return key;
+    return await gated(deps, key, (keep) => work(deps, key, request, keep));
+  };
+}
+
+/** The same for a deletion, whose answer has no body. */
+export function removing<Key extends RunKey>(
+  read: (accountId: string, url: string) => Key | Failure,
+  remove: (deps: RunDeps, key: Key) => Promise<Failure | undefined>,
+): Handler {
+  return about(read, async (deps, key) => (await remove(deps, key)) ?? { status: 204, body: null });
 }

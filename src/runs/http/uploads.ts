@@ -1,47 +1,41 @@
 /** Multipart uploads: `POST` starts or finishes one, `GET` resumes, `PUT` sends a part, `DELETE` aborts. */
-
 import type { BodyStream } from "../../http/body-stream.ts";
+import type { Principal } from "../../http/deps.ts";
 import { isObject, type JsonObject } from "../../http/json.ts";
-import type { Principal } from "../../http/principal.ts";
 import type { Call, Outcome } from "../../http/route.ts";
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
 import { shownSeconds } from "../../std/seen-clock.ts";
-import type { RunDeps } from "../deps.ts";
-import { RUNS } from "../errors.ts";
+import { invalid } from "../errors.ts";
 import { finishUpload, type ListedPart } from "../finish.ts";
-import { gated } from "../gate.ts";
-import type { FileKey, StoredUpload } from "../store/records.ts";
-import { abortUpload, findUpload, putPart, startUpload, type UploadKey, uploadsOf } from "../uploads.ts";
-import { announced, partialBody, pourFrom } from "./body.ts";
-import { readDigest, readHex } from "./digest.ts";
-import { etagOf } from "./download.ts";
-import { query, queryNumber, readFileKey } from "./target.ts";
+import { gated, type RunDeps } from "../gate.ts";
+import type { FileKey, StoredUpload, UploadKey } from "../store/records.ts";
+import { abortUpload, findUpload, putPart, startUpload, uploadsOf } from "../uploads.ts";
+import { readHex } from "./digest.ts";
+import { storedReply, takeBody } from "./files.ts";
+import { about, query, queryNumber, readFileKey, removing } from "./target.ts";
 
 type Keyed<Body> = Call<Principal, Body>;
 
 const PARTS_MAX = Math.ceil(LIMITS.runBytesMax / LIMITS.runPartBytes);
 
-function invalid(message: string, param?: string): Failure {
-  return new Failure(RUNS.invalid_request, message, param === undefined ? {} : { param });
-}
-
-/** With `upload_id` in the query, which all but the start need. */
-function readUpload({ request, principal }: Keyed<unknown>): FileKey | UploadKey | Failure {
-  const key = readFileKey(principal.accountId, request.url);
+/** The file of the request, and its upload if the query names one. */
+function readKey(accountId: string, url: string): FileKey | UploadKey | Failure {
+  const key = readFileKey(accountId, url);
   if (key instanceof Failure) return key;
-  const uploadId = query(request.url, "upload_id");
+  const uploadId = query(url, "upload_id");
   if (uploadId instanceof Failure) return uploadId;
   return uploadId === undefined ? key : { ...key, uploadId };
 }
 
-function named(key: FileKey | UploadKey): UploadKey | Failure {
-  if ("uploadId" in key) return key;
+function readUploadKey(accountId: string, url: string): UploadKey | Failure {
+  const key = readKey(accountId, url);
+  if (key instanceof Failure || "uploadId" in key) return key;
   return invalid("upload_id is missing in the query; the answer that started the upload names it", "upload_id");
 }
 
 export async function postUpload(deps: RunDeps, call: Keyed<JsonObject>): Promise<Outcome> {
-  const key = readUpload(call);
+  const key = readKey(call.principal.accountId, call.request.url);
   if (key instanceof Failure) return key;
   return "uploadId" in key ? await finish(deps, key, call) : await start(deps, key, call.body);
 }
@@ -50,31 +44,23 @@ async function start(deps: RunDeps, key: FileKey, { size, sha256 }: JsonObject):
   if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 1) {
     return invalid("size must be the number of bytes of the whole file, a whole number of at least 1", "size");
   }
-  const digest = typeof sha256 === "string" ? readHex(sha256) : undefined;
+  const digest = readHex(sha256);
   if (sha256 != null && digest === undefined) return invalid("sha256 is not 64 hexadecimal digits", "sha256");
-  const started = await gated(deps, key, () => startUpload(deps, { ...key, size, sha256: digest }));
+  const started = await gated(deps, key, () => startUpload(deps, key, size, digest));
   if (started instanceof Failure) return started;
   const { uploadId, partSize, parts, expiresAt } = started;
-  return {
-    status: 201,
-    body: JSON.stringify({ upload_id: uploadId, part_size: partSize, parts, expires_at: expiresAt }),
-  };
+  const body = { upload_id: uploadId, part_size: partSize, parts, expires_at: expiresAt };
+  return { status: 201, body: JSON.stringify(body) };
 }
 
 async function finish(deps: RunDeps, key: UploadKey, { body, request, server }: Keyed<JsonObject>): Promise<Outcome> {
   const parts = readParts(body.parts);
   if (parts instanceof Failure) return parts;
-  // Two gigabytes are read back; nothing is sent meanwhile.
+  // Nothing is sent while two gigabytes are read back.
   server?.timeout(request, 0);
   const stored = await gated(deps, key, () => finishUpload(deps, key, parts));
   server?.timeout(request, LIMITS.connectionIdleSeconds);
-  if (stored instanceof Failure) return stored;
-  const { path, size, sha256 } = stored;
-  return {
-    status: 200,
-    body: JSON.stringify({ path, size, sha256: sha256.toHex() }),
-    headers: { etag: etagOf(sha256) },
-  };
+  return stored instanceof Failure ? stored : storedReply(200, stored);
 }
 
 function readParts(value: unknown): readonly ListedPart[] | Failure {
@@ -90,7 +76,7 @@ function readParts(value: unknown): readonly ListedPart[] | Failure {
     }
     if (seen.has(part)) return invalid(`part ${part} is listed twice`, `${at}.part`);
     seen.add(part);
-    const digest = typeof sha256 === "string" ? readHex(sha256) : undefined;
+    const digest = readHex(sha256);
     if (!digest) return invalid(`${at}.sha256 is not 64 hexadecimal digits`, `${at}.sha256`);
     parts.push({ part, sha256: digest });
   }
@@ -101,53 +87,38 @@ function facts({ clock }: RunDeps, { id, size, partSize, expiresAt }: StoredUplo
   return { upload_id: id, size, part_size: partSize, expires_at: shownSeconds(clock, expiresAt) };
 }
 
-/** Without `upload_id`: the unfinished uploads of the path. */
-export async function getUpload(deps: RunDeps, call: Keyed<undefined>): Promise<Outcome> {
-  const key = readUpload(call);
-  if (key instanceof Failure) return key;
-  return await gated(deps, key, async () => {
-    if (!("uploadId" in key)) {
-      const found = await uploadsOf(deps, key);
-      return found instanceof Failure
-        ? found
-        : { status: 200, body: JSON.stringify({ data: found.map((one) => facts(deps, one)) }) };
-    }
+/** The parts that have come; without `upload_id` the unfinished uploads of the path. */
+export const getUpload = about(readKey, async (deps, key) => {
+  if ("uploadId" in key) {
     const found = await findUpload(deps, key);
     if (found instanceof Failure) return found;
     const received = found.parts.map(({ part, size, sha256 }) => ({ part, size, sha256: sha256.toHex() }));
     return { status: 200, body: JSON.stringify({ ...facts(deps, found.upload), received }) };
-  });
+  }
+  const found = await uploadsOf(deps, key);
+  if (found instanceof Failure) return found;
+  return { status: 200, body: JSON.stringify({ data: found.map((one) => facts(deps, one)) }) };
+});
+
+export const deleteUpload = removing(readUploadKey, abortUpload);
+
+interface PartKey extends UploadKey {
+  readonly part: number;
+}
+
+function readPartKey(accountId: string, url: string): PartKey | Failure {
+  const key = readUploadKey(accountId, url);
+  if (key instanceof Failure) return key;
+  const part = queryNumber(url, "part", 1, PARTS_MAX);
+  if (part instanceof Failure) return part;
+  if (part === undefined) return invalid("part is missing in the query; parts are numbered from 1", "part");
+  return { ...key, part };
 }
 
 export async function putUpload(deps: RunDeps, call: Keyed<BodyStream>): Promise<Outcome> {
-  const { request, body, server } = call;
-  const size = announced(request);
-  if (size instanceof Failure) return size;
-  const read = readUpload(call);
-  const key = read instanceof Failure ? read : named(read);
-  if (key instanceof Failure) return key;
-  const part = queryNumber(request.url, "part", 1, PARTS_MAX);
-  if (part instanceof Failure) return part;
-  if (part === undefined) return invalid("part is missing in the query; parts are numbered from 1", "part");
-  const partial = partialBody(request);
-  if (partial) return partial;
-  const sha256 = readDigest(request.headers);
-  if (sha256 instanceof Failure) return sha256;
-  server?.timeout(request, LIMITS.runConnectionIdleSeconds);
-  const stored = await gated(
-    deps,
-    key,
-    () => putPart(deps, { ...key, part, size, sha256, pour: pourFrom(body) }),
-    "body",
-  );
-  server?.timeout(request, LIMITS.connectionIdleSeconds);
-  if (stored instanceof Failure) return stored;
-  return { status: 200, body: JSON.stringify({ part, size, sha256: stored.toHex() }) };
-}
-
-export async function deleteUpload(deps: RunDeps, call: Keyed<undefined>): Promise<Outcome> {
-  const read = readUpload(call);
-  const key = read instanceof Failure ? read : named(read);
-  if (key instanceof Failure) return key;
-  return (await gated(deps, key, () => abortUpload(deps, key))) ?? { status: 204, body: null };
+  return await takeBody(deps, call, readPartKey, async ({ part, ...key }, sent) => {
+    const sha256 = await putPart(deps, key, part, sent);
+    if (sha256 instanceof Failure) return sha256;
+    return { status: 200, body: JSON.stringify({ part, size: sent.size, sha256: sha256.toHex() }) };
+  });
 }

@@ -1,151 +1,148 @@
-/** `/account/runs`: the list of an account's runs, one run with its player and files, and deleting. By cookie, never by key. */
-
+/** `/account/runs`: an account's runs, one run with its player and files, and deletion. People sign in by cookie, never by key. */
+import { PageRefusal, unavailable } from "../../account/errors.ts";
 import {
   elsewhere,
   type FormVisit,
   formPerson,
   message,
+  pageRoutes,
   person,
   shown,
   type Visit,
   viewer,
 } from "../../account/pages/page.ts";
-import { PageRefusal, type People, unavailable } from "../../account/people.ts";
+import type { People } from "../../account/people.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Outcome } from "../../http/route.ts";
+import type { Surface } from "../../http/surface.ts";
 import { Failure } from "../../std/failure.ts";
+import { fileNotFound, runGone, runNotFound } from "../errors.ts";
+import { gated, ofAccount, type RunDeps } from "../gate.ts";
+import { download } from "../http/download.ts";
+import { cursorText, readCursor } from "../http/runs.ts";
 import { readPath } from "../http/target.ts";
+import { nameProblem } from "../names.ts";
+import { listRuns, manifestOf, type Page, removeRun, usageOf } from "../runs.ts";
+import type { FileKey, RunKey } from "../store/records.ts";
 import { RUNS_ADDRESS, type RunName, runAddress } from "../views/address.ts";
-import { type RunRow, runsPage } from "../views/list.ts";
-import { PLAYER_POLICY, type RunFile, runPage } from "../views/run.ts";
+import { runsPage } from "../views/list.ts";
+import { type Manifest, PLAYER_ADDRESS, PLAYER_POLICY, PLAYER_SCRIPT, runPage } from "../views/run.ts";
 
-/** A run of an account. */
-export interface AccountRun extends RunName {
-  readonly accountId: string;
-}
-
-/** What the pages need of the storage of runs. */
-export interface RunsForPages {
-  /** Completed runs, newest first, from after the one that `after` names. */
-  list(query: {
-    readonly accountId: string;
-    readonly robot?: string;
-    readonly limit: number;
-    readonly after?: string;
-  }): Promise<{ readonly data: readonly RunRow[]; readonly next?: string | undefined } | Failure>;
-  /** The manifest of a completed run, as its route answers it. */
-  manifest(run: AccountRun): Promise<string | Failure>;
-  remove(run: AccountRun): Promise<undefined | Failure>;
-  usage(accountId: string): Promise<Usage | Failure>;
-  /** The whole answer of a download: ranges, conditions, digests. */
-  file(run: AccountRun, path: string, request: Request): Promise<Outcome>;
-}
-
-interface Usage {
-  readonly storedBytes: number;
-  readonly reservedBytes: number;
-  readonly quotaBytes: number;
-}
-
-/** What the pages of runs work with. */
-export interface RunPagesDeps {
+interface RunPagesDeps {
   readonly people: People;
-  readonly runs: RunsForPages;
+  readonly runs: RunDeps;
+}
+
+export function runPages(deps: RunPagesDeps): Surface {
+  const { get, post, surface } = pageRoutes(deps);
+  return surface([
+    get(RUNS_ADDRESS, showRuns),
+    post(`${RUNS_ADDRESS}/delete`, deleteRun),
+    get(`${RUNS_ADDRESS}/:robot/:run`, showRun),
+    get(`${RUNS_ADDRESS}/:robot/:run/manifest.json`, showManifest),
+    get(`${RUNS_ADDRESS}/:robot/:run/files/*`, sendFile),
+    get(PLAYER_ADDRESS, sendPlayer),
+  ]);
+}
+
+/** The script is no secret: it needs no sign-in. */
+async function sendPlayer(): Promise<Reply> {
+  return {
+    status: 200,
+    body: PLAYER_SCRIPT,
+    headers: {
+      "content-type": "text/javascript; charset=utf-8",
+      "cache-control": "public, max-age=31536000, immutable",
+      "x-content-type-options": "nosniff",
+    },
+  };
 }
 
 const PAGE_RUNS = 50;
 
-export async function showRuns(from: Visit<RunPagesDeps>): Promise<Reply> {
+async function showRuns(from: Visit<RunPagesDeps>): Promise<Reply> {
   const { searchParams: query, search } = new URL(from.request.url);
   const who = await person(from, RUNS_ADDRESS + search);
   if (!("token" in who)) return who;
-  const { accountId } = who;
+  const key = ofAccount(who.accountId);
+  const { runs: deps } = from.deps;
   const robot = (query.get("robot") ?? "").trim();
   const after = query.get("after") ?? undefined;
-  const [listed, usage] = await Promise.all([
-    from.deps.runs.list({
-      accountId,
-      limit: PAGE_RUNS,
-      ...(robot === "" ? {} : { robot }),
-      ...(after === undefined ? {} : { after }),
-    }),
-    from.deps.runs.usage(accountId),
+  const [page, usage] = await Promise.all([
+    listed(deps, key, robot, after),
+    gated(deps, key, () => usageOf(deps, who.accountId)),
   ]);
-  // A robot that cannot be has no runs; an old link to a page further on leads nowhere.
-  const refused = listed instanceof Failure ? refusalOf(listed) : undefined;
+  // A link to a later page may be wrong.
+  const refused = page instanceof Failure ? refusalOf(page) : undefined;
   if (refused?.kind === "unavailable") return message("Sorry", refused);
+  const { runs, next } = page instanceof Failure ? { runs: [], next: undefined } : page;
   const html = runsPage({
     viewer: viewer(who),
     notice: query.get("done") === "deleted" ? "The run is deleted." : undefined,
     problem: refused?.text,
-    usage: usage instanceof Failure ? undefined : usage,
-    runs: listed instanceof Failure ? [] : listed.data,
+    usage: usage instanceof Failure ? undefined : { ...usage, quota: deps.bounds.accountBytesMax },
+    runs,
     robot,
     later: after !== undefined,
-    next: listed instanceof Failure ? undefined : listed.next,
+    next: next && cursorText(next),
   });
-  return shown(html, listed instanceof Failure ? listed.status : 200);
+  return shown(html, page instanceof Failure ? page.status : 200);
 }
 
-export async function showRun(from: Visit<RunPagesDeps>): Promise<Reply> {
-  const found = await manifestOf(from);
+async function listed(deps: RunDeps, key: RunKey, robot: string, from: string | undefined): Promise<Page | Failure> {
+  const after = readCursor(from);
+  if (after instanceof Failure) return after;
+  if (robot !== "" && nameProblem(robot) !== undefined) return { runs: [], next: undefined };
+  const listing = { accountId: key.accountId, robot: robot || undefined, limit: PAGE_RUNS, after };
+  return await gated(deps, key, () => listRuns(deps, listing));
+}
+
+async function showRun(from: Visit<RunPagesDeps>): Promise<Reply> {
+  const found = await manifestFor(from);
   if (!("manifest" in found)) return found;
-  const { robot, run, who, manifest } = found;
-  const { completed_at: completedAt, size, files } = JSON.parse(manifest) as Manifest;
-  const html = runPage({
-    viewer: viewer(who),
-    robot,
-    run,
-    completedAt,
-    size,
-    files: files.map(({ content_type: contentType, ...file }) => ({ ...file, contentType })),
-  });
+  const html = runPage(viewer(found.who), JSON.parse(found.manifest) as Manifest);
   return shown(html, 200, { "content-security-policy": PLAYER_POLICY });
 }
 
-interface Manifest {
-  readonly completed_at: number;
-  readonly size: number;
-  readonly files: readonly (Omit<RunFile, "contentType"> & { readonly content_type: string })[];
-}
-
-export async function showManifest(from: Visit<RunPagesDeps>): Promise<Reply> {
-  const found = await manifestOf(from);
+async function showManifest(from: Visit<RunPagesDeps>): Promise<Reply> {
+  const found = await manifestFor(from);
   if (!("manifest" in found)) return found;
   return { status: 200, body: found.manifest, headers: { ...FILE_HEADERS, "content-type": "application/json" } };
 }
 
-async function manifestOf(from: Visit<RunPagesDeps>) {
+async function manifestFor(from: Visit<RunPagesDeps>) {
   const name = nameOf(from);
   const who = await person(from, runAddress(name));
   if (!("token" in who)) return who;
-  const manifest = await from.deps.runs.manifest({ accountId: who.accountId, ...name });
+  const key = keyOf(who.accountId, name);
+  const { runs } = from.deps;
+  const manifest = key ? await gated(runs, key, () => manifestOf(runs, key)) : runNotFound();
   if (manifest instanceof Failure) return message("No such run", refusalOf(manifest));
-  return { ...name, who, manifest };
+  return { who, manifest };
 }
 
-/** An uploaded file is a stranger's: where a browser opens it as a page it can do nothing, and mostly it is saved instead. */
+/** An uploaded file may be hostile: a browser that opens it as a page gives it no rights, and mostly saves it instead. */
 const FILE_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "sandbox; default-src 'none'",
   "cross-origin-resource-policy": "same-origin",
-  // The files of a run do not change, but a run may be deleted, and another one take its name.
+  // The files of a run do not change, but another run may take its name after its deletion.
   "cache-control": "private, max-age=300",
-  // Another person's sign-in in the same browser does not get it.
+  // Another person may sign in with the same browser.
   vary: "cookie",
 } as const;
 
-/** Types that a browser may show. Not SVG: it is a document with scripts. */
+/** The types that a browser may show. SVG is a document with scripts. */
 const SHOWN_TYPES = /^(image\/(avif|gif|jpeg|png|webp)|video\/[\w.+-]+|application\/json)\s*(;|$)/i;
 
-export async function sendFile(from: Visit<RunPagesDeps>): Promise<Outcome> {
+async function sendFile(from: Visit<RunPagesDeps>): Promise<Outcome> {
   const name = nameOf(from);
   const who = await person(from, runAddress(name));
   if (!("token" in who)) return who;
-  // As it was sent: the router decodes names, not the rest of a path.
+  const key = keyOf(who.accountId, name);
+  // The router decodes names, not the rest of a path.
   const path = readPath((from.params["*"] ?? "").split("/"));
-  if (path instanceof Failure) return message("No such file", NO_FILE);
-  const outcome = await from.deps.runs.file({ accountId: who.accountId, ...name }, path, from.request);
+  const outcome = key && typeof path === "string" ? await fileOf(from, { ...key, path }) : fileNotFound();
   if (outcome instanceof Failure) return message("No such file", outcome.status === 404 ? NO_FILE : refusalOf(outcome));
   if (typeof outcome === "string" || "failure" in outcome) return outcome;
   const { "content-type": type = "", "content-disposition": named = "attachment" } = outcome.headers ?? {};
@@ -153,20 +150,31 @@ export async function sendFile(from: Visit<RunPagesDeps>): Promise<Outcome> {
   return { ...outcome, headers: { ...outcome.headers, ...FILE_HEADERS, "content-disposition": disposition } };
 }
 
+async function fileOf({ deps: { runs }, request }: Visit<RunPagesDeps>, key: FileKey): Promise<Outcome> {
+  return await gated(runs, key, (keep) => download(runs, key, request, keep));
+}
+
 const NO_FILE = new PageRefusal("The run has no such file.", "notFound");
 
-export async function deleteRun(from: FormVisit<RunPagesDeps>): Promise<Reply> {
+async function deleteRun(from: FormVisit<RunPagesDeps>): Promise<Reply> {
   const who = await formPerson(from, RUNS_ADDRESS);
   if (!("token" in who)) return who;
-  const { accountId } = who;
-  const gone = await from.deps.runs.remove({ accountId, robot: from.form("robot"), run: from.form("run") });
+  const key = keyOf(who.accountId, { robot: from.form("robot"), run: from.form("run") });
+  const { runs } = from.deps;
+  const gone = key ? await gated(runs, key, () => removeRun(runs, key)) : runGone();
   if (gone instanceof Failure) return message("Not deleted", refusalOf(gone));
   return elsewhere(`${RUNS_ADDRESS}?done=deleted`);
 }
 
-/** A name that is not UTF-8 is no run's. */
+/** A name that is not UTF-8 is null in the parameters. */
 function nameOf({ params: { robot, run } }: Visit<RunPagesDeps>): RunName {
   return { robot: robot ?? "", run: run ?? "" };
+}
+
+/** Undefined if no run has such names. They are not queried: no database takes every text. */
+function keyOf(accountId: string, { robot, run }: RunName): RunKey | undefined {
+  const possible = nameProblem(robot) === undefined && nameProblem(run) === undefined;
+  return possible ? { accountId, robot, run } : undefined;
 }
 
 function refusalOf({ status, message, retryAfterSeconds }: Failure): PageRefusal {
@@ -176,7 +184,7 @@ function refusalOf({ status, message, retryAfterSeconds }: Failure): PageRefusal
   return new PageRefusal(text, "unavailable", retryAfterSeconds);
 }
 
-/** Failures of the API begin small and end without a full stop. */
+/** Messages of the API begin with a small letter and end without a full stop. */
 function sentence(message: string): string {
   return `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
 }

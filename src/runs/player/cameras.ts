@@ -3,15 +3,15 @@ import type { Observation } from "./log-lines.ts";
 import { make } from "./page.ts";
 import { fileAddress } from "./words.ts";
 
-/** A video that is further off is set to its place; one that is nearer is made to run a little faster or slower. */
+/** Above this difference a video is set to the run's time; below it the video plays a little faster or slower. */
 const JUMP_SECONDS = 0.3;
 const DRIFT_SECONDS = 0.02;
-/** At most this much faster or slower. */
+/** The largest change of a video's speed. */
 const PACE_SHARE = 0.25;
-/** A moment at the border of two frames belongs to the later one, whatever rounding made of it. */
+/** A time at the border of two frames must show the later one in spite of rounding. */
 const INTO_FRAME_SECONDS = 0.001;
 
-/** Videos side by side; while they play, the longest one tells the time. */
+/** The videos of a run. The longest one is the clock while they play. */
 export class Videos {
   #wanted = 0;
   readonly #asked = new Map<HTMLVideoElement, number>();
@@ -20,9 +20,9 @@ export class Videos {
     for (const video of videos) {
       video.controls = false;
       video.muted = true;
-      // Places that were wished for while a seek ran: the newest one is asked for at its end.
+      // The run's time may have moved while the seek ran.
       video.addEventListener("seeked", () => {
-        if (video.paused && this.#asked.get(video) !== this.#placeIn(video)) this.#seek(video);
+        if (video.paused && this.#asked.get(video) !== this.#timeIn(video)) this.#seek(video);
       });
       video.addEventListener("loadedmetadata", () => this.#seek(video));
     }
@@ -33,13 +33,12 @@ export class Videos {
     return Math.max(0, ...this.videos.map(lengthOf));
   }
 
-  /** The time that the longest video shows; undefined where none plays: it has ended, or there is none. */
+  /** The time of the longest video; undefined if it does not play. */
   get time(): number | undefined {
     const master = this.#master();
     return master === undefined || master.paused || master.ended ? undefined : master.currentTime;
   }
 
-  /** The longest video has no data to go on with. */
   get waits(): boolean {
     const master = this.#master();
     return master !== undefined && !master.ended && master.readyState < HTMLMediaElement.HAVE_FUTURE_DATA;
@@ -54,7 +53,7 @@ export class Videos {
     this.show(t);
     for (const video of this.videos) {
       video.playbackRate = speed;
-      // Refused, for example, to save power: the run goes on by the clock, and the video is set to its place again and again.
+      // A browser may refuse, for example to save power. The run's own clock goes on, and `follow` seeks.
       if (t < lengthOf(video)) video.play().catch(() => {});
     }
   }
@@ -64,7 +63,7 @@ export class Videos {
     this.show(t);
   }
 
-  /** Keeps the others at the master's time. */
+  /** Keeps the other videos at the time of the longest one. */
   follow(t: number, speed: number): void {
     this.#wanted = t;
     const master = this.#master();
@@ -82,15 +81,15 @@ export class Videos {
     return playable.toSorted((a, b) => lengthOf(b) - lengthOf(a))[0];
   }
 
-  #placeIn(video: HTMLVideoElement): number {
+  #timeIn(video: HTMLVideoElement): number {
     return Math.min(this.#wanted + INTO_FRAME_SECONDS, lengthOf(video));
   }
 
   #seek(video: HTMLVideoElement): void {
     if (video.readyState < HTMLMediaElement.HAVE_METADATA) return;
-    const place = this.#placeIn(video);
-    this.#asked.set(video, place);
-    video.currentTime = place;
+    const time = this.#timeIn(video);
+    this.#asked.set(video, time);
+    video.currentTime = time;
   }
 }
 
@@ -98,17 +97,16 @@ function lengthOf(video: HTMLVideoElement): number {
   return Number.isFinite(video.duration) ? video.duration : 0;
 }
 
-/** Frames kept decoded, over all cameras. */
+/** The number of decoded frames that are kept, of all cameras together. */
 const IMAGES_KEPT = 48;
 
-/** Cameras without a video: the newest frame of the observation under the cursor. */
+/** Cameras without a video show the newest frame of the observation under the cursor. */
 export class Frames {
   readonly #cameras: { readonly name: string; readonly image: HTMLImageElement }[] = [];
   readonly #ahead = new Map<string, HTMLImageElement>();
 
   constructor(private readonly base: string) {}
 
-  /** The figure of a camera. */
   add(name: string): HTMLElement {
     const image = make("img");
     image.alt = `Frame of camera ${name}`;

@@ -1,8 +1,11 @@
-/** The lines of a run's log, `episode.jsonl`: its head, and observations with their chunks. Read leniently: a field that is wrong is left out. */
+/**
+ * The lines of a run's log, `episode.jsonl`: its head, observations with their chunks, and which action row is due at a time. A field
+ * with a wrong value is read as absent.
+ */
 
 interface Camera {
   readonly name: string;
-  /** Path of its video in the run; without one the observations name its frames. */
+  /** The path of its video in the run; without a video the observations name its frames. */
   readonly video?: string;
 }
 
@@ -16,14 +19,14 @@ export interface Head {
   readonly dt: number;
 }
 
-export interface Chunk {
-  /** When its first row is due, in seconds of the run. */
+interface Chunk {
+  /** The time at which its first row is due, in seconds since the run's start. */
   readonly start: number;
   readonly actions: readonly (readonly number[])[];
 }
 
 export interface Observation {
-  /** Where its line begins in the log. */
+  /** The offset of its line in the log. */
   readonly offset: number;
   /** Seconds since the run's start. */
   readonly t: number;
@@ -37,7 +40,7 @@ export interface Observation {
   readonly error: string | undefined;
 }
 
-/** Why a log cannot be shown: a text for the page. */
+/** The reason why a log cannot be shown, as a text for the page. */
 export class LogProblem extends Error {}
 
 export function headOf(line: string): Head {
@@ -63,7 +66,7 @@ export function headOf(line: string): Head {
   };
 }
 
-/** Undefined for a line that is no observation. */
+/** Undefined if the line is not an observation. */
 export function observationOf(line: string, offset: number): Observation | undefined {
   const one = objectOf(line);
   const t = number(one?.t);
@@ -114,7 +117,7 @@ function number(value: unknown): number | undefined {
   return typeof value === "number" && Number.isFinite(value) ? value : undefined;
 }
 
-/** What is no number stays in its place, so that the others keep their names. */
+/** Values that are not numbers become NaN, so that the other values keep their names. */
 function numbers(value: unknown): number[] {
   return list(value).map((one) => number(one) ?? Number.NaN);
 }
@@ -125,4 +128,52 @@ function text(value: unknown): string | undefined {
 
 function texts(value: unknown): string[] {
   return list(value).map((one) => (typeof one === "string" ? one : "?"));
+}
+
+/** A tolerance, because rounding of `start + i * dt` must not select the previous row. */
+const HAIR_SECONDS = 1e-6;
+
+export interface DueRow {
+  readonly row: readonly number[];
+  readonly index: number;
+  /** The number of rows of its chunk. */
+  readonly of: number;
+}
+
+/** The row that is due at `t`; undefined before the first chunk and after the last row. `lines` are in order. */
+export function dueAt(lines: readonly Observation[], t: number, dt: number): DueRow | undefined {
+  const chunk = chunksOf(lines).findLast(({ start }) => start <= t + HAIR_SECONDS);
+  if (chunk === undefined) return undefined;
+  const index = Math.floor((t - chunk.start + HAIR_SECONDS) / dt);
+  const row = chunk.actions[index];
+  return row === undefined ? undefined : { row, index, of: chunk.actions.length };
+}
+
+export interface Point {
+  readonly t: number;
+  readonly value: number;
+}
+
+/** One action column over time, with a line for each chunk. A chunk ends where the next one starts. */
+export function dueLines(lines: readonly Observation[], column: number, dt: number): Point[][] {
+  const chunks = chunksOf(lines);
+  return chunks.map(({ start, actions }, at) => {
+    const end = chunks[at + 1]?.start ?? Number.POSITIVE_INFINITY;
+    const points: Point[] = [];
+    for (const [index, row] of actions.entries()) {
+      const t = start + index * dt;
+      if (t >= end - HAIR_SECONDS) break;
+      points.push({ t, value: row[column] ?? Number.NaN });
+    }
+    return points;
+  });
+}
+
+/** One action column as a single line through the first row of each chunk, for observations that are far apart. */
+export function dueSamples(lines: readonly Observation[], column: number): Point[][] {
+  return [chunksOf(lines).map(({ start, actions }) => ({ t: start, value: actions[0]?.[column] ?? Number.NaN }))];
+}
+
+function chunksOf(lines: readonly Observation[]): Chunk[] {
+  return lines.flatMap(({ chunk }) => (chunk === undefined ? [] : [chunk]));
 }

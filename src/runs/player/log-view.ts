@@ -1,14 +1,13 @@
-/** What of the log is seen: the traces of a stretch of time, and the row under the cursor. */
+/** The visible part of the log: the traces of a span of time, and the observation under the cursor. */
 import type { Frames } from "./cameras.ts";
-import { dueAt } from "./due.ts";
-import { LogProblem, type Observation } from "./log-lines.ts";
+import { type DueRow, dueAt, LogProblem, type Observation } from "./log-lines.ts";
 import { Newest } from "./newest.ts";
-import { find } from "./page.ts";
-import { showReadout } from "./readout.ts";
+import { find, make } from "./page.ts";
 import type { RunLog } from "./run-log.ts";
 import { Traces } from "./traces.ts";
+import { clockText, msText } from "./words.ts";
 
-/** Where the cursor stands in a new window: while playing there is more to come. */
+/** The position of the cursor in a new window. While the run plays, most of the window lies ahead. */
 const CURSOR_SHARE = { playing: 0.05, seeking: 0.5 } as const;
 
 export class LogView {
@@ -84,12 +83,30 @@ export class LogView {
     showReadout(this.#readout, one, due);
     this.#readout.dataset.t = String(t);
     if (!this.frames.any) return;
-    const neighbours: (Observation | undefined)[] = [await this.log.after(one), await this.log.before(one)];
-    this.frames.show(one, neighbours);
+    this.frames.show(one, [await this.log.after(one), await this.log.before(one)]);
   }
 
   #failed(error: unknown): void {
     if (!(error instanceof LogProblem)) throw error;
     this.say(`The log cannot be read here: ${error.message}.`);
   }
+}
+
+function showReadout(place: HTMLElement, one: Observation, due: DueRow | undefined): void {
+  const facts: [string, string][] = [
+    ["Step", one.step === undefined ? "–" : String(one.step)],
+    ["Sent at", clockText(one.t)],
+    ["Observation", one.observationId ?? "–"],
+    ["Action row", due === undefined ? "none due" : `${due.index + 1} of ${due.of}`],
+    ["Latency", msText(one.latencyMs)],
+    ...one.timingsMs.map(([name, ms]): [string, string] => [name, msText(ms)]),
+  ];
+  if (one.error !== undefined) facts.push(["Error", one.error]);
+  place.replaceChildren(
+    ...facts.map(([name, value]) => {
+      const shown = make("dd", undefined, value);
+      shown.dataset.fact = name;
+      return make("div", name === "Error" ? "problem" : undefined, make("dt", undefined, name), shown);
+    }),
+  );
 }

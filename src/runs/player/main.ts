@@ -1,16 +1,16 @@
-/** The player of a run: the one script of the product. The page's HTML (src/runs/views/run.ts) says what to play. */
+/** The player of a run, which is the only script of the product. The HTML of the page (src/runs/views/run.ts) names what to play. */
 import { Frames, Videos } from "./cameras.ts";
 import { type Head, LogProblem, type Observation } from "./log-lines.ts";
 import { LogView } from "./log-view.ts";
 import { frameSecondsOf } from "./mp4-pace.ts";
 import { find, make } from "./page.ts";
-import { rangesOf } from "./ranges.ts";
+import { rangesOf } from "./paged-file.ts";
 import { RunLog } from "./run-log.ts";
 import { Transport } from "./transport.ts";
 
-/** A frame of a video that does not say how long it lasts. */
+/** The duration of a frame if the video does not state it. */
 const FRAME_SECONDS = 1 / 30;
-/** Rounding must not make a step of two frames, or of none. */
+/** A tolerance, because rounding must not skip a frame or repeat one. */
 const HAIR_SECONDS = 1e-4;
 
 const root = find("player", HTMLElement);
@@ -40,12 +40,12 @@ function speed(): number {
 }
 
 function say(text: string): void {
-  const place = find("log-problem", HTMLElement);
-  place.textContent = text;
-  place.hidden = false;
+  const element = find("log-problem", HTMLElement);
+  element.textContent = text;
+  element.hidden = false;
 }
 
-/** Of the first video that says it. */
+/** The frame duration of the first video that states it. */
 let frameSeconds: Promise<number> | undefined;
 
 async function paceOf(): Promise<number> {
@@ -57,7 +57,7 @@ async function paceOf(): Promise<number> {
   return FRAME_SECONDS;
 }
 
-/** With videos a frame of theirs; without one, an observation. */
+/** A step is a frame of a video; without videos it is an observation. */
 async function step(t: number, by: 1 | -1): Promise<number> {
   if (videos.length > 0) {
     frameSeconds ??= paceOf();
@@ -74,7 +74,7 @@ function lengthen(seconds: number): void {
   view?.lengthen(transport.length);
 }
 
-/** Videos in the log's order and with its names; cameras without one as frames. */
+/** Orders and names the videos as the log does, and adds the cameras that have frames instead. */
 function arrange(head: Head): void {
   const ordered = head.cameras.map(({ name, video }) => {
     if (video === undefined) return frames.add(name);
@@ -94,12 +94,11 @@ function arrange(head: Head): void {
 }
 
 function describe({ instruction, model }: Head): void {
-  const place = find("about", HTMLElement);
   const parts = [instruction === undefined ? "" : `“${instruction}”`, model ?? ""].filter((part) => part !== "");
-  place.textContent = parts.join(" · ");
+  find("about", HTMLElement).textContent = parts.join(" · ");
 }
 
-/** Up to when the run has something to show. */
+/** The end of the run as the log states it. */
 function endOf(last: Observation | undefined, dt: number): number {
   if (last === undefined) return 0;
   const rows = last.chunk === undefined ? 0 : last.chunk.start + last.chunk.actions.length * dt;
@@ -132,6 +131,6 @@ for (const video of elements) {
 lengthen(videos.length);
 const { log: address, logSize } = root.dataset;
 if (address !== undefined) await openLog(address, Number(logSize));
-// Known before the first arrow key.
+// The first arrow key must not wait for it.
 if (elements.length > 0) frameSeconds = paceOf();
 root.dataset.ready = "";

@@ -1,13 +1,13 @@
 /**
- * The time from one frame to the next in an MP4 video (ISO 14496-12): browsers do not say it, and one frame is what an arrow
- * key moves by. Read from the few boxes that hold it: the track's clock (`mdhd`) and the first entry of `stts`.
+ * The frame duration of an MP4 video (ISO 14496-12). Arrow keys move by one frame, and browsers do not expose its duration. It is read
+ * from the track's clock (`mdhd`) and the first entry of `stts`.
  */
 import type { ReadRange } from "./paged-file.ts";
 
 const HEADER_BYTES = 16;
-/** The boxes that are looked for come before the long tables of `moov`. */
+/** The boxes that are read lie before the long tables of `moov`. */
 const MOOV_BYTES_MAX = 64 * 1024;
-/** At the top level there are `ftyp`, `free`, `mdat`, `moov`. */
+/** A file has few boxes at the top level: `ftyp`, `free`, `mdat`, `moov`. */
 const BOXES_MAX = 12;
 
 export async function frameSecondsOf(size: number, read: ReadRange): Promise<number | undefined> {
@@ -35,7 +35,7 @@ function boxAt(view: DataView, at: number, limit: number): Box | undefined {
   const short = view.getUint32(at);
   const long = short === 1 && at + 16 <= view.byteLength ? Number(view.getBigUint64(at + 8)) : undefined;
   const size = long ?? (short === 0 ? limit - at : short);
-  const type = String.fromCharCode(...[4, 5, 6, 7].map((place) => view.getUint8(at + place)));
+  const type = String.fromCharCode(...[4, 5, 6, 7].map((index) => view.getUint8(at + index)));
   const content = at + (long === undefined ? 8 : 16);
   return size < content - at ? undefined : { type, content, end: at + size };
 }
@@ -57,7 +57,7 @@ function videoPace(moov: DataView): number | undefined {
   return undefined;
 }
 
-/** `vide`, the handler of a video track. */
+/** The handler type `vide` marks a video track. */
 const VIDE = 0x76696465;
 
 function descend(view: DataView, from: Box, path: readonly string[]): Box | undefined {

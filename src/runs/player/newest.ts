@@ -1,20 +1,19 @@
-/** Work for the newest of many wishes: one runs at a time, and of those that came meanwhile the last one runs next. */
+/** Runs one piece of work at a time. Of the requests that arrive meanwhile only the newest one runs next. */
 export class Newest<T> {
-  #next: { readonly wish: T } | undefined;
+  #next: { readonly request: T } | undefined;
   #running = false;
 
   constructor(
-    private readonly work: (wish: T) => Promise<void>,
+    private readonly work: (request: T) => Promise<void>,
     private readonly failed: (error: unknown) => void,
   ) {}
 
-  /** A newer wish waits. */
   get outdated(): boolean {
     return this.#next !== undefined;
   }
 
-  ask(wish: T): void {
-    this.#next = { wish };
+  ask(request: T): void {
+    this.#next = { request };
     if (!this.#running) this.#run().catch(this.failed);
   }
 
@@ -22,9 +21,9 @@ export class Newest<T> {
     this.#running = true;
     try {
       while (this.#next !== undefined) {
-        const { wish } = this.#next;
+        const { request } = this.#next;
         this.#next = undefined;
-        await this.work(wish);
+        await this.work(request);
       }
     } finally {
       this.#running = false;

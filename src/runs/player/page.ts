@@ -1,6 +1,6 @@
 /** The elements of the page that the player finds and makes. */
 
-/** The page and its script come from one place: an element that is not there is a bug. */
+/** The service sends page and script together, so a missing element is a bug. */
 export function find<E extends HTMLElement>(id: string, kind: new () => E): E {
   const found = document.getElementById(id);
   if (!(found instanceof kind)) throw new Error(`the page has no ${id}`);

@@ -1,14 +1,15 @@
-/** A file that is read by ranges: pages of it, asked for once, the least recently used forgotten. */
+/** A file that is read over HTTP by ranges: pages are kept, and the least recently used ones are dropped. */
+import { LogProblem } from "./log-lines.ts";
 
-/** Reads the bytes from `start` up to `end`, all of them. */
+/** Reads all bytes [start, end). */
 export type ReadRange = (start: number, end: number) => Promise<Uint8Array>;
 
 export const PAGE_BYTES = 16 * 1024;
-/** Kept: the whole of a small log and what was read of a large one. */
+/** Together they hold a small log completely. */
 const PAGES_MAX = 320;
 
 export class PagedFile {
-  /** In the order of use. A page that could not be read is not kept. */
+  /** Pages in the order of their use. A page whose read failed is dropped. */
   readonly #pages = new Map<number, Promise<Uint8Array>>();
 
   constructor(
@@ -16,7 +17,7 @@ export class PagedFile {
     private readonly read: ReadRange,
   ) {}
 
-  /** The bytes from `start` up to `end`, or up to the end of the file. Pages that are missing side by side are one request. */
+  /** The bytes [start, end), at most to the end of the file. Adjacent missing pages are one request. */
   async bytes(start: number, end: number): Promise<Uint8Array> {
     const from = Math.max(0, start);
     const to = Math.min(end, this.size);
@@ -58,10 +59,33 @@ export class PagedFile {
     const span = this.read(start, Math.min(end * PAGE_BYTES, this.size));
     for (let at = first; at < end; at += 1) {
       const offset = at * PAGE_BYTES - start;
-      // Copied: a small page must not keep a large span alive.
+      // A copy, because a page must not keep the memory of the whole span.
       const page = span.then((bytes) => bytes.slice(offset, offset + PAGE_BYTES));
       page.catch(() => this.#pages.delete(at));
       this.#pages.set(at, page);
     }
   }
+}
+
+/** The pause before the one repeat, while the storage is busy. */
+const BUSY_MS = 1_000;
+
+export function rangesOf(address: string): ReadRange {
+  return async (start, end) => {
+    const range = `bytes=${start}-${end - 1}`;
+    const ask = () => fetch(address, { headers: { range } }).catch(() => undefined);
+    let response = await ask();
+    if (response?.status === 503) {
+      await new Promise((over) => setTimeout(over, BUSY_MS));
+      response = await ask();
+    }
+    if (response?.status === 404) throw new LogProblem("it is not there any more");
+    if (response?.status !== 206) {
+      await response?.body?.cancel();
+      throw new LogProblem("a part of it could not be read; reload the page to try again");
+    }
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    if (bytes.length !== end - start) throw new LogProblem("it has another size than the run says");
+    return bytes;
+  };
 }

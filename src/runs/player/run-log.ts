@@ -1,29 +1,28 @@
 /**
- * A run's log, read where it is looked at. Every line stands alone and has its time, and times ascend: so the line of a moment
- * is found by binary search over bytes, and an overview is made of lines at even distances. A log of tens of megabytes costs
- * the few pages that were looked at.
+ * A run's log, of which only the viewed parts are read. Each line is complete by itself and has a time, and times ascend. So the line
+ * of a time is found by binary search over bytes, and an overview consists of lines at even distances.
  */
 import { type Head, headOf, LogProblem, type Observation, observationOf } from "./log-lines.ts";
 import { PAGE_BYTES, PagedFile, type ReadRange } from "./paged-file.ts";
 
-/** A span of the log up to this size is read whole; of a longer one, lines at even distances. */
+/** A span of the log up to this size is read completely; a longer one is sampled at even distances. */
 export const WHOLE_BYTES_MAX = 2 * 1024 * 1024;
 const LINE_BYTES_MAX = 1024 * 1024;
-/** Lines of a span that is not read whole. */
+/** The number of lines that are read of a longer span. */
 const SAMPLES = 256;
 const SAMPLES_AT_ONCE = 4;
-/** Before a line is searched for further off. */
+/** The search reads this many adjacent lines before it jumps. */
 const LINES_WALKED = 2;
-/** Read at once where a line is looked for: the rest of one, and two more. */
+/** The search reads this many lines at once: the rest of one, and two more. */
 const LINES_PROBED = 3;
 const LINES_KEPT = 4096;
-/** A chunk may start some observations after the one that asked for it. */
+/** A chunk may start several observations after its own. */
 const LINES_BACK = 8;
-/** A log with more is not searched on for one that is right. */
+/** A search gives up after this many invalid lines. */
 const BROKEN_MAX = 1000;
 const NEWLINE = 10;
 
-/** A stretch of the run: all its observations in order, or some of them. */
+/** A span of the run: all its observations in order, or a sample of them. */
 export interface Stretch {
   readonly lines: readonly Observation[];
   readonly whole: boolean;
@@ -31,29 +30,29 @@ export interface Stretch {
 
 interface Found {
   readonly line: Observation | undefined;
-  /** Where the next line begins. */
+  /** The offset of the next line. */
   readonly end: number;
 }
 
 export class RunLog {
   readonly #parsed = new Map<number, Found>();
-  /** Lines that are no observations, among those that were read. */
+  /** The offsets of lines that are not observations. */
   readonly #broken = new Set<number>();
-  /** The longest line that was read. */
+  /** The length of the longest line that was read. */
   #lineBytes = 0;
-  /** Over when no single line is looked for: those of an overview can wait. */
+  /** Resolves when the search for a single line ends. The lines of an overview wait for it. */
   #urgent: Promise<void> = Promise.resolve();
 
   private constructor(
     private readonly file: PagedFile,
     readonly head: Head,
-    /** Where the first observation begins. */
+    /** The offset of the first observation. */
     private readonly begin: number,
   ) {}
 
   static async open(size: number, read: ReadRange): Promise<RunLog> {
     const file = new PagedFile(size, read);
-    // The end is asked for with the head: it says how long the run is.
+    // The end of the log states the length of the run.
     await Promise.all([file.bytes(0, PAGE_BYTES), file.bytes(size - PAGE_BYTES, size)]);
     const end = await newlineFrom(file, 0);
     if (end === undefined) throw new LogProblem("it has no whole line");
@@ -65,12 +64,11 @@ export class RunLog {
     return this.#broken.size;
   }
 
-  /** The last observation of the run. */
   async last(): Promise<Observation | undefined> {
     return await this.#before(this.file.size);
   }
 
-  /** The last observation at or before `t`; before the first one, that one. */
+  /** The last observation at or before `t`, or else the first one. */
   async at(t: number): Promise<Observation | undefined> {
     const found = this.#search(t);
     const over = found.then(
@@ -86,7 +84,7 @@ export class RunLog {
     let low = around.low ?? (await this.#from(this.begin, this.file.size));
     let { high, highSeconds } = around;
     if (low === undefined || low.t > t) return low;
-    // Most logs have lines of one length at one rate: where a line should be it mostly is. The halves are for all others.
+    // Most logs have lines of equal length at a constant rate, so interpolation finds the line. Bisection covers the others.
     for (let guesses = true; ; guesses = !guesses) {
       for (let count = 0; count < LINES_WALKED || high - low.offset <= PAGE_BYTES; count += 1) {
         const next = await this.after(low);
@@ -95,14 +93,14 @@ export class RunLog {
       }
       const share = highSeconds === undefined || !guesses ? 0.5 : (t - low.t) / (highSeconds - low.t);
       const aim = low.offset + Math.floor(share * (high - low.offset)) - (guesses ? this.#lineBytes * 1.5 : 0);
-      const place = Math.max(low.offset + 1, Math.floor(aim));
-      const found = await this.#from(place, high);
+      const offset = Math.max(low.offset + 1, Math.floor(aim));
+      const found = await this.#from(offset, high);
       if (found !== undefined && found.t <= t) low = found;
-      else [high, highSeconds] = [place, found?.t ?? highSeconds];
+      else [high, highSeconds] = [offset, found?.t ?? highSeconds];
     }
   }
 
-  /** What is known of where the line of `t` is, from the lines that were read. */
+  /** The bounds of the line of `t` that follow from the lines that were read. */
   #around(t: number): { low: Observation | undefined; high: number; highSeconds: number | undefined } {
     let low: Observation | undefined;
     let above: Observation | undefined;
@@ -112,7 +110,7 @@ export class RunLog {
       else if (low === undefined || line.offset > low.offset) low = line;
     }
     const [high, highSeconds] = [above?.offset ?? this.file.size, above?.t];
-    // Times that do not ascend: nothing is known.
+    // Bounds in the wrong order come from times that do not ascend.
     const sorted = low === undefined || low.offset < high;
     return sorted ? { low, high, highSeconds } : { low: undefined, high: this.file.size, highSeconds: undefined };
   }
@@ -140,8 +138,8 @@ export class RunLog {
   }
 
   /**
-   * The observations between two moments, and the ones at either side. Those of a long span come as they are read, evenly
-   * spread at any time, to `show`.
+   * The observations between two times, and one on each side. Those of a long span are shown as they are read, and are evenly spread
+   * from the first call of `show` on.
    */
   async between(from: number, to: number, show: (stretch: Stretch) => void, still: () => boolean): Promise<void> {
     const first = await this.at(from);
@@ -152,10 +150,10 @@ export class RunLog {
     const end = (await this.after(last))?.offset ?? this.file.size;
     if (end - start <= WHOLE_BYTES_MAX) return show({ lines: await this.#all(start, end, to), whole: true });
     const lines = new Map<number, Observation>([first, last].map((line) => [line.offset, line]));
-    const places = evenly(SAMPLES).map((share) => start + Math.floor(share * (end - start)));
-    for (let at = 0; at < places.length && still(); at += SAMPLES_AT_ONCE) {
+    const offsets = evenly(SAMPLES).map((share) => start + Math.floor(share * (end - start)));
+    for (let at = 0; at < offsets.length && still(); at += SAMPLES_AT_ONCE) {
       await this.#urgent;
-      const some = await Promise.all(places.slice(at, at + SAMPLES_AT_ONCE).map((place) => this.#from(place, end)));
+      const some = await Promise.all(offsets.slice(at, at + SAMPLES_AT_ONCE).map((offset) => this.#from(offset, end)));
       for (const line of some) if (line !== undefined) lines.set(line.offset, line);
       if (still()) show({ lines: [...lines.values()].sort((a, b) => a.offset - b.offset), whole: false });
     }
@@ -174,12 +172,12 @@ export class RunLog {
     return lines;
   }
 
-  /** The first observation whose line begins at or after `place` and before `limit`. */
-  async #from(place: number, limit: number): Promise<Observation | undefined> {
+  /** The first observation whose line begins at or after `offset` and before `limit`. */
+  async #from(offset: number, limit: number): Promise<Observation | undefined> {
     let start = this.begin;
-    if (place > this.begin) {
-      await this.file.bytes(place - 1, Math.min(place + LINES_PROBED * this.#lineBytes, limit));
-      const newline = await newlineFrom(this.file, place - 1);
+    if (offset > this.begin) {
+      await this.file.bytes(offset - 1, Math.min(offset + LINES_PROBED * this.#lineBytes, limit));
+      const newline = await newlineFrom(this.file, offset - 1);
       if (newline === undefined) return undefined;
       start = newline + 1;
     }
@@ -196,18 +194,18 @@ export class RunLog {
   async #before(limit: number): Promise<Observation | undefined> {
     let best: Observation | undefined;
     for (let back = PAGE_BYTES; best === undefined; back *= 2) {
-      const place = Math.max(this.begin, limit - back);
-      for (let next = await this.#from(place, limit); next !== undefined; ) {
+      const offset = Math.max(this.begin, limit - back);
+      for (let next = await this.#from(offset, limit); next !== undefined; ) {
         best = next;
         const found = await this.#line(next.offset);
         next = found === undefined ? undefined : await this.#from(found.end, limit);
       }
-      if (place === this.begin || back > LINE_BYTES_MAX) break;
+      if (offset === this.begin || back > LINE_BYTES_MAX) break;
     }
     return best;
   }
 
-  /** The line that begins at `start`; undefined at the end of the log. A line without an end was cut off. */
+  /** The line that begins at `start`; undefined at the end of the log, and for a last line that was cut off. */
   async #line(start: number): Promise<Found | undefined> {
     const known = this.#parsed.get(start);
     if (known !== undefined) {
@@ -232,19 +230,19 @@ export class RunLog {
   }
 }
 
-/** Where the first line end at or after `place` is. */
-async function newlineFrom(file: PagedFile, place: number): Promise<number | undefined> {
-  for (let start = place; start < file.size; ) {
+/** The offset of the first line end at or after `offset`. */
+async function newlineFrom(file: PagedFile, offset: number): Promise<number | undefined> {
+  for (let start = offset; start < file.size; ) {
     const end = (Math.floor(start / PAGE_BYTES) + 1) * PAGE_BYTES;
     const found = (await file.bytes(start, end)).indexOf(NEWLINE);
     if (found >= 0) return start + found;
-    if (end - place > LINE_BYTES_MAX) throw new LogProblem("it has a line of over 1 MiB");
+    if (end - offset > LINE_BYTES_MAX) throw new LogProblem("it has a line of over 1 MiB");
     start = end;
   }
   return undefined;
 }
 
-/** Shares of a whole, 0 first, such that after any number of them they are spread almost evenly. `count`: a power of two. */
+/** Shares of a whole, such that every beginning of the list is spread almost evenly. `count` is a power of two. */
 export function evenly(count: number): number[] {
   const shares = [0];
   for (let step = 0.5; shares.length < count; step /= 2) shares.push(...shares.map((share) => share + step));

@@ -1,19 +1,22 @@
-/** State and action over time, a row for each joint: the state as a line, the action rows that were due as a dashed one. */
-import { type DueRow, dueLines, dueSamples, type Point } from "./due.ts";
-import type { Head, Observation } from "./log-lines.ts";
+/** State and action over time, with a row for each joint. The state is a solid line, and the action rows that were due a dashed one. */
+import { type DueRow, dueLines, dueSamples, type Head, type Observation, type Point } from "./log-lines.ts";
 import { draw, make } from "./page.ts";
 import type { Stretch } from "./run-log.ts";
 import { clockText, valueText } from "./words.ts";
 
 const WIDTH = 1000;
 const HEIGHT = 100;
-/** Above and below the lines. */
+/** The space above and below the lines. */
 const EDGE = 8;
 
-interface Row {
+/** The columns of one name in state and action. */
+interface Joint {
   readonly name: string;
   readonly state: number | undefined;
   readonly action: number | undefined;
+}
+
+interface Row extends Joint {
   readonly svg: SVGElement;
   readonly statePath: SVGElement;
   readonly actionPath: SVGElement;
@@ -21,7 +24,7 @@ interface Row {
   readonly stateCell: HTMLElement;
   readonly actionCell: HTMLElement;
   readonly range: HTMLElement;
-  /** Of all that was drawn, so that the scale does not jump. */
+  /** The bounds of all values that were drawn, so that the scale does not jump. */
   low: number;
   high: number;
 }
@@ -37,7 +40,7 @@ export class Traces {
     private readonly span: HTMLElement,
     seek: (t: number) => void,
   ) {
-    this.#rows = namesOf(head).map((one) => rowOf(one));
+    this.#rows = jointsOf(head).map(rowOf);
     for (const row of this.#rows) {
       const plot = make("td", "trace-plot", row.svg, row.range);
       body.append(make("tr", undefined, heading(row.name), row.stateCell, row.actionCell, plot));
@@ -56,7 +59,7 @@ export class Traces {
     }
   }
 
-  /** The stretch of time that is shown. */
+  /** Sets the span of time that is shown. */
   window(from: number, to: number): void {
     this.#from = from;
     this.#to = Math.max(to, from + 1e-3);
@@ -122,14 +125,8 @@ export class Traces {
   }
 }
 
-interface Named {
-  readonly name: string;
-  readonly state: number | undefined;
-  readonly action: number | undefined;
-}
-
-/** State and action of one name share a row. */
-function namesOf({ stateNames, actionNames }: Head): Named[] {
+/** A state and an action of the same name share a row. */
+function jointsOf({ stateNames, actionNames }: Head): Joint[] {
   const taken = new Set<number>();
   const states = stateNames.map((name, state) => {
     const at = actionNames.findIndex((other, index) => other === name && !taken.has(index));
@@ -140,7 +137,7 @@ function namesOf({ stateNames, actionNames }: Head): Named[] {
   return [...states, ...rest];
 }
 
-function rowOf(named: Named): Row {
+function rowOf(joint: Joint): Row {
   const line = { fill: "none", "vector-effect": "non-scaling-stroke" };
   const statePath = draw("path", { ...line, class: "trace-state" });
   const actionPath = draw("path", { ...line, class: "trace-action" });
@@ -153,7 +150,7 @@ function rowOf(named: Named): Row {
   });
   svg.append(actionPath, statePath, cursor);
   return {
-    ...named,
+    ...joint,
     svg,
     statePath,
     actionPath,

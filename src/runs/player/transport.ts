@@ -1,15 +1,15 @@
-/** Where the player stands in the run, and what moves it: buttons, the scrubber, keys, and time itself. */
+/** The time of the player in the run. Buttons, the scrubber, keys and the clock move it. */
 import { find } from "./page.ts";
 import { clockText } from "./words.ts";
 
 export interface Moves {
-  /** The run's time has become another one: by the person, or by playing. */
+  /** The run's time has changed, by the person or by playing. */
   readonly moved: (t: number, playing: boolean) => void;
   readonly started: (t: number, speed: number) => void;
   readonly stopped: (t: number) => void;
-  /** What the videos say while they play; `waits`: time stands still until they have data. */
+  /** The time of the longest video. The run's time stands still while it `waits` for data. */
   readonly master: () => { readonly time: number | undefined; readonly waits: boolean };
-  /** One frame on (1) or back (-1) from `t`. */
+  /** The time one frame after `t` (1) or before it (-1). */
   readonly step: (t: number, by: 1 | -1) => Promise<number>;
 }
 
@@ -17,7 +17,7 @@ export class Transport {
   t = 0;
   #length = 0;
   #playing = false;
-  /** Of the last picture; undefined before the first one. */
+  /** The time of the last tick; undefined before the first one. */
   #lastMs: number | undefined;
   readonly #bar = find("transport", HTMLElement);
   readonly #play = find("play", HTMLButtonElement);
@@ -43,7 +43,7 @@ export class Transport {
     return this.#length;
   }
 
-  /** Seconds of the run; it grows as its parts become known. */
+  /** The length of the run grows as its parts become known. */
   lengthen(seconds: number): void {
     if (!(seconds > this.#length)) return;
     this.#length = seconds;
@@ -51,7 +51,7 @@ export class Transport {
     this.#print();
   }
 
-  /** The person goes there. */
+  /** The person moves the run to `t`. */
   seek(t: number): void {
     this.t = Math.max(0, Math.min(t, this.#length));
     this.#print();
@@ -69,7 +69,7 @@ export class Transport {
   }
 
   #start(): void {
-    // From the end it plays again.
+    // At its end the run plays again from the start.
     if (this.t >= this.#length) this.t = 0;
     this.#playing = true;
     this.#play.textContent = "Pause";
@@ -109,9 +109,9 @@ export class Transport {
   #key(event: KeyboardEvent): void {
     const { target, key } = event;
     if (event.ctrlKey || event.altKey || event.metaKey || !(target instanceof HTMLElement)) return;
-    // Fields keep their keys, except the scrubber, whose keys are these.
+    // Keys in other fields belong to those fields.
     if (target !== this.#scrubber && target.closest("input, select, textarea")) return;
-    // Where the space bar presses what has the focus, it does not play as well.
+    // The space bar presses the focused element.
     if (key === " " && target.closest("button, summary, a")) return;
     const second = event.shiftKey;
     if (key === " ") this.#toggle();

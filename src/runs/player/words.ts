@@ -21,7 +21,7 @@ export function msText(ms: number | undefined): string {
   return ms === undefined ? "–" : `${ms.toFixed(ms < 10 ? 2 : 1)} ms`;
 }
 
-/** Of a path that the log names; undefined for one that no file of a run can have. */
+/** The address of a file that the log names; undefined if no file of a run can have this path. */
 export function fileAddress(base: string, path: string): string | undefined {
   const segments = path.split("/");
   if (segments.some((one) => one === "" || one === "." || one === "..") || !path.isWellFormed()) return undefined;

@@ -1,11 +1,11 @@
-/** Files of a run that come in one request, and their deletion. */
+/** Files of a run that are sent in one request, and their deletion. */
 import { changes, first, type Steps } from "../../store/steps.ts";
 import type { FileKey, NewFile, Refusal, Stored } from "./records.ts";
 import { changeRun, countUpload, forgetEmptyRun, lockAccount, makeRoom, runById, runOf } from "./totals.ts";
 
 /**
- * Answers of finished uploads, of this path or of all. They go with their file, and when a later upload has ended, so that a run never
- * has more than files.
+ * Forgets the answers of finished uploads, of this path or of all. They go with their file and after a later upload, so that a run never
+ * has more of them than files.
  */
 export function* forgetDone(runId: string, path?: string): Steps<void> {
   const done = `run_id = $runId ${path === undefined ? "" : "AND path = $path"} AND state = 'done'`;
@@ -33,13 +33,14 @@ export function* fileBegin(file: NewFile): Steps<"begun" | Refusal> {
   if (yield* first("SELECT id FROM run_blobs WHERE id = $1", file.blobId)) return "begun";
   const room = yield* makeRoom(file, totals);
   if (typeof room === "string") return room;
+  const { runId } = room;
   const { accountId, blobId, path, size, owner, at } = file;
   yield* changes(
     `INSERT INTO run_blobs (id, state, account_id, run_id, path, size, owner, at)
      VALUES ($blobId, 'coming', $accountId, $runId, $path, $size, $owner, $at)`,
-    { blobId, accountId, runId: room.run.id, path, size, owner, at },
+    { blobId, accountId, runId, path, size, owner, at },
   );
-  yield* changeRun(accountId, room.run.id, { reserved: size, coming: 1 });
+  yield* changeRun(accountId, runId, { reserved: size, coming: 1 });
   return "begun";
 }
 
@@ -63,23 +64,17 @@ interface Commit {
   readonly sha256: Uint8Array;
   /** Seen time. */
   readonly at: number;
-  /** When the file was stored, by the wall clock. */
+  /** The time of storing, by the wall clock. */
   readonly storedAt: number;
   readonly month: number;
 }
 
 /**
- * The blob is the file at its path from now on. `gone`: the run was deleted meanwhile, or the reservation has ended. After
- * `gone` or `run_completed` nothing is reserved any more.
+ * Makes the blob the file at its path. The outcome is `gone` if the run was deleted meanwhile, or if the reservation has ended. After
+ * `gone` and `run_completed` nothing is reserved any more.
  */
-export function* fileCommit({
-  accountId,
-  blobId,
-  sha256,
-  at,
-  storedAt,
-  month,
-}: Commit): Steps<Stored | "gone" | "run_completed"> {
+export function* fileCommit(commit: Commit): Steps<Stored | "gone" | "run_completed"> {
+  const { accountId, blobId, sha256, at, storedAt, month } = commit;
   yield* lockAccount(accountId);
   const coming = yield* comingBlob(accountId, blobId);
   if (!coming) return (yield* committedBefore(blobId)) ?? "gone";
@@ -93,12 +88,12 @@ export function* fileCommit({
     yield* goneBlob({ id: blobId, accountId, runId, path, size, at, said });
     return said ?? "gone";
   }
-  const stored = yield* placeFile({ accountId, runId, path, blobId, size, sha256, at, storedAt });
+  const stored = yield* setFile({ accountId, runId, path, blobId, size, sha256, at, storedAt });
   yield* countUpload(accountId, month, size);
   return stored;
 }
 
-/** What the commit of a blob said; its row keeps it when the file has gone. */
+/** The outcome of the commit of a blob. Its row keeps it when the file is gone. */
 export type Said = "new" | "replaced" | "run_completed";
 
 const saidOf = ({ replaced }: Pick<FileRow, "replaced">): Said => (replaced === 1n ? "replaced" : "new");
@@ -112,20 +107,24 @@ export function* committedBefore(blobId: string): Steps<Stored | "run_completed"
   return gone.said === "run_completed" ? "run_completed" : { replaced: gone.said === "replaced" };
 }
 
-export interface FilePlacement {
+/** The bytes at a path of a run, and the time of their change. */
+interface PathBytes {
   readonly accountId: string;
   readonly runId: string;
   readonly path: string;
-  readonly blobId: string;
   readonly size: number;
-  readonly sha256: Uint8Array;
   readonly at: number;
+}
+
+export interface FileRecord extends PathBytes {
+  readonly blobId: string;
+  readonly sha256: Uint8Array;
   readonly storedAt: number;
 }
 
-/** Replaces the file at the path. */
-export function* placeFile(placed: FilePlacement): Steps<Stored> {
-  const { accountId, runId, path, blobId, size, sha256, at, storedAt } = placed;
+/** Adds or replaces the file at the path. */
+export function* setFile(file: FileRecord): Steps<Stored> {
+  const { accountId, runId, path, blobId, size, sha256, at, storedAt } = file;
   const old = yield* fileAt(runId, path);
   if (old) {
     const said = saidOf(old);
@@ -142,13 +141,8 @@ export function* placeFile(placed: FilePlacement): Steps<Stored> {
   return { replaced: old !== undefined };
 }
 
-interface BlobRemoval {
+interface BlobRemoval extends PathBytes {
   readonly id: string;
-  readonly accountId: string;
-  readonly runId: string;
-  readonly path: string;
-  readonly size: number;
-  readonly at: number;
   /** The backend's name of an assembly. */
   readonly token?: string | undefined;
   /** The request whose repeat finds this row. */
@@ -156,7 +150,7 @@ interface BlobRemoval {
   readonly said?: Said | undefined;
 }
 
-/** Bytes to be removed. */
+/** Marks bytes to be removed. */
 export function* goneBlob(gone: BlobRemoval): Steps<void> {
   yield* changes(
     `INSERT INTO run_blobs (id, state, token, account_id, run_id, path, size, cause, said, at)
@@ -165,7 +159,7 @@ export function* goneBlob(gone: BlobRemoval): Steps<void> {
   );
 }
 
-/** The bytes have not come, or must not stay: gives the room back. */
+/** Ends the reservation of a file whose bytes did not come, or must not stay. */
 export function* fileAbort({ accountId, blobId, at }: Pick<Commit, "accountId" | "blobId" | "at">): Steps<"aborted"> {
   yield* lockAccount(accountId);
   const coming = yield* comingBlob(accountId, blobId);
@@ -173,26 +167,24 @@ export function* fileAbort({ accountId, blobId, at }: Pick<Commit, "accountId" |
     yield* changeRun(accountId, coming.runId, { reserved: -Number(coming.size), coming: -1 });
     yield* forgetEmptyRun(coming.runId);
   }
-  // A blob whose run was deleted too: its process does not write any more.
+  // The process of a blob does not write any more, so the blob of a deleted run is gone, too.
   yield* changes("UPDATE run_blobs SET state = 'gone', at = $2 WHERE id = $1 AND state <> 'gone'", blobId, at);
   return "aborted";
 }
 
 interface Deletion extends FileKey {
-  /** Id of the request, so that a repeat has the same outcome. */
+  /** The id of the request, so that a repeat has the same outcome. */
   readonly cause: string;
   readonly at: number;
 }
 
-export function* fileDelete({
-  cause,
-  at,
-  ...file
-}: Deletion): Steps<"deleted" | "run_not_found" | "file_not_found" | "run_completed"> {
-  const { accountId, path } = file;
+export function* fileDelete(
+  deletion: Deletion,
+): Steps<"deleted" | "run_not_found" | "file_not_found" | "run_completed"> {
+  const { accountId, path, cause, at } = deletion;
   yield* lockAccount(accountId);
   if (yield* first("SELECT id FROM run_blobs WHERE cause = $1 AND account_id = $2", cause, accountId)) return "deleted";
-  const run = yield* runOf(file);
+  const run = yield* runOf(deletion);
   if (!run) return "run_not_found";
   if (run.completedAt !== null) return "run_completed";
   const found = yield* fileAt(run.id, path);

@@ -2,8 +2,6 @@
 import { type Row, recordOf } from "../../store/record.ts";
 import { first, listed, rows, type Steps } from "../../store/steps.ts";
 import type {
-  Coming,
-  ComingJoin,
   CompletedRun,
   FileKey,
   GoneBlob,
@@ -11,8 +9,10 @@ import type {
   RunKey,
   RunUsage,
   StoredFile,
-  StoredPart,
   StoredUpload,
+  Unfinished,
+  UploadKey,
+  UploadWithParts,
 } from "./records.ts";
 import { runOf } from "./totals.ts";
 import { partsOf, unfinishedUploads, uploadById } from "./uploads.ts";
@@ -21,8 +21,9 @@ const stored = recordOf<StoredFile>("size", "storedAt");
 const completed = recordOf<CompletedRun>("size", "files", "completedAt");
 const gone = recordOf<GoneBlob>();
 const recorded = recordOf<RecordedFile>("size");
+const usage = recordOf<RunUsage>("stored", "reserved", "completed", "uploaded", "downloaded", "requests");
 
-/** A file of a completed run. `no_run`: there is no completed run of this name. */
+/** A file of a completed run; `no_run` if there is no completed run of this name. */
 export function* runFile(key: FileKey): Steps<StoredFile | "no_run" | undefined> {
   const run = yield* runOf(key);
   if (!run || run.completedAt === null) return "no_run";
@@ -31,27 +32,27 @@ export function* runFile(key: FileKey): Steps<StoredFile | "no_run" | undefined>
   return row && stored(row);
 }
 
-/** JSON; undefined: there is no completed run of this name. */
+/** JSON; undefined if there is no completed run of this name. */
 export function* runManifest(key: RunKey): Steps<string | undefined> {
   return (yield* runOf(key))?.manifest ?? undefined;
 }
 
 /** The run after which a page of the list begins. */
-export interface ListPlace {
+export interface ListCursor {
   readonly completedAt: number;
   readonly id: string;
 }
 
-interface Listing {
+export interface Listing {
   readonly accountId: string;
   readonly robot: string | undefined;
-  readonly after: ListPlace | undefined;
+  readonly after: ListCursor | undefined;
   readonly limit: number;
 }
 
 /** Completed runs, the newest first. */
 export function* runsListed({ accountId, robot, after, limit }: Listing): Steps<readonly CompletedRun[]> {
-  // Each form has its index. With `IS NOT NULL` beside the place, SQLite prefers the index of all robots to that of one.
+  // Each form has its index. With `IS NOT NULL` beside the cursor, SQLite prefers the index of all robots to that of one.
   const from =
     after === undefined ? "completed_at IS NOT NULL" : "(completed_at < $at OR (completed_at = $at AND id < $id))";
   const found = yield* rows<Row>(
@@ -63,10 +64,7 @@ export function* runsListed({ accountId, robot, after, limit }: Listing): Steps<
   return found.map(completed);
 }
 
-/** An upload with its parts, as the client names it. */
-export function* runUpload(
-  key: FileKey & { readonly uploadId: string },
-): Steps<{ readonly upload: StoredUpload; readonly parts: readonly StoredPart[] } | undefined> {
+export function* runUpload(key: UploadKey): Steps<UploadWithParts | undefined> {
   const upload = yield* uploadById(key.accountId, key.uploadId);
   if (!upload || upload.path !== key.path) return undefined;
   const run = yield* runOf(key);
@@ -74,57 +72,51 @@ export function* runUpload(
   return { upload, parts: yield* partsOf(upload.id) };
 }
 
-/** The unfinished uploads of a path. */
 export function* uploadsAt(key: FileKey): Steps<readonly StoredUpload[]> {
   const run = yield* runOf(key);
   return run ? yield* unfinishedUploads(run.id, key.path) : [];
 }
 
 export function* runUsage({ accountId, month }: { accountId: string; month: number }): Steps<RunUsage> {
-  const totals = yield* first<{ stored: bigint; reserved: bigint; completed: bigint }>(
+  const totals = yield* first<Row>(
     "SELECT stored, reserved, completed FROM run_accounts WHERE account_id = $1",
     accountId,
   );
-  const counted = yield* first<{ uploaded: bigint; downloaded: bigint; requests: bigint }>(
+  const counted = yield* first<Row>(
     "SELECT uploaded, downloaded, requests FROM run_months WHERE account_id = $1 AND month = $2",
     accountId,
     month,
   );
-  return {
-    stored: Number(totals?.stored ?? 0n),
-    reserved: Number(totals?.reserved ?? 0n),
-    completed: Number(totals?.completed ?? 0n),
-    uploaded: Number(counted?.uploaded ?? 0n),
-    downloaded: Number(counted?.downloaded ?? 0n),
-    requests: Number(counted?.requests ?? 0n),
-  };
+  return usage({ ...NOTHING, ...totals, ...counted });
 }
 
-/** The id of this store; undefined: it has none yet. */
+const NOTHING = { stored: 0n, reserved: 0n, completed: 0n, uploaded: 0n, downloaded: 0n, requests: 0n };
+
+/** The id of this store; undefined if it has none yet. */
 export function* storeIdKnown(): Steps<string | undefined> {
   return (yield* first<{ id: string }>("SELECT id FROM run_store"))?.id;
 }
 
-/** How many one question of the sweep finds. */
+/** The most rows that one query of the sweep finds. */
 const SWEEP_MAX = 256;
 
-/** Bytes to be removed, gone since before. */
+/** Bytes to be removed that are gone since `before`. */
 export function* blobsGone({ before }: { readonly before: number }): Steps<readonly GoneBlob[]> {
   const text = `SELECT id, token FROM run_blobs WHERE state = 'gone' AND at <= $1 ORDER BY at LIMIT ${SWEEP_MAX}`;
   return (yield* rows<Row>(text, before)).map(gone);
 }
 
-/** What ended processes were doing: of one by its name, of all, or of those that began long ago. */
+/** Selects the work of ended processes: that of an owner, and that which began before a time. */
 interface OwnerFilter {
   readonly owner: string | undefined;
   readonly before: number;
-  /** What is not left, though its owner or its age says so: ids of files, attempts of uploads. */
+  /** The ids of files and the attempts of uploads that still run. */
   readonly live: readonly string[];
 }
 
-/** Files that were coming. */
-export function* blobsLeft({ owner, before, live }: OwnerFilter): Steps<readonly Coming[]> {
-  return yield* rows<{ id: string; accountId: string }>(
+/** Files whose process has ended. */
+export function* blobsLeft({ owner, before, live }: OwnerFilter): Steps<readonly Unfinished[]> {
+  return yield* rows<Unfinished>(
     `SELECT id, account_id AS "accountId" FROM run_blobs
      WHERE state IN ('coming', 'doomed') AND (owner = $1 OR at < $2) AND id NOT IN ${listed(3)} LIMIT ${SWEEP_MAX}`,
     owner ?? "",
@@ -133,9 +125,9 @@ export function* blobsLeft({ owner, before, live }: OwnerFilter): Steps<readonly
   );
 }
 
-/** Uploads that were being put together. */
-export function* joinsLeft({ owner, before, live }: OwnerFilter): Steps<readonly ComingJoin[]> {
-  return yield* rows<{ id: string; accountId: string; attempt: string }>(
+/** Uploads whose joining process has ended. */
+export function* joinsLeft({ owner, before, live }: OwnerFilter): Steps<readonly Required<Unfinished>[]> {
+  return yield* rows<Required<Unfinished>>(
     `SELECT id, account_id AS "accountId", attempt FROM run_uploads
      WHERE state = 'joining' AND (owner = $1 OR joining_at < $2) AND attempt NOT IN ${listed(3)} LIMIT ${SWEEP_MAX}`,
     owner ?? "",
@@ -144,15 +136,14 @@ export function* joinsLeft({ owner, before, live }: OwnerFilter): Steps<readonly
   );
 }
 
-/** Unfinished uploads that nobody goes on with. */
-export function* uploadsExpired({ before }: { readonly before: number }): Steps<readonly Coming[]> {
-  return yield* rows<{ id: string; accountId: string }>(
+export function* uploadsExpired({ before }: { readonly before: number }): Steps<readonly Unfinished[]> {
+  return yield* rows<Unfinished>(
     `SELECT id, account_id AS "accountId" FROM run_uploads WHERE state = 'open' AND expires_at < $1 LIMIT ${SWEEP_MAX}`,
     before,
   );
 }
 
-/** Those of the blobs that a row names. */
+/** The blobs among these that a row names. */
 export function* blobsKnown({ ids }: { readonly ids: readonly string[] }): Steps<readonly string[]> {
   const found = yield* rows<{ id: string }>(
     `SELECT blob_id AS id FROM run_files WHERE blob_id IN ${listed(1)}
@@ -164,7 +155,7 @@ export function* blobsKnown({ ids }: { readonly ids: readonly string[] }): Steps
   return found.map(({ id }) => id);
 }
 
-/** Files in the order of their blobs, a page at a time: for the check that their blobs are there. */
+/** A page of files in the order of their blobs, for the check of the blobs. */
 export function* filesAfter({ after }: { readonly after: string }): Steps<readonly RecordedFile[]> {
   const found = yield* rows<Row>(
     `SELECT blob_id, size, sha256, path, account_id, robot, run
@@ -182,42 +173,45 @@ export interface WrongTotal {
   readonly sum: bigint;
 }
 
-/** Totals that are not the sums of what they count; none, if all is right. */
+const bytesOf = (from: string) => `(SELECT coalesce(CAST(sum(size) AS BIGINT), 0) FROM ${from})`;
+const countOf = (from: string) => `(SELECT count(*) FROM ${from})`;
+const ofRuns = (column: string) =>
+  `(SELECT coalesce(CAST(sum(robot_runs.${column}) AS BIGINT), 0) FROM robot_runs
+    WHERE robot_runs.account_id = run_accounts.account_id)`;
+
+const FILES = "run_files WHERE run_id = robot_runs.id";
+const BLOBS = "run_blobs WHERE run_id = robot_runs.id AND state = 'coming'";
+const UPLOADS = "run_uploads WHERE run_id = robot_runs.id AND state <> 'done'";
+const RUNS = "robot_runs WHERE robot_runs.account_id = run_accounts.account_id AND completed_at IS NOT NULL";
+const JOINS = "run_uploads WHERE run_uploads.account_id = run_accounts.account_id AND state = 'joining'";
+
+/** Each total: its name, its column, and what it must be. */
+const TOTALS = {
+  "robot_runs.id": [
+    ["run_files", "files", countOf(FILES)],
+    ["run_bytes", "stored", bytesOf(FILES)],
+    ["run_reserved", "reserved", `${bytesOf(BLOBS)} + ${bytesOf(UPLOADS)}`],
+    ["run_uploads", "uploads", countOf(UPLOADS)],
+    ["run_coming", "coming", `uploads + ${countOf(BLOBS)}`],
+  ],
+  "run_accounts.account_id": [
+    ["account_completed", "completed", countOf(RUNS)],
+    ["account_stored", "stored", ofRuns("stored")],
+    ["account_reserved", "reserved", `${ofRuns("reserved")} + ${bytesOf(JOINS)}`],
+  ],
+} as const;
+
+const WRONG_TOTALS = Object.entries(TOTALS)
+  .flatMap(([key, totals]) =>
+    totals.map(([of, column, sum]) => {
+      const [table = ""] = key.split(".");
+      return `SELECT '${of}' AS of, id, total, sum FROM
+        (SELECT ${key} AS id, ${table}.${column} AS total, ${sum} AS sum FROM ${table}) AS ${of} WHERE total <> sum`;
+    }),
+  )
+  .join(" UNION ALL ");
+
+/** The totals that are not the sums of what they count. */
 export function* runTotalsWrong(): Steps<readonly WrongTotal[]> {
-  return yield* rows<WrongTotal>(
-    `SELECT 'run_files' AS of, id, files AS total, sum FROM
-       (SELECT id, files, (SELECT count(*) FROM run_files WHERE run_id = robot_runs.id) AS sum FROM robot_runs) AS a
-       WHERE files <> sum
-     UNION ALL SELECT 'run_bytes', id, stored, sum FROM
-       (SELECT id, stored, (SELECT coalesce(CAST(sum(size) AS BIGINT), 0) FROM run_files WHERE run_id = robot_runs.id) AS sum FROM robot_runs) AS b
-       WHERE stored <> sum
-     UNION ALL SELECT 'run_reserved', id, reserved, sum FROM
-       (SELECT id, reserved,
-          (SELECT coalesce(CAST(sum(size) AS BIGINT), 0) FROM run_blobs WHERE run_id = robot_runs.id AND state = 'coming')
-          + (SELECT coalesce(CAST(sum(size) AS BIGINT), 0) FROM run_uploads WHERE run_id = robot_runs.id AND state <> 'done') AS sum
-        FROM robot_runs) AS c
-       WHERE reserved <> sum
-     UNION ALL SELECT 'run_uploads', id, uploads, sum FROM
-       (SELECT id, uploads, (SELECT count(*) FROM run_uploads WHERE run_id = robot_runs.id AND state <> 'done') AS sum FROM robot_runs) AS f
-       WHERE uploads <> sum
-     UNION ALL SELECT 'run_coming', id, coming, sum FROM
-       (SELECT id, coming,
-          uploads + (SELECT count(*) FROM run_blobs WHERE run_id = robot_runs.id AND state = 'coming') AS sum
-        FROM robot_runs) AS g
-       WHERE coming <> sum
-     UNION ALL SELECT 'account_completed', account_id, completed, sum FROM
-       (SELECT account_id, completed,
-          (SELECT count(*) FROM robot_runs WHERE robot_runs.account_id = run_accounts.account_id AND completed_at IS NOT NULL) AS sum
-        FROM run_accounts) AS h
-       WHERE completed <> sum
-     UNION ALL SELECT 'account_stored', account_id, stored, sum FROM
-       (SELECT account_id, stored, (SELECT coalesce(CAST(sum(robot_runs.stored) AS BIGINT), 0) FROM robot_runs WHERE robot_runs.account_id = run_accounts.account_id) AS sum FROM run_accounts) AS d
-       WHERE stored <> sum
-     UNION ALL SELECT 'account_reserved', account_id, reserved, sum FROM
-       (SELECT account_id, reserved,
-          (SELECT coalesce(CAST(sum(robot_runs.reserved) AS BIGINT), 0) FROM robot_runs WHERE robot_runs.account_id = run_accounts.account_id)
-          + (SELECT coalesce(CAST(sum(size) AS BIGINT), 0) FROM run_uploads WHERE run_uploads.account_id = run_accounts.account_id AND state = 'joining') AS sum
-        FROM run_accounts) AS e
-       WHERE reserved <> sum`,
-  );
+  return yield* rows<WrongTotal>(WRONG_TOTALS);
 }

@@ -1,13 +1,12 @@
 /**
- * What the store keeps of the runs of robots. The bytes of files are blobs (src/runs/blob): every blob has a row before it has a
- * byte, and loses its row after it has lost its bytes. So the record never names what is not there, and nothing lies anywhere that
- * no row names:
+ * What the store keeps of the runs of robots. The bytes of files are blobs (src/runs/blob). A blob has a row before it has a byte, and
+ * loses its row after its bytes. So no record names missing bytes, and no bytes lie anywhere without a row:
  *
- * - to store: a row of `run_blobs` with its reservation, then the blob, then the file's row in its place, in one step;
- * - to delete: the file's row becomes one of `run_blobs` in one step, then the blob goes, then that row.
+ * - Storing: a row of `run_blobs` with its reservation, then the blob, then the row of the file instead of that row, in one step.
+ * - Deleting: the row of the file becomes one of `run_blobs` in one step, then the blob is removed, then that row.
  *
- * Sizes are bytes. Writes that change what a total counts lock the account's totals first, so that all of one account come one after
- * another. Those of the sweep and of the meter, and an assembly's name, need no order.
+ * Sizes are bytes. A write that changes what a total counts locks the totals of the account first, so the writes of an account run one
+ * after another. The writes of the sweep and of the meter, and the token of an assembly, need no order.
  */
 
 /** The names of a run in its account. */
@@ -21,7 +20,11 @@ export interface FileKey extends RunKey {
   readonly path: string;
 }
 
-/** What is allowed; the numbers of limits.ts, given by the caller. */
+export interface UploadKey extends FileKey {
+  readonly uploadId: string;
+}
+
+/** The limits of runs and accounts, from limits.ts. */
 export interface RunBounds {
   readonly runBytesMax: number;
   readonly runFilesMax: number;
@@ -29,7 +32,7 @@ export interface RunBounds {
   readonly accountBytesMax: number;
 }
 
-/** Why nothing new may come. */
+/** The reason why nothing new may be stored. */
 export type Refusal =
   | "run_completed"
   /** An unfinished upload owns the path. */
@@ -39,9 +42,8 @@ export type Refusal =
   | "run_files"
   | "quota";
 
-/** A file whose bytes are about to come. */
 export interface NewFile extends FileKey, RunBounds {
-  /** Id of the run, if this is its first file. */
+  /** The id of the run, if this is its first file. */
   readonly runId: string;
   readonly blobId: string;
   readonly size: number;
@@ -51,11 +53,10 @@ export interface NewFile extends FileKey, RunBounds {
   readonly at: number;
 }
 
-/** A multipart upload. */
 export interface NewUpload extends Omit<NewFile, "owner"> {
   readonly uploadId: string;
   readonly partSize: number;
-  /** SHA-256 of the whole file, 32 bytes; undefined: the client has not said. */
+  /** The SHA-256 of the whole file, if the client states it. */
   readonly sha256: Uint8Array | undefined;
   readonly expiresAt: number;
 }
@@ -82,8 +83,8 @@ export interface StoredPart {
 
 /**
  * - `open`: parts come.
- * - `joining`: a process puts the parts together.
- * - `done`: the file is stored; the row is the answer to who asks again.
+ * - `joining`: a process joins the parts.
+ * - `done`: the file is stored; the row is the answer to a repeated request.
  */
 type UploadState = "open" | "joining" | "done";
 
@@ -93,7 +94,7 @@ export interface StoredUpload {
   readonly runId: string;
   readonly path: string;
   readonly blobId: string;
-  /** What the backend calls the assembly; undefined before the first part. */
+  /** The backend's name of the assembly; undefined before the first part. */
   readonly token: string | undefined;
   readonly size: number;
   readonly partSize: number;
@@ -104,29 +105,27 @@ export interface StoredUpload {
   readonly expiresAt: number;
 }
 
+export interface UploadWithParts {
+  readonly upload: StoredUpload;
+  readonly parts: readonly StoredPart[];
+}
+
 export interface ListedFile {
   readonly path: string;
   readonly size: number;
   /** Hexadecimal. */
   readonly sha256?: string;
-  /** Media type in the manifest. */
+  /** The media type in the manifest. */
   readonly contentType: string;
 }
 
-/** Why a run cannot be completed as listed. */
+/** The reason why a run cannot be completed as listed. */
 export interface Incomplete {
   readonly why: "missing" | "size" | "digest" | "unlisted";
   readonly path: string;
-  /** Size or digest of the stored file, where it differs. */
+  /** The size or digest of the stored file, if it differs. */
   readonly stored?: string;
 }
-
-export type Completion =
-  | { readonly manifest: string }
-  | { readonly incomplete: Incomplete }
-  /** An unfinished upload owns this path. */
-  | { readonly unfinished: string }
-  | "run_completed";
 
 export interface CompletedRun {
   readonly id: string;
@@ -137,7 +136,6 @@ export interface CompletedRun {
   readonly completedAt: number;
 }
 
-/** Bytes, runs and requests of one account. */
 export interface RunUsage {
   readonly stored: number;
   readonly reserved: number;
@@ -147,10 +145,10 @@ export interface RunUsage {
   readonly requests: number;
 }
 
-/** Bytes that nobody reads any more, or that did not become a file. */
+/** Bytes that nothing reads any more, or that did not become a file. */
 export interface GoneBlob {
   readonly id: string;
-  /** It is, or was, an assembly that the backend calls so. */
+  /** The backend's name of the assembly, if it is or was one. */
   readonly token: string | undefined;
 }
 
@@ -161,24 +159,20 @@ export interface RecordedFile {
   readonly size: number;
   /** 32 bytes. */
   readonly sha256: Uint8Array;
-  /** Undefined like its names: the run is not there, which must not be. */
+  /** The account and the names are undefined if the run is missing, which is an error. */
   readonly accountId: string | undefined;
   readonly robot: string | undefined;
   readonly run: string | undefined;
 }
 
-/** What is on its way and belongs to a process. */
-export interface Coming {
+/** A file or an upload that is not finished. */
+export interface Unfinished {
   readonly id: string;
   readonly accountId: string;
+  /** The request that joins the upload. */
+  readonly attempt?: string;
 }
 
-/** An upload that a request puts together. */
-export interface ComingJoin extends Coming {
-  readonly attempt: string;
-}
-
-/** What was counted of one account in one month. */
 export interface Metered {
   readonly accountId: string;
   /** YYYYMM, UTC. */

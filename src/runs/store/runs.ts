@@ -1,23 +1,13 @@
-/** The domain of the runs of robots: completing and deleting a run; its files and uploads are in files of their own. */
+/** The store's domain of the runs of robots, and its writes of whole runs: completing and deleting. */
 import type { DomainOf, Slice } from "../../store/domain.ts";
+import { type Row, recordOf } from "../../store/record.ts";
 import { changes, rows, type Steps } from "../../store/steps.ts";
 import { fileAbort, fileBegin, fileCommit, fileDelete, forgetDone, goneBlob } from "./files.ts";
 import * as reads from "./reads.ts";
-import type { Completion, Incomplete, ListedFile, RunKey } from "./records.ts";
+import type { Incomplete, ListedFile, RunKey, StoredFile } from "./records.ts";
 import * as sweep from "./sweep.ts";
 import { changeAccount, lockAccount, runOf, unfinishedOf } from "./totals.ts";
-import {
-  forgetUpload,
-  joinBegin,
-  joinCommit,
-  joinEnd,
-  partCommit,
-  partsDrop,
-  unfinishedUploads,
-  uploadBegin,
-  uploadDrop,
-  uploadToken,
-} from "./uploads.ts";
+import * as uploads from "./uploads.ts";
 
 interface Complete extends RunKey {
   /** Paths are unique. */
@@ -27,7 +17,14 @@ interface Complete extends RunKey {
   readonly at: number;
 }
 
-/** Seals a run that has exactly the files of the list. Of a complete one with the same list: its manifest. */
+type Completion =
+  | { readonly manifest: string }
+  | { readonly incomplete: Incomplete }
+  /** An unfinished upload owns this path. */
+  | { readonly unfinished: string }
+  | "run_completed";
+
+/** Completes a run that has exactly the files of the list. A repeat with the same list has the same manifest. */
 function* runComplete({ files, metadata, at, ...key }: Complete): Steps<Completion> {
   const { accountId, robot, run: name } = key;
   yield* lockAccount(accountId);
@@ -36,7 +33,7 @@ function* runComplete({ files, metadata, at, ...key }: Complete): Steps<Completi
   const incomplete = difference(files, there);
   if (run && run.completedAt !== null) return incomplete ? "run_completed" : { manifest: run.manifest ?? "" };
   const unfinished = run && (yield* unfinishedOf(run.id));
-  if (unfinished) return { unfinished: unfinished.path };
+  if (unfinished !== undefined) return { unfinished };
   if (incomplete) return { incomplete };
   if (!run) return { incomplete: { why: "missing", path: files[0]?.path ?? "" } };
   const types = new Map(files.map(({ path, contentType }) => [path, contentType]));
@@ -47,7 +44,7 @@ function* runComplete({ files, metadata, at, ...key }: Complete): Steps<Completi
     completed_at: at,
     size: Number(run.stored),
     files: there.map(({ path, size, sha256 }) => {
-      return { path, size: Number(size), sha256: sha256.toHex(), content_type: types.get(path) };
+      return { path, size, sha256: sha256.toHex(), content_type: types.get(path) };
     }),
     metadata: JSON.parse(metadata) as unknown,
   };
@@ -57,15 +54,12 @@ function* runComplete({ files, metadata, at, ...key }: Complete): Steps<Completi
   return { manifest: text };
 }
 
-interface FileRow {
-  readonly path: string;
-  readonly size: bigint;
-  readonly sha256: Uint8Array;
-}
+type FileRow = Pick<StoredFile, "size" | "sha256"> & { readonly path: string };
+const fileRow = recordOf<FileRow>("size");
 
 function* filesOf(runId: string): Steps<readonly FileRow[]> {
-  const found = yield* rows<FileRow>("SELECT path, size, sha256 FROM run_files WHERE run_id = $1 ORDER BY path", runId);
-  return found.map((file) => ({ ...file, sha256: new Uint8Array(file.sha256) }));
+  const found = yield* rows<Row>("SELECT path, size, sha256 FROM run_files WHERE run_id = $1 ORDER BY path", runId);
+  return found.map(fileRow);
 }
 
 function difference(files: readonly ListedFile[], there: readonly FileRow[]): Incomplete | undefined {
@@ -73,7 +67,7 @@ function difference(files: readonly ListedFile[], there: readonly FileRow[]): In
   for (const { path, size, sha256 } of files) {
     const found = stored.get(path);
     if (!found) return { why: "missing", path };
-    if (found.size !== BigInt(size)) return { why: "size", path, stored: String(found.size) };
+    if (found.size !== size) return { why: "size", path, stored: String(found.size) };
     const hex = found.sha256.toHex();
     if (sha256 !== undefined && sha256 !== hex) return { why: "digest", path, stored: hex };
   }
@@ -83,12 +77,12 @@ function difference(files: readonly ListedFile[], there: readonly FileRow[]): In
 }
 
 interface Deletion extends RunKey {
-  /** Id of the request, so that a repeat has the same outcome. */
+  /** The id of the request, so that a repeat has the same outcome. */
   readonly cause: string;
   readonly at: number;
 }
 
-/** Every file and upload of the run, whatever its state. What is on its way to it finds it gone. */
+/** Deletes a run in any state, with its files and uploads. Requests that still send to it find it gone. */
 function* runDelete({ cause, at, ...key }: Deletion): Steps<"deleted" | "run_not_found"> {
   const { accountId } = key;
   yield* lockAccount(accountId);
@@ -96,8 +90,8 @@ function* runDelete({ cause, at, ...key }: Deletion): Steps<"deleted" | "run_not
   const run = yield* runOf(key);
   if (!run) return "run_not_found";
   yield* forgetDone(run.id);
-  // No more than a run may have at once.
-  for (const upload of yield* unfinishedUploads(run.id)) yield* forgetUpload(upload, at);
+  // A run has few of them.
+  for (const upload of yield* uploads.unfinishedUploads(run.id)) yield* uploads.forgetUpload(upload, at);
   yield* changes(
     `INSERT INTO run_blobs (id, state, account_id, run_id, path, size, said, at)
      SELECT blob_id, 'gone', $2, run_id, path, size, CASE replaced WHEN 1 THEN 'replaced' ELSE 'new' END, $3
@@ -107,7 +101,7 @@ function* runDelete({ cause, at, ...key }: Deletion): Steps<"deleted" | "run_not
     at,
   );
   yield* changes("DELETE FROM run_files WHERE run_id = $1", run.id);
-  // Their process still writes them: it removes them itself, or the sweep does when the process has ended.
+  // Their process still writes them. It removes them, or the sweep does when the process has ended.
   yield* changes("UPDATE run_blobs SET state = 'doomed' WHERE run_id = $1 AND state = 'coming'", run.id);
   yield* changes("DELETE FROM robot_runs WHERE id = $1", run.id);
   yield* changeAccount(accountId, {
@@ -124,6 +118,9 @@ function* deletedBefore(cause: string): Steps<boolean> {
   return (yield* rows("SELECT id FROM run_blobs WHERE id = $1", cause)).length > 0;
 }
 
+const { joinBegin, joinCommit, joinEnd, partCommit, partsDrop, uploadBegin, uploadDrop, uploadLost, uploadToken } =
+  uploads;
+
 const writes = {
   runComplete,
   runDelete,
@@ -138,6 +135,7 @@ const writes = {
   partsDrop,
   uploadBegin,
   uploadDrop,
+  uploadLost,
   uploadToken,
   ...sweep,
 };
@@ -145,7 +143,7 @@ const writes = {
 export const runs = {
   reads,
   writes,
-  // A crash of the machine loses them with their bytes, which the sweep of the blobs finds, or with nothing at all.
+  // A crash of the machine loses them with their bytes, which the sweep finds, or without any bytes.
   notDurable: ["fileBegin", "fileAbort", "blobsForget", "blobsDefer", "runsMeter"],
   snapshots: ["runTotalsWrong"],
 } as const satisfies DomainOf<typeof reads, typeof writes>;

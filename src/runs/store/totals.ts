@@ -1,4 +1,4 @@
-/** The totals of an account and of a run, the row that every write locks first, and the room for a further file. */
+/** The totals of an account and of a run: the row that every write locks first, and the room for a further file. */
 import { changes, first, type Steps } from "../../store/steps.ts";
 import type { NewFile, Refusal, RunBounds, RunKey } from "./records.ts";
 
@@ -19,7 +19,7 @@ export function* lockAccount(accountId: string): Steps<Totals> {
   return (yield* first<Totals>(text, accountId)) ?? { stored: 0n, reserved: 0n };
 }
 
-/** What the account's totals change by; bytes, and completed runs. */
+/** The changes of an account's totals: bytes, and completed runs. */
 interface Change {
   readonly stored?: number;
   readonly reserved?: number;
@@ -34,7 +34,7 @@ export function* changeAccount(accountId: string, { stored = 0, reserved = 0, co
   );
 }
 
-/** What a run's totals change by: bytes; files that are there, files on their way, unfinished uploads. */
+/** The changes of a run's totals: bytes, stored files, coming files, unfinished uploads. */
 interface RunChange {
   readonly stored?: number;
   readonly files?: number;
@@ -43,7 +43,7 @@ interface RunChange {
   readonly uploads?: number;
 }
 
-/** The account's change is the same in bytes. */
+/** Changes the bytes of the account, too. */
 export function* changeRun(accountId: string, runId: string, change: RunChange): Steps<void> {
   const { stored = 0, files = 0, reserved = 0, coming = 0, uploads = 0 } = change;
   yield* changes(
@@ -55,12 +55,12 @@ export function* changeRun(accountId: string, runId: string, change: RunChange):
   yield* changeAccount(accountId, { stored, reserved });
 }
 
-/** A run is there as long as it has a file, or one is on its way. */
+/** A run exists as long as it has a file, or one is coming. */
 export function* forgetEmptyRun(runId: string): Steps<void> {
   yield* changes("DELETE FROM robot_runs WHERE id = $1 AND completed_at IS NULL AND files = 0 AND coming = 0", runId);
 }
 
-export interface RunRow {
+interface RunRow {
   readonly id: string;
   readonly stored: bigint;
   readonly files: bigint;
@@ -81,7 +81,7 @@ export function* runById(id: string): Steps<RunRow | undefined> {
   return yield* first<RunRow>(`${RUN} WHERE id = $1`, id);
 }
 
-/** Counts bytes that came; the meter counts the request that brought them. */
+/** Counts uploaded bytes. The meter counts their request. */
 export function* countUpload(accountId: string, month: number, bytes: number): Steps<void> {
   yield* changes(
     `INSERT INTO run_months (account_id, month, uploaded, downloaded, requests) VALUES ($1, $2, $3, 0, 0)
@@ -92,45 +92,36 @@ export function* countUpload(accountId: string, month: number, bytes: number): S
   );
 }
 
-/** The run, made if this is its first file, or why nothing of this size may come to this path. */
+/** The id of the run, which is made for its first file, or the reason why no file of this size may come to this path. */
 export function* makeRoom(
   wanted: Omit<NewFile, "owner" | "blobId">,
   totals: Totals,
-): Steps<{ readonly run: RunRow } | Refusal> {
+  uploadsMax = Number.POSITIVE_INFINITY,
+): Steps<{ readonly runId: string } | Refusal> {
   const { runId, accountId, robot, run: name, path, at } = wanted;
   const run = yield* runOf(wanted);
   if (run && run.completedAt !== null) return "run_completed";
   if (run && (yield* unfinishedOf(run.id, path))) return "path_taken";
+  if (run && Number(run.uploads) >= uploadsMax) return "too_many_uploads";
   const refused = (yield* overRun(wanted, run)) ?? overAccount(wanted, totals);
   if (refused) return refused;
-  if (run) return { run };
+  if (run) return { runId: run.id };
   yield* changes(
     `INSERT INTO robot_runs (id, account_id, robot, run, created_at, stored, files, reserved, coming, uploads)
      VALUES ($runId, $accountId, $robot, $name, $at, 0, 0, 0, 0, 0)`,
     { runId, accountId, robot, name, at },
   );
-  return { run: { ...EMPTY, id: runId } };
+  return { runId };
 }
-
-const EMPTY = {
-  id: undefined,
-  stored: 0n,
-  files: 0n,
-  reserved: 0n,
-  coming: 0n,
-  uploads: 0n,
-  completedAt: null,
-  manifest: null,
-} as const;
 
 type FileRequest = RunBounds & { readonly path: string; readonly size: number };
 
-/** A path counts once in its run, with the largest of what is there and what comes: the others are replaced, or replace it. */
+/** A path counts once in its run, with its largest file: the others are replaced, or replace it. */
 function* overRun(
   { path, size, runBytesMax, runFilesMax }: FileRequest,
   run: RunRow | undefined,
 ): Steps<"run_bytes" | "run_files" | undefined> {
-  const { id = "", stored, reserved, files, coming } = run ?? EMPTY;
+  const { id = "", stored = 0n, reserved = 0n, files = 0n, coming = 0n } = run ?? {};
   const atMost = { bytes: stored + reserved + BigInt(size), files: files + coming + 1n };
   const fits = atMost.bytes <= BigInt(runBytesMax) && atMost.files <= BigInt(runFilesMax);
   const { bytes, files: paths } = fits ? atMost : ((yield* largestOf(id, path, size)) ?? atMost);
@@ -151,13 +142,16 @@ function* largestOf(runId: string, path: string, size: number): Steps<{ bytes: b
   );
 }
 
-/** A file and its replacement both count for a while. */
-function overAccount({ size, accountBytesMax }: FileRequest, { stored, reserved }: Totals): "quota" | undefined {
+/** A file and its replacement both count until the replacement is stored. */
+export function overAccount(
+  { size, accountBytesMax }: Pick<FileRequest, "size" | "accountBytesMax">,
+  { stored, reserved }: Totals,
+): "quota" | undefined {
   return stored + reserved + BigInt(size) > BigInt(accountBytesMax) ? "quota" : undefined;
 }
 
-/** An unfinished upload: of this path, or of any. */
-export function* unfinishedOf(runId: string, path?: string): Steps<{ readonly path: string } | undefined> {
-  const text = `SELECT path FROM run_uploads WHERE run_id = $runId ${path === undefined ? "" : "AND path = $path"} AND state <> 'done' LIMIT 1`;
-  return yield* first<{ path: string }>(text, { runId, path });
+export function* unfinishedOf(runId: string, path?: string): Steps<string | undefined> {
+  const ofPath = path === undefined ? "" : "AND path = $path";
+  const text = `SELECT path FROM run_uploads WHERE run_id = $runId ${ofPath} AND state <> 'done' LIMIT 1`;
+  return (yield* first<{ path: string }>(text, { runId, path }))?.path;
 }

@@ -1,19 +1,28 @@
-/** Multipart uploads: begun, part by part, then put together into the file. */
+/** Multipart uploads: begun, sent part by part, then joined to the file. */
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, listed, rows, type Steps } from "../../store/steps.ts";
-import { committedBefore, type FilePlacement, forgetDone, goneBlob, placeFile, type Said } from "./files.ts";
-import type { NewUpload, Refusal, Stored, StoredPart, StoredUpload } from "./records.ts";
-import { changeAccount, changeRun, countUpload, forgetEmptyRun, lockAccount, makeRoom, runById } from "./totals.ts";
+import { committedBefore, type FileRecord, forgetDone, goneBlob, type Said, setFile } from "./files.ts";
+import type { NewUpload, Refusal, Stored, StoredPart, StoredUpload, UploadWithParts } from "./records.ts";
+import {
+  changeAccount,
+  changeRun,
+  countUpload,
+  forgetEmptyRun,
+  lockAccount,
+  makeRoom,
+  overAccount,
+  runById,
+} from "./totals.ts";
 
-const stored = recordOf<StoredUpload>("size", "partSize", "expiresAt");
-const part = recordOf<StoredPart>("part", "size");
+const uploadOf = recordOf<StoredUpload>("size", "partSize", "expiresAt");
+const partOf = recordOf<StoredPart>("part", "size");
 
 const UPLOAD =
   "SELECT id, account_id, run_id, path, blob_id, token, size, part_size, sha256, state, owner, attempt, expires_at FROM run_uploads";
 
 export function* uploadById(accountId: string, uploadId: string): Steps<StoredUpload | undefined> {
   const row = yield* first<Row>(`${UPLOAD} WHERE id = $1 AND account_id = $2`, uploadId, accountId);
-  return row && stored(row);
+  return row && uploadOf(row);
 }
 
 export function* partsOf(uploadId: string): Steps<readonly StoredPart[]> {
@@ -21,48 +30,36 @@ export function* partsOf(uploadId: string): Steps<readonly StoredPart[]> {
     "SELECT part, tag, size, sha256 FROM run_parts WHERE upload_id = $1 ORDER BY part",
     uploadId,
   );
-  return found.map(part);
+  return found.map(partOf);
 }
 
-/** The unfinished uploads of this path, or of all. */
 export function* unfinishedUploads(runId: string, path?: string): Steps<readonly StoredUpload[]> {
   const text = `${UPLOAD} WHERE run_id = $runId ${path === undefined ? "" : "AND path = $path"} AND state <> 'done'`;
-  return (yield* rows<Row>(text, { runId, path })).map(stored);
+  return (yield* rows<Row>(text, { runId, path })).map(uploadOf);
 }
 
-/** The name of the row of an upload's parts that are to be removed; the blob that they became has the same id without it. */
+/** The id of the row of an upload's parts that are to be removed. The blob that they became has the id without the prefix. */
 function partsOfBlob(blobId: string): string {
   return `parts-${blobId}`;
 }
 
-/** Reserves room for a file that comes in parts, and its path. */
+/** Reserves the path and the bytes of a file that comes in parts. */
 export function* uploadBegin(upload: NewUpload): Steps<"begun" | Refusal> {
   const { accountId, uploadId, path, blobId, size, partSize, sha256, expiresAt, runUploadsMax } = upload;
   const totals = yield* lockAccount(accountId);
   if (yield* uploadById(accountId, uploadId)) return "begun";
-  // It was begun, and has ended since.
+  // It may have been begun and have ended since.
   if (yield* first("SELECT id FROM run_blobs WHERE id = $1", partsOfBlob(blobId))) return "begun";
-  const room = yield* makeRoom(upload, totals);
-  if (typeof room === "string") {
-    // The specification names the number of uploads before the room for them.
-    const full = room !== "run_completed" && room !== "path_taken" && (yield* isFull(upload));
-    return full ? "too_many_uploads" : room;
-  }
-  const { run } = room;
-  if (run.uploads >= BigInt(runUploadsMax)) return "too_many_uploads";
+  const room = yield* makeRoom(upload, totals, runUploadsMax);
+  if (typeof room === "string") return room;
+  const { runId } = room;
   yield* changes(
     `INSERT INTO run_uploads (id, account_id, run_id, path, blob_id, size, part_size, sha256, state, expires_at)
      VALUES ($uploadId, $accountId, $runId, $path, $blobId, $size, $partSize, $sha256, 'open', $expiresAt)`,
-    { uploadId, accountId, runId: run.id, path, blobId, size, partSize, sha256, expiresAt },
+    { uploadId, accountId, runId, path, blobId, size, partSize, sha256, expiresAt },
   );
-  yield* changeRun(accountId, run.id, { reserved: size, coming: 1, uploads: 1 });
+  yield* changeRun(accountId, runId, { reserved: size, coming: 1, uploads: 1 });
   return "begun";
-}
-
-function* isFull({ accountId, robot, run, runUploadsMax }: NewUpload): Steps<boolean> {
-  const text = "SELECT uploads FROM robot_runs WHERE account_id = $1 AND robot = $2 AND run = $3";
-  const found = yield* first<{ uploads: bigint }>(text, accountId, robot, run);
-  return found !== undefined && found.uploads >= BigInt(runUploadsMax);
 }
 
 interface OfUpload {
@@ -70,7 +67,7 @@ interface OfUpload {
   readonly uploadId: string;
 }
 
-/** The first token counts, and is the outcome for every caller. */
+/** Sets the token of the assembly. The first one counts, and is the outcome for every caller. */
 export function* uploadToken({ accountId, uploadId, token }: OfUpload & { token: string }): Steps<string | "gone"> {
   yield* changes(
     "UPDATE run_uploads SET token = $3 WHERE id = $1 AND account_id = $2 AND token IS NULL",
@@ -85,10 +82,10 @@ interface NewPart extends OfUpload, StoredPart {
   readonly month: number;
 }
 
-/** `replaced`: what had the same number. */
+/** `replaced` is the tag of the earlier part with the same number. */
 type PartStored = { readonly replaced: string | undefined };
 
-/** The bytes of the part are there. In the place of those with the same number. */
+/** Records a part whose bytes are stored. It replaces the earlier one with its number. */
 export function* partCommit({ accountId, uploadId, month, ...given }: NewPart): Steps<PartStored | "gone" | "joining"> {
   yield* lockAccount(accountId);
   const upload = yield* uploadById(accountId, uploadId);
@@ -113,22 +110,22 @@ export function* partCommit({ accountId, uploadId, month, ...given }: NewPart): 
 
 interface Joining extends OfUpload {
   readonly owner: string;
-  /** Id of the request, so that a repeat has the same outcome. */
+  /** The id of the request, so that a repeat has the same outcome. */
   readonly attempt: string;
   readonly accountBytesMax: number;
   readonly at: number;
 }
 
 type JoinBegun =
-  | { readonly upload: StoredUpload; readonly parts: readonly StoredPart[] }
+  | UploadWithParts
   | { readonly done: StoredUpload }
-  /** Another process, or another request, puts it together. */
+  /** Another request joins it. */
   | "joining"
   | "missing"
   | "quota"
   | "gone";
 
-/** From now on no part changes. The copy needs its room beside the parts until these are gone. */
+/** Ends the changes of parts. The joined file needs its room beside them until they are removed. */
 export function* joinBegin({ accountId, uploadId, owner, attempt, accountBytesMax, at }: Joining): Steps<JoinBegun> {
   const totals = yield* lockAccount(accountId);
   const upload = yield* uploadById(accountId, uploadId);
@@ -137,7 +134,7 @@ export function* joinBegin({ accountId, uploadId, owner, attempt, accountBytesMa
   const parts = yield* partsOf(uploadId);
   if (upload.state === "joining") return upload.attempt === attempt ? { upload, parts } : "joining";
   if (parts.length < Math.ceil(upload.size / upload.partSize)) return "missing";
-  if (totals.stored + totals.reserved + BigInt(upload.size) > BigInt(accountBytesMax)) return "quota";
+  if (overAccount({ size: upload.size, accountBytesMax }, totals)) return "quota";
   yield* changes(
     "UPDATE run_uploads SET state = 'joining', owner = $2, attempt = $3, joining_at = $4 WHERE id = $1",
     uploadId,
@@ -150,23 +147,53 @@ export function* joinBegin({ accountId, uploadId, owner, attempt, accountBytesMa
 }
 
 interface OfJoin extends OfUpload {
-  /** The request that joins; another one may have begun since. */
+  /** The request that joins. Another one may have begun since. */
   readonly attempt: string;
 }
 
-/** The parts are not put together; those that are named must come again. */
+/** Ends an attempt to join. The `lost` parts must come again. */
 export function* joinEnd(of: OfJoin & { readonly lost: readonly number[] }): Steps<"ended"> {
   const { accountId, uploadId, attempt, lost } = of;
   yield* lockAccount(accountId);
   const upload = yield* uploadById(accountId, uploadId);
   if (upload?.state !== "joining" || upload.attempt !== attempt) return "ended";
-  yield* changes("UPDATE run_uploads SET state = 'open', owner = NULL, attempt = NULL WHERE id = $1", uploadId);
-  yield* changeAccount(accountId, { reserved: -upload.size });
+  yield* reopen(upload);
   yield* dropParts(uploadId, lost);
   return "ended";
 }
 
-/** Parts whose bytes are not those that the client meant must come again. `kept`: they are joined, or the upload has ended. */
+/** Makes an upload that is not joined any more take parts again, and ends the reservation of the copy. */
+function* reopen({ id, accountId, size }: StoredUpload): Steps<void> {
+  yield* changes("UPDATE run_uploads SET state = 'open', owner = NULL, attempt = NULL WHERE id = $1", id);
+  yield* changeAccount(accountId, { reserved: -size });
+}
+
+interface LostAssembly extends OfUpload {
+  /** The token of the assembly that is gone. */
+  readonly token: string;
+  /** The request that joins the parts and found it. */
+  readonly attempt?: string;
+}
+
+/**
+ * Records that the backend has dropped all parts by itself: they must come again, into an assembly that the next one begins. If another
+ * assembly has begun since, nothing is lost. The outcome is `joining` if another request joins the parts, and finds out by itself.
+ */
+export function* uploadLost({ accountId, uploadId, token, attempt }: LostAssembly): Steps<"open" | "joining" | "gone"> {
+  yield* lockAccount(accountId);
+  const upload = yield* uploadById(accountId, uploadId);
+  if (!upload || upload.state === "done") return "gone";
+  if (upload.state === "joining") {
+    if (upload.attempt !== attempt) return "joining";
+    yield* reopen(upload);
+  }
+  if (upload.token !== token) return "open";
+  yield* changes("UPDATE run_uploads SET token = NULL WHERE id = $1", uploadId);
+  yield* changes("DELETE FROM run_parts WHERE upload_id = $1", uploadId);
+  return "open";
+}
+
+/** Drops parts that are not what the client meant. The outcome is `kept` if they are joined, or if the upload has ended. */
 export function* partsDrop(of: OfUpload & { readonly lost: readonly number[] }): Steps<"dropped" | "kept"> {
   const { accountId, uploadId, lost } = of;
   yield* lockAccount(accountId);
@@ -181,11 +208,11 @@ function* dropParts(uploadId: string, lost: readonly number[]): Steps<void> {
 }
 
 /**
- * The whole blob is the file at its path from now on. The answer stays for who asks again, and so does what is known of the parts:
- * who lost the answer resumes, and finds that nothing is missing.
+ * Makes the joined blob the file at its path. The answer and the parts stay recorded: a client that lost the answer resumes, and finds
+ * that nothing is missing.
  */
 export function* joinCommit(
-  of: OfJoin & Pick<FilePlacement, "sha256" | "at" | "storedAt"> & { readonly expiresAt: number },
+  of: OfJoin & Pick<FileRecord, "sha256" | "at" | "storedAt"> & { readonly expiresAt: number },
 ): Steps<Stored | "gone"> {
   const { accountId, uploadId, attempt, sha256, at, storedAt, expiresAt } = of;
   yield* lockAccount(accountId);
@@ -203,7 +230,7 @@ export function* joinCommit(
   if (!run) return "gone";
   yield* changeAccount(accountId, { reserved: -size });
   yield* changeRun(accountId, runId, { reserved: -size, coming: -1, uploads: -1 });
-  const placed = yield* placeFile({ accountId, runId, path, blobId, size, sha256, at, storedAt });
+  const stored = yield* setFile({ accountId, runId, path, blobId, size, sha256, at, storedAt });
   yield* forgetDone(runId, path);
   yield* changes(
     "UPDATE run_uploads SET state = 'done', owner = NULL, attempt = NULL, sha256 = $2, expires_at = $3 WHERE id = $1",
@@ -211,22 +238,13 @@ export function* joinCommit(
     sha256,
     expiresAt,
   );
-  const said = placed.replaced ? "replaced" : "new";
-  yield* goneBlob({
-    id: partsOfBlob(blobId),
-    accountId,
-    runId,
-    path,
-    size,
-    at,
-    token: token ?? "",
-    cause: attempt,
-    said,
-  });
-  return placed;
+  const said = stored.replaced ? "replaced" : "new";
+  const parts = { id: partsOfBlob(blobId), token: token ?? "" };
+  yield* goneBlob({ ...parts, accountId, runId, path, size, at, cause: attempt, said });
+  return stored;
 }
 
-/** The upload's own row may be gone, with the run or for a later upload. */
+/** The outcome of an earlier commit. The row of the upload may be gone with its run, or after a later upload. */
 function* joinedBefore(accountId: string, attempt: string): Steps<Stored | undefined> {
   const text = "SELECT said FROM run_blobs WHERE cause = $1 AND account_id = $2";
   const parts = yield* first<{ said: Said }>(text, attempt, accountId);
@@ -239,7 +257,7 @@ interface Drop extends OfUpload {
   readonly attempt?: string;
 }
 
-/** Gives the room and the path back; the parts are bytes to be removed. `unknown`: there is none that is unfinished. */
+/** Ends an unfinished upload; its parts are to be removed. The outcome is `unknown` if there is no such upload. */
 export function* uploadDrop({ accountId, uploadId, at, attempt }: Drop): Steps<"dropped" | "unknown" | "joining"> {
   yield* lockAccount(accountId);
   if (yield* first("SELECT id FROM run_blobs WHERE cause = $1 AND account_id = $2", uploadId, accountId))
@@ -253,13 +271,13 @@ export function* uploadDrop({ accountId, uploadId, at, attempt }: Drop): Steps<"
   return "dropped";
 }
 
-/** The rows of an unfinished one, what has come of it, and the copy's reservation. */
+/** Forgets the rows of an unfinished upload, and ends the reservation of the copy. */
 export function* forgetUpload(upload: StoredUpload, at: number): Steps<void> {
   const { id, accountId, runId, path, blobId, size, token, state } = upload;
   yield* changes("DELETE FROM run_parts WHERE upload_id = $1", id);
   yield* changes("DELETE FROM run_uploads WHERE id = $1", id);
   if (state === "joining") yield* changeAccount(accountId, { reserved: -size });
   yield* goneBlob({ id: partsOfBlob(blobId), accountId, runId, path, size, at, token: token ?? "", cause: id });
-  // What a join that has not ended may have made of them.
+  // A join that has not ended may have made this blob.
   yield* goneBlob({ id: blobId, accountId, runId, path, size, at });
 }

@@ -1,4 +1,4 @@
-/** Addresses of the pages of runs; names and paths are a user's texts. */
+/** The addresses of the pages of runs, whose names and paths are a user's texts; and sizes as the pages show them. */
 
 export interface RunName {
   readonly robot: string;
@@ -22,4 +22,19 @@ export function listAddress({ robot, after }: { readonly robot: string; readonly
 
 function segment(text: string): string {
   return encodeURIComponent(text.toWellFormed());
+}
+
+const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;
+
+/** `1 byte`, `812 bytes`, `1.5 MiB`, `100 GiB`. */
+export function sizeText(bytes: number): string {
+  if (bytes === 1) return "1 byte";
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  const digits = unit === 0 || value >= 100 || Number.isInteger(value) ? 0 : 1;
+  return `${value.toFixed(digits)} ${UNITS[unit]}`;
 }

@@ -1,33 +1,29 @@
-/** `/account/runs`: what is stored against the quota, and the account's runs, newest first. */
+/** `/account/runs`: the stored bytes against the quota, and the account's runs, newest first. */
 import { field, hidden } from "../../web/field.ts";
 import { layout, section, type Viewer } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { moment } from "../../web/time.ts";
-import { listAddress, RUNS_ADDRESS, type RunName, runAddress } from "./address.ts";
-import { sizeText } from "./size.ts";
+import type { CompletedRun } from "../store/records.ts";
+import { listAddress, RUNS_ADDRESS, type RunName, runAddress, sizeText } from "./address.ts";
 
-export interface RunRow extends RunName {
-  /** Bytes. */
-  readonly size: number;
-  readonly files: number;
-  /** Unix seconds. */
-  readonly completedAt: number;
+type RunRow = Omit<CompletedRun, "id">;
+
+interface Usage {
+  readonly stored: number;
+  readonly reserved: number;
+  readonly quota: number;
 }
 
 export interface RunsPage {
   readonly viewer: Viewer;
   readonly notice?: string | undefined;
   readonly problem?: string | undefined;
-  /** Undefined where it could not be read. */
-  readonly usage:
-    | { readonly storedBytes: number; readonly reservedBytes: number; readonly quotaBytes: number }
-    | undefined;
+  /** Bytes; undefined if they could not be read. */
+  readonly usage: Usage | undefined;
   readonly runs: readonly RunRow[];
-  /** Only the runs of this robot; empty: of all. */
+  /** The robot whose runs are listed; empty for all. */
   readonly robot: string;
-  /** This is not the first page. */
   readonly later: boolean;
-  /** Where the next page begins. */
   readonly next: string | undefined;
 }
 
@@ -46,21 +42,19 @@ ${listSection(data)}`,
   });
 }
 
-function usageSection({ storedBytes, reservedBytes, quotaBytes }: NonNullable<RunsPage["usage"]>): Html {
-  const reserved =
-    reservedBytes === 0
-      ? undefined
-      : html` <span class="soft more">${sizeText(reservedBytes)} more are reserved for uploads that are not finished.</span>`;
+function usageSection(usage: Usage): Html {
+  const { stored, reserved, quota } = usage;
+  const more = html` <span class="soft more">${sizeText(reserved)} more are reserved for uploads that are not finished.</span>`;
   return section(
     "storage",
     "Storage",
-    html`<p class="figure"><span class="large">${sizeText(storedBytes)}</span> of ${sizeText(quotaBytes)}${reserved}</p>
-${bar(storedBytes, reservedBytes, quotaBytes)}`,
+    html`<p class="figure"><span class="large">${sizeText(stored)}</span> of ${sizeText(quota)}${reserved > 0 ? more : undefined}</p>
+${bar(usage)}`,
   );
 }
 
 /** Hidden from screen readers, because the text above it says the same. */
-function bar(stored: number, reserved: number, quota: number): Html {
+function bar({ stored, reserved, quota }: Usage): Html {
   const share = (bytes: number) => (quota <= 0 ? 100 : Math.min(100, Math.round((bytes / quota) * 1000) / 10));
   const width = (bytes: number, kind: string) =>
     bytes <= 0 ? undefined : html`<rect class="${kind}" width="${Math.max(0.5, share(bytes))}%" height="8" rx="4"/>`;
@@ -126,7 +120,7 @@ function tableRow(viewer: Viewer, one: RunRow): Html {
 `;
 }
 
-/** Deleting cannot be undone, so its button is shown only after a first click. */
+/** A deletion cannot be undone, so its button appears only after a first click. */
 export function deleting({ csrf }: Viewer, { robot, run }: RunName): Html {
   const which = html`<span class="unseen"> run ${run} of ${robot}</span>`;
   return html`<details class="revoke">

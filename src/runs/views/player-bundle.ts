@@ -1,6 +1,6 @@
 /**
- * A macro: it runs when the importing module is read (from source) or compiled (into the executable), so that either has the
- * player as one text. A process of its own, because a macro may not call the bundler that waits for it.
+ * A macro that runs when the importing module is read from source, or compiled into the executable: either has the player as one text.
+ * It starts another process, because a macro may not call the bundler that waits for it.
  */
 export function playerBundle(): string {
   const command = ["build", `${import.meta.dir}/../player/main.ts`, "--target=browser", "--format=esm", "--minify"];

@@ -1,45 +1,48 @@
 /**
- * `/account/runs/{robot}/{run}`: the player, and the run's files. Without the script the videos still play, each by itself,
- * and the files can be fetched; `src/runs/player/` makes one player of it.
+ * `/account/runs/{robot}/{run}`: the player and the run's files. Without the script the videos still play, each by itself, and the
+ * files can be downloaded. The script (src/runs/player) makes one player of them.
  */
 import { layout, section, type Viewer, WEB_POLICY } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { moment } from "../../web/time.ts";
-import { fileAddress, RUNS_ADDRESS, type RunName, runAddress } from "./address.ts";
+import { fileAddress, RUNS_ADDRESS, type RunName, runAddress, sizeText } from "./address.ts";
 import { deleting } from "./list.ts";
-import { PLAYER_ADDRESS } from "./player-script.ts";
-import { sizeText } from "./size.ts";
+import { playerBundle } from "./player-bundle.ts" with { type: "macro" };
 
-export interface RunFile {
-  readonly path: string;
-  /** Bytes. */
-  readonly size: number;
-  readonly sha256: string;
-  readonly contentType: string;
-}
+export const PLAYER_SCRIPT: string = playerBundle();
 
-export interface RunPage extends RunName {
-  readonly viewer: Viewer;
+/** The address changes with the script, because browsers keep it for ever. */
+const HASH = new Bun.CryptoHasher("sha256").update(PLAYER_SCRIPT).digest("hex").slice(0, 16);
+export const PLAYER_ADDRESS = `/assets/run-player-${HASH}.js`;
+
+/** The part of a run's manifest that the page shows. */
+export interface Manifest extends RunName {
   /** Unix seconds. */
-  readonly completedAt: number;
+  readonly completed_at: number;
   readonly size: number;
   readonly files: readonly RunFile[];
 }
 
-/** The player's page alone may run the one script, and fetch what belongs to this service. */
+interface RunFile {
+  readonly path: string;
+  readonly size: number;
+  readonly content_type: string;
+}
+
+/** Only the player's page may run the script, and fetch from this service. */
 export const PLAYER_POLICY = [
   WEB_POLICY,
   ...["script-src", "img-src", "media-src", "connect-src"].map((kind) => `${kind} 'self'`),
 ].join("; ");
 
 const LOG_PATH = "episode.jsonl";
-/** A page with more videos would open more connections than it gains. */
+/** A page with more videos would open too many connections. */
 const VIDEOS_MAX = 16;
-/** Longer lists of files are folded. */
+/** A longer list of files is folded. */
 const FILES_OPEN_MAX = 12;
 
-export function runPage(data: RunPage): string {
-  const { viewer, robot, run, completedAt, size, files } = data;
+export function runPage(viewer: Viewer, manifest: Manifest): string {
+  const { robot, run, completed_at: completedAt, size } = manifest;
   return layout({
     heading: run,
     lead: html`<p><a href="${RUNS_ADDRESS}">Runs</a> of <bdi>${robot}</bdi> · completed ${moment(completedAt)} UTC · ${sizeText(size)}</p>
@@ -48,22 +51,23 @@ export function runPage(data: RunPage): string {
     here: RUNS_ADDRESS,
     width: "wide",
     script: PLAYER_ADDRESS,
-    content: html`${player(data)}
-${filesSection(data, files)}
-${section("delete", "Delete the run", deleting(viewer, data))}`,
+    content: html`${player(manifest)}
+${filesSection(manifest)}
+${section("delete", "Delete the run", deleting(viewer, manifest))}`,
   });
 }
 
-function player(data: RunPage): Html {
-  const log = data.files.find(({ path }) => path === LOG_PATH);
-  const videos = data.files.filter(({ contentType }) => contentType.startsWith("video/")).slice(0, VIDEOS_MAX);
-  const source = log && html` data-log="${fileAddress(data, log.path)}" data-log-size="${log.size}"`;
+function player(manifest: Manifest): Html {
+  const { files } = manifest;
+  const log = files.find(({ path }) => path === LOG_PATH);
+  const videos = files.filter(({ content_type: type }) => type.startsWith("video/")).slice(0, VIDEOS_MAX);
+  const source = log && html` data-log="${fileAddress(manifest, log.path)}" data-log-size="${log.size}"`;
   const absent = `The run has no ${LOG_PATH}: there is nothing to show of state and action.`;
-  return html`<div class="player" id="player" data-files="${runAddress(data)}/files/"${source}>
+  return html`<div class="player" id="player" data-files="${runAddress(manifest)}/files/"${source}>
 <section class="panel" aria-labelledby="cameras-heading">
 <h2 id="cameras-heading">Cameras</h2>
 <div class="cameras" id="cameras">
-${videos.map((file) => camera(data, file))}</div>
+${videos.map((file) => camera(manifest, file))}</div>
 <noscript><p class="warning">The player needs JavaScript. Without it the videos play one by one, and the files below can be downloaded.</p></noscript>
 <p class="warning" id="log-problem" role="status"${log === undefined ? undefined : html` hidden`}>${log === undefined ? absent : undefined}</p>
 </section>
@@ -74,9 +78,9 @@ ${TRACES}
 `;
 }
 
-function camera(data: RunPage, { path, size }: RunFile): Html {
+function camera(name: RunName, { path, size }: RunFile): Html {
   return html`<figure class="camera" data-path="${path}">
-<video src="${fileAddress(data, path)}" data-size="${size}" preload="metadata" muted playsinline controls aria-label="${path}"></video>
+<video src="${fileAddress(name, path)}" data-size="${size}" preload="metadata" muted playsinline controls aria-label="${path}"></video>
 <figcaption>${path}</figcaption>
 </figure>
 `;
@@ -128,7 +132,8 @@ const TRACES = html`<section class="panel" id="trace-section" aria-labelledby="t
 </table>
 </section>`;
 
-function filesSection(name: RunName, files: readonly RunFile[]): Html {
+function filesSection(manifest: Manifest): Html {
+  const { files } = manifest;
   const list = html`<table class="cards files" role="table">
 <caption>Files of the run</caption>
 <thead role="rowgroup"><tr role="row">
@@ -137,9 +142,9 @@ function filesSection(name: RunName, files: readonly RunFile[]): Html {
 <th role="columnheader" scope="col" class="number">Size</th>
 </tr></thead>
 <tbody role="rowgroup">
-${files.map((file) => fileRow(name, file))}</tbody>
+${files.map((file) => fileRow(manifest, file))}</tbody>
 </table>
-<p><a href="${runAddress(name)}/manifest.json">manifest.json</a> <span class="soft">lists them with their SHA-256.</span></p>`;
+<p><a href="${runAddress(manifest)}/manifest.json">manifest.json</a> <span class="soft">lists them with their SHA-256.</span></p>`;
   const count = files.length === 1 ? "1 file" : `${files.length} files`;
   return section(
     "files",
@@ -148,10 +153,10 @@ ${files.map((file) => fileRow(name, file))}</tbody>
   );
 }
 
-function fileRow(name: RunName, { path, size, contentType }: RunFile): Html {
+function fileRow(name: RunName, { path, size, content_type: type }: RunFile): Html {
   return html`<tr role="row">
 <th role="rowheader" scope="row" class="path"><a href="${fileAddress(name, path)}" download><bdi>${path}</bdi></a></th>
-<td role="cell" class="soft">${contentType}</td>
+<td role="cell" class="soft">${type}</td>
 <td role="cell" class="number">${sizeText(size)}</td>
 </tr>
 `;

@@ -1,16 +1,13 @@
-/** The control socket: what the operator of this machine asks the running service. It is a file of the data folder, so whoever may open that may use it. */
-
+/** The control socket: what the operator of this machine asks the running service. The rights of its file say who may. */
 import type { DeviceFigures } from "../../engine/engine.ts";
 import { appOf } from "../../http/app.ts";
 import { NO_BODY } from "../../http/body-rules.ts";
 import type { HttpDeps } from "../../http/deps.ts";
-import { NO_KEY } from "../../http/principal.ts";
 import type { Reply } from "../../http/reply.ts";
-import { route } from "../../http/route.ts";
+import { NO_KEY, route } from "../../http/route.ts";
 import { ROBOT, ROBOT_ANSWERS } from "../../robot/errors.ts";
-import { Failure } from "../../std/failure.ts";
+import { Failure, row, table } from "../../std/failure.ts";
 import type { Problem } from "../../std/problem.ts";
-import { CONTROL } from "./errors.ts";
 
 /** The devices of the running service. */
 export interface ControlledDevices {
@@ -21,6 +18,16 @@ export interface ControlledDevices {
   /** Ends that while sessions there are still awaited; a problem says why it is too late. */
   resume(device: string): Problem | undefined;
 }
+
+const CONTROL = table({
+  device_unknown: row(404, { http: "No replica was placed on this device; the message lists the devices in use." }),
+  device_not_drained: row(409, {
+    http: "A model has no replica that works elsewhere, a model is loading, or the device is lost. Nothing has changed.",
+  }),
+  device_not_resumed: row(409, {
+    http: "The replicas on the device are out already, or the device is lost; a start of the service brings them back.",
+  }),
+});
 
 type Change = "drain" | "resume";
 const REFUSED = { drain: CONTROL.device_not_drained, resume: CONTROL.device_not_resumed };
@@ -72,6 +79,6 @@ function notOpen(): Failure {
 }
 
 function onWire({ device, health, reason, replicas, replicasOut, inferences, slots, slotsHeld }: DeviceFigures) {
-  const used = { replicas, replicas_out: replicasOut, runs: inferences, slots, slots_held: slotsHeld };
+  const used = { replicas, replicas_out: replicasOut, inferences, slots, slots_held: slotsHeld };
   return { device, health, ...(reason === null ? {} : { reason }), ...used };
 }

@@ -1,19 +1,67 @@
-/** The operations listener: `GET /metrics` in Prometheus text form. */
+/** What the service counts while it runs, and `GET /metrics`, which adds what can be read at any time. */
 import type { LedgerWatch } from "../../charge/ledger-watch.ts";
 import type { DeviceFigures, Engine, EngineStats } from "../../engine/engine.ts";
 import { appOf } from "../../http/app.ts";
 import { NO_BODY } from "../../http/body-rules.ts";
-import type { HttpDeps } from "../../http/deps.ts";
-import type { Ingress } from "../../http/ingress.ts";
-import { NO_KEY } from "../../http/principal.ts";
+import type { HttpDeps, Ingress } from "../../http/deps.ts";
 import type { Reply } from "../../http/reply.ts";
-import { route } from "../../http/route.ts";
+import { NO_KEY, route } from "../../http/route.ts";
 import type { Admission } from "../../robot/admission.ts";
 import { ROBOT_ANSWERS } from "../../robot/errors.ts";
 import type { Forecast } from "../../robot/forecast.ts";
 import type { SessionTable } from "../../robot/session/table.ts";
 import type { Sockets } from "../../robot/socket/sockets.ts";
-import { Metrics } from "../../std/metrics.ts";
+import { type Counter, type Durations, Metrics } from "../../std/metrics.ts";
+
+export interface ServiceMetrics {
+  readonly metrics: Metrics;
+  /** Answered requests. */
+  readonly requests: Counter<"route" | "status">;
+  /** Charges whose price was above what was held, by the priced id. */
+  readonly clamped: Counter<"item">;
+  /** Calls to the providers of language models, by how they ended. */
+  readonly calls: Counter<"model" | "outcome">;
+  /** Responses whose provider reported no usage. */
+  readonly estimates: Counter<"model">;
+  /** Milliseconds from an observation's arrival to the model's start. */
+  readonly starts: { readonly chat: Durations; readonly episode: Durations };
+}
+
+/**
+ * Every time that matters is the bound of a bucket: 1 and 3 ms (budget on a socket, p50 and p99), 4 and 8 ms (over HTTP),
+ * 33 ms (a period at 30 Hz), 400 ms (motors without rows are damped) and 10 s (`chunk_seconds`).
+ */
+const START_BUCKETS_MS = [
+  0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8, 12, 20, 33, 50, 100, 200, 400, 1_000, 2_000, 5_000, 10_000,
+] as const;
+
+export function serviceMetrics(): ServiceMetrics {
+  const metrics = new Metrics();
+  const starts = metrics.durations(
+    "tendon_start_ms",
+    "From an observation's arrival (over HTTP with its first byte) to the model's start, by route.",
+    { bucketsMs: START_BUCKETS_MS, label: "route", values: ["chat", "episode"] },
+  );
+  return {
+    metrics,
+    requests: metrics.counter("tendon_requests_total", "Answered requests.", ["route", "status"]),
+    clamped: metrics.counter(
+      "tendon_charges_clamped_total",
+      "Charges whose price was above what was held; they cost what was held.",
+      ["item"],
+    ),
+    calls: metrics.counter("tendon_llm_calls_total", "Calls to the providers of language models.", [
+      "model",
+      "outcome",
+    ]),
+    estimates: metrics.counter(
+      "tendon_llm_estimated_total",
+      "Responses whose provider reported no usage; the service's estimate was charged.",
+      ["model"],
+    ),
+    starts: { chat: starts("chat"), episode: starts("episode") },
+  };
+}
 
 /** What is measured. */
 export interface OpsDeps {
@@ -45,8 +93,8 @@ async function metrics(service: OpsDeps, engine: Pick<Engine, "stats" | "devices
   now.reading("gauge", "tendon_sockets", "WebSocket connections.", service.sockets.size);
   now.reading("gauge", "tendon_ingress_bytes", "Request bodies in memory.", service.ingress.bytes);
   const { held, waiting } = service.admission;
-  now.reading("gauge", "tendon_admission_held", "Observations that hold frame and run slots.", held);
-  now.reading("gauge", "tendon_admission_waiting", "Observations that wait for slots.", waiting);
+  now.reading("gauge", "tendon_admission_held", "Observations that hold frame and inference permits.", held);
+  now.reading("gauge", "tendon_admission_waiting", "Observations that wait for permits.", waiting);
   const { shed } = service.forecast;
   now.reading(
     "total",
@@ -108,7 +156,7 @@ const DEVICE: readonly (readonly [name: string, help: string, read: (figures: De
   ],
   ["replicas", "Replicas there, of all models.", ({ replicas }) => replicas],
   ["replicas_out", "Of these, those that take no more work.", ({ replicasOut }) => replicasOut],
-  ["runs", "Runs that are computed.", ({ inferences }) => inferences],
+  ["inferences", "Inferences that are computed now.", ({ inferences }) => inferences],
   ["slots", "Session slots.", ({ slots }) => slots],
   ["slots_held", "Session slots whose memory holds something.", ({ slotsHeld }) => slotsHeld],
   ["frames_waiting", "Frames that wait for a decoder.", ({ framesWaiting }) => framesWaiting],

@@ -4,8 +4,7 @@
  */
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
-import { Lane } from "./lane.ts";
-import { Lanes } from "./lanes.ts";
+import { Lane, Lanes } from "./lane.ts";
 import { Pool } from "./pool.ts";
 
 /** Writes of one kind: those in lanes, and the transactions, whose connections also carry the orders of locked accounts. */
@@ -27,7 +26,7 @@ export class Connections {
     private readonly clock: Clock,
     /** The function that runs a group. */
     private readonly apply: string,
-    /** Called when one was lost. */
+    /** Called after the loss of a connection. */
     private readonly lost: () => void,
   ) {
     this.reads = this.pool(LIMITS.storeReadConnectionsMax);

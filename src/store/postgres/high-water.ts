@@ -8,11 +8,12 @@
  */
 import { LIMITS } from "../../limits.ts";
 import { type Clock, sleep } from "../../std/clock.ts";
+import { readText, writePrivate } from "../../std/file.ts";
 import { first, listed, type Steps } from "../steps.ts";
 import type { LedgerChange, ServerIdentity, Transfer } from "../store.ts";
 import { type Pool, Unanswered } from "./pool.ts";
 
-/** The mark as a process leaves it to the next one. */
+/** The mark in the form that a process leaves to the next one. */
 export interface MarkFile {
   read(): Promise<Mark | undefined>;
   write(mark: Mark): Promise<void>;
@@ -50,7 +51,7 @@ export class HighWater {
     ];
   }
 
-  /** The mark of the process before this one, compared with the server before anything new is added to it. */
+  /** Compares the mark of the process before this one with the server, before anything is added to it. */
   async start(): Promise<void> {
     const kept = await this.file.read();
     this.server = kept?.server;
@@ -97,7 +98,7 @@ export class HighWater {
     await this.write();
   }
 
-  /** False where the server cannot say yet. */
+  /** False as long as the server cannot answer. */
   private async compare(): Promise<boolean> {
     const asked = [...this.newest.values()];
     const found = await this.pool.read(() => present(asked));
@@ -105,7 +106,7 @@ export class HighWater {
     const now = await this.identity();
     const before = this.server;
     this.server = now;
-    // What another database lacks, it never had.
+    // Another database never had these transfers, so it lacks none.
     const isOther = before?.database !== undefined && now?.database !== undefined && before.database !== now.database;
     const missing = isOther ? [] : asked.filter(({ id, at }) => !found.ids.has(id) && at >= found.since);
     for (const { id, at } of asked) if (isOther || at < found.since) this.newest.delete(id);
@@ -121,16 +122,26 @@ export class HighWater {
 
   /** Undefined where the server does not permit the questions. */
   private async identity(): Promise<ServerIdentity | undefined> {
-    const system = await this.pool.read(systemId);
-    const timeline = await this.pool.read(timelineId);
-    const database = await this.pool.read(databaseId);
+    const [system, timeline, database] = [
+      await this.id("system"),
+      await this.id("timeline"),
+      await this.id("database"),
+    ];
     if (system instanceof Unanswered && timeline instanceof Unanswered) return this.server;
-    // A server that is just coming back answers one question and not the next one: it is no other one for that.
+    // A server that is just coming back may answer one question and not the next: it keeps its old answer.
+    const kept = (name: keyof ServerIdentity, id: string | undefined | Unanswered) =>
+      id instanceof Unanswered ? this.server?.[name] : id;
     return {
-      database: database instanceof Unanswered ? this.server?.database : database,
-      system: system instanceof Unanswered ? this.server?.system : system,
-      timeline: timeline instanceof Unanswered ? this.server?.timeline : timeline,
+      system: kept("system", system),
+      timeline: kept("timeline", timeline),
+      database: kept("database", database),
     };
+  }
+
+  private async id(name: keyof ServerIdentity): Promise<string | undefined | Unanswered> {
+    return await this.pool.read(function* () {
+      return (yield* first<{ id: string }>(`SELECT ${IDS[name]} AS id`))?.id;
+    });
   }
 
   private async write(): Promise<void> {
@@ -148,11 +159,11 @@ function same(one: ServerIdentity, other: ServerIdentity): boolean {
 
 interface LedgerRows {
   readonly ids: ReadonlySet<string>;
-  /** Seen time from which on the ledger has every transfer under its own id. */
+  /** From this seen time on the ledger has every transfer under its id. */
   readonly since: number;
 }
 
-/** Those that the ledger has, in one statement of one server. A standby may yet get what it lacks. */
+/** The transfers that the ledger has, by one statement of one server. A standby may still receive what it lacks. */
 function* present(transfers: readonly Transfer[]): Steps<LedgerRows | "standby"> {
   const state = yield* first<{ standby: boolean; seen: bigint | null; ids: string | null }>(
     `SELECT pg_is_in_recovery() AS standby, (SELECT seconds FROM seen_time) AS seen,
@@ -165,18 +176,47 @@ function* present(transfers: readonly Transfer[]): Steps<LedgerRows | "standby">
   return { ids: new Set(state.ids?.split(" ")), since };
 }
 
-/** One server has many databases, and none of them gets the number of another one. */
-function* databaseId(): Steps<string | undefined> {
-  const text = "SELECT oid::text AS id FROM pg_database WHERE datname = current_database()";
-  return (yield* first<{ id: string }>(text))?.id;
+/** Expressions for the parts of a server's identity. Each is asked alone: a role may lack the right to one of them. */
+const IDS: Readonly<Record<keyof ServerIdentity, string>> = {
+  /** A copy of a server has its id; a server made from a dump has another. */
+  system: "(SELECT system_identifier::text FROM pg_control_system())",
+  /** A promotion begins another one. The log's name shows it at once, the control file only after a checkpoint. */
+  timeline: "substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)",
+  /** A server gives each of its databases a number, never the same one twice. */
+  database: "(SELECT oid::text FROM pg_database WHERE datname = current_database())",
+};
+
+interface MarkJson {
+  readonly server: ServerIdentity | null;
+  readonly transfers: readonly (Omit<Transfer, "amount"> & { readonly amount: string })[];
 }
 
-/** A server made by copying another one has its id; one made from a dump has not. */
-function* systemId(): Steps<string | undefined> {
-  return (yield* first<{ id: string }>("SELECT system_identifier::text AS id FROM pg_control_system()"))?.id;
+/** A mark in a file of the data folder. */
+export function markFile(path: string): MarkFile {
+  return {
+    read: async () => {
+      const text = await readText(path).catch(() => undefined);
+      return text === undefined ? undefined : parsed(text);
+    },
+    write: async ({ server, transfers }) => {
+      const kept: MarkJson = {
+        server: server ?? null,
+        transfers: transfers.map((transfer) => ({ ...transfer, amount: String(transfer.amount) })),
+      };
+      await writePrivate(path, JSON.stringify(kept));
+    },
+  };
 }
 
-/** Every promotion begins another one; the control file learns of it only with the next checkpoint, the name of the log at once. */
-function* timelineId(): Steps<string | undefined> {
-  return (yield* first<{ id: string }>("SELECT substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) AS id"))?.id;
+/** A file that cannot be read counts as none. */
+function parsed(text: string): Mark | undefined {
+  try {
+    const { server, transfers } = JSON.parse(text) as MarkJson;
+    return {
+      server: server ?? undefined,
+      transfers: transfers.map((transfer) => ({ ...transfer, amount: BigInt(transfer.amount) })),
+    };
+  } catch {
+    return undefined;
+  }
 }

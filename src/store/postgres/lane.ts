@@ -33,7 +33,7 @@ export class Lane {
     private readonly emptied: () => void = () => {},
   ) {}
 
-  /** Writes that wait or are under way. */
+  /** The number of writes that wait or are under way. */
   get length(): number {
     return this.members.length + this.sent;
   }
@@ -54,7 +54,7 @@ export class Lane {
     if (!this.running) this.run().catch((error: unknown) => this.broken(error));
   }
 
-  /** After a bug of ours the outcome of every waiting write is unknown. */
+  /** A bug in this class leaves the outcome of every waiting write unknown. */
   private broken(error: unknown): void {
     for (const { waiting } of this.members.splice(0)) waiting.end(new StoreDown(String(error), true));
     this.sent = 0;
@@ -75,7 +75,7 @@ export class Lane {
     this.emptied();
   }
 
-  /** Those that get no answer go to the front again. */
+  /** Sends a group; members without an answer go to the front again. */
   private async send(group: readonly Member[]): Promise<void> {
     for (const { waiting } of group) waiting.tried();
     const orders = JSON.stringify(group.map(({ order }) => order));
@@ -108,5 +108,42 @@ export class Lane {
     const { connections, clock, apply, durable, apart } = this;
     const own = { pool: connections.apart, apart: connections.apart };
     apart.set(accountId, new Lane(own, clock, apply, durable, () => apart.delete(accountId)));
+  }
+}
+
+interface Home {
+  readonly lane: Lane;
+  /** The number of writes without an outcome. */
+  open: number;
+}
+
+/**
+ * Several lanes. The waiting writes of an account stay in one lane; another account takes the lane that is least busy. So a robot does
+ * not wait behind the group of an account that writes all the time. With many accounts each lane still groups.
+ */
+export class Lanes {
+  private readonly lanes: readonly Lane[];
+  /** The lane of each account that waits for a write. */
+  private readonly homes = new Map<string, Home>();
+
+  constructor(count: number, lane: () => Lane) {
+    this.lanes = Array.from({ length: count }, lane);
+  }
+
+  async write(order: Order): Promise<string | StoreDown> {
+    const { accountId } = order;
+    const home = this.homes.get(accountId) ?? { lane: this.shortest(), open: 0 };
+    this.homes.set(accountId, home);
+    home.open += 1;
+    try {
+      return await home.lane.write(order);
+    } finally {
+      home.open -= 1;
+      if (home.open === 0) this.homes.delete(accountId);
+    }
+  }
+
+  private shortest(): Lane {
+    return this.lanes.reduce((best, lane) => (lane.length < best.length ? lane : best));
   }
 }

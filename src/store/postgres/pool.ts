@@ -1,23 +1,21 @@
 /**
- * Connections to PostgreSQL for one kind of work. A statement has its outcome within its time, whatever happens to the server. After
- * a longer silence the next statements get new connections, while those under way have the rest of their time on the old ones.
- * After a broken connection all are replaced at once: postgres.js would keep what it had yet to send on it in front of everything
- * that it sends later.
+ * Connections to PostgreSQL for one kind of work. A statement has its outcome within its time, even if the server is gone. After a
+ * longer silence the next statements get new connections, and those under way have the rest of their time on the old ones. After a
+ * broken connection all are replaced at once: postgres.js would put unsent statements of that connection in front of all later ones.
  */
 import postgres from "postgres";
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
-import type { Statement, Steps } from "../steps.ts";
-import { driveLater } from "../steps.ts";
+import { driveLater, type Statement, type Steps } from "../steps.ts";
 
-/** Every integer is a bigint, as from SQLite. */
+/** Every integer is a bigint, as in SQLite. */
 const TYPES = {
   bigint: { to: 20, from: [20], parse: (text: string) => BigInt(text), serialize: (value: bigint) => value.toString() },
 };
 
 /**
  * The server's own timeouts, in ms, shorter than ours, so that a statement that it ends does not cost the connection. A node that
- * vanished within a transaction would otherwise keep its locks for as long as TCP keeps its connection.
+ * vanished within a transaction would otherwise keep its locks until TCP ends its connection.
  */
 const TIMEOUTS = {
   statement_timeout: LIMITS.storeStatementMs,
@@ -25,19 +23,19 @@ const TIMEOUTS = {
   lock_timeout: LIMITS.storeLockMs,
 };
 
-/** Whatever is answered to somebody is on the disk first; a default of the server or of the role must not change that. */
+/** An answer means that the write is on the disk. A default of the server or of the role must not change that. */
 const DURABLE = { synchronous_commit: "on" };
 
-/** `close` ends the connections of the moment; the types of postgres.js lack it. */
+/** `close` ends the present connections; the types of postgres.js lack it. */
 type Sql = postgres.Sql<{ bigint: bigint }> & { close(): Promise<void> };
 
 /**
- * What the server refused: `order`, the statement itself, which it would refuse again; `lock`, another transaction holds one;
- * `standby`, the server only replays the log of another one.
+ * The server's reason: it would refuse the statement again (`order`), another transaction holds a lock (`lock`), or it only replays
+ * the log of another server (`standby`).
  */
 type Fault = "order" | "lock" | "standby";
 
-/** Why an attempt failed. `sent`: the server may have done it all the same. */
+/** The failure of an attempt. `sent`: the server may have done it nevertheless. */
 export class Unanswered {
   constructor(
     readonly reason: string,
@@ -66,7 +64,7 @@ export class Pool {
     this.sql = this.connect();
   }
 
-  /** The steps as one transaction; steps that only read see one state of the database. `ms`: the time that it may take. */
+  /** Runs the steps as one transaction within `ms`; steps that only read see one state of the database. */
   transaction<T>(
     steps: () => Steps<T>,
     mode: "read write" | "repeatable read read only",
@@ -77,13 +75,13 @@ export class Pool {
       const broken = Promise.withResolvers<never>();
       const done = sql.begin(options, async (tx) => {
         try {
-          // A number of our own: SET takes no parameters.
+          // SET takes no parameters; `ms` is a number of this program.
           const patience = ms === LIMITS.storeAnswerMs ? [] : Object.keys(TIMEOUTS);
           for (const name of patience) await tx.unsafe(`SET LOCAL ${name} = ${ms}`);
           return { value: await driveLater(steps(), (statement) => execute(tx, statement)) };
         } catch (error) {
           if (!isBroken(error)) throw error;
-          // To throw here makes postgres.js roll back, which on a broken connection ends in an uncaught error.
+          // An error here would make postgres.js roll back, which on a broken connection ends in an uncaught error.
           broken.reject(error);
           return await new Promise<never>(() => {});
         }
@@ -92,12 +90,12 @@ export class Pool {
     }, ms);
   }
 
-  /** The steps one after another, each seeing the state of its moment; for those that only read. */
+  /** Runs steps that only read. Each statement sees the state of its moment. */
   read<T>(steps: () => Steps<T>): Promise<T | Unanswered> {
     return this.attempt((sql) => driveLater(steps(), (statement) => execute(sql, statement)));
   }
 
-  /** One statement. */
+  /** Runs one statement. */
   rows(text: string, values: readonly (string | boolean)[]): Promise<readonly Record<string, unknown>[] | Unanswered> {
     return this.attempt(async (sql) => await sql.unsafe(text, [...values], { prepare: true }));
   }
@@ -128,14 +126,14 @@ export class Pool {
     }
   }
 
-  /** New connections for what comes next. When one is broken, the others are no better; beside a late one they may be good. */
+  /** Makes new connections for the next statements. Beside a broken connection the others are useless; beside a late one they may work. */
   private renew(useless: Sql, why: "late" | "broken"): void {
     if (this.closed) return;
     if (this.sql === useless) {
       this.sql = this.connect();
       this.old.add(useless);
       this.options.lost?.();
-      // Until then every statement on it has had its time.
+      // By then the time of every statement on it is over.
       if (why === "late") this.clock.after(LIMITS.storeAnswerMs, () => this.end(useless));
     }
     if (why === "broken") this.end(useless);
@@ -145,7 +143,7 @@ export class Pool {
     if (!this.old.delete(useless)) return;
     useless.end({ timeout: 0 }).catch(() => {});
     // postgres.js forgets a connection that it was opening at that moment: it would stay open, and count at the server, for good.
-    // After the time for connecting it is open or given up; a second close finds it.
+    // After the time for connecting it is open or given up, and a second close finds it.
     this.clock.after(2 * LIMITS.storeConnectMs, () => {
       useless.close().catch(() => {});
     });
@@ -178,17 +176,17 @@ async function execute(sql: Pick<Sql, "unsafe">, { text, values, wants }: Statem
 /** The connection could not be made, so nothing was sent. */
 const UNCONNECTED = /^(CONNECT_TIMEOUT|ECONNREFUSED|ENOTFOUND|EAI_AGAIN)$/;
 
-/** SQLSTATEs: the server ends the connection, perhaps behind a commit, or says itself that it cannot tell. */
+/** SQLSTATEs with which the server ends the connection, perhaps after a commit, or with which it does not know the outcome. */
 const ENDING = /^(08...|57P0[12]|40003)$/;
 
-/** What postgres.js throws; an error that the server has sent has a severity, and its code is an SQLSTATE. */
+/** An error of postgres.js. One that the server sent has a severity, and its code is an SQLSTATE. */
 interface DriverError {
   readonly code?: string;
   readonly message?: string;
   readonly severity?: string;
 }
 
-/** Whether the connection cannot be used any more. One that was refused is tried again by postgres.js. */
+/** True if the connection cannot be used any more. postgres.js itself retries one that was refused. */
 function isBroken(error: unknown): boolean {
   const { code, severity } = error as DriverError;
   if (code === undefined) return false;
@@ -196,7 +194,7 @@ function isBroken(error: unknown): boolean {
   return code === "CONNECT_TIMEOUT" || !UNCONNECTED.test(code);
 }
 
-/** Only a refusal of the server, and a connection that was never made, say that the statement is not done. */
+/** Only a refusal of the server or a connection that was never made proves that the statement is not done. */
 export function unanswered(error: unknown): Unanswered {
   const { code = "error", message = String(error), severity } = error as DriverError;
   const fault = severity === undefined ? undefined : FAULTS.find(([states]) => states.test(code))?.[1];
@@ -204,7 +202,7 @@ export function unanswered(error: unknown): Unanswered {
   return new Unanswered(`${code}: ${message}`, !refused, fault);
 }
 
-/** SQLSTATEs: data, constraints and texts of ours that are wrong; lock_not_available; read_only, and `BEGIN READ WRITE` on a standby. */
+/** SQLSTATEs of wrong data, constraints and texts; of lock_not_available; of read_only, and `BEGIN READ WRITE` on a standby. */
 const FAULTS: readonly (readonly [RegExp, Fault])[] = [
   [/^(22|23|42)[0-9A-Z]{3}$/, "order"],
   [/^55P03$/, "lock"],

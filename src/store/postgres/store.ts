@@ -1,15 +1,14 @@
 /** The store on PostgreSQL: the operations of the domains in transactions, those of a robot's path in groups (lane.ts). */
-
 import { LIMITS } from "../../limits.ts";
 import { type Clock, sleep, systemClock } from "../../std/clock.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import { type Domains, type Hot, type NamedOperation, type Run, type StoreOf, slicesOf } from "../domain.ts";
+import type { Migration } from "../schema.ts";
 import { first, type Steps } from "../steps.ts";
 import { StoreDown } from "../store.ts";
 import { Connections } from "./connections.ts";
-import { functionsOf } from "./functions.ts";
 import { HighWater, type MarkFile } from "./high-water.ts";
-import { migratePostgres, postgresState } from "./migrate.ts";
+import { functionsOf, migratePostgres, postgresState } from "./migrate.ts";
 import { Pool, Unanswered } from "./pool.ts";
 import { Waiting } from "./waiting.ts";
 
@@ -17,19 +16,21 @@ interface PostgresOptions {
   readonly clock?: Clock;
   /** The file of the ledger's high-water mark; only a service has one. */
   readonly mark?: MarkFile;
+  /** Another schema than that of this version, for tests. */
+  readonly migrations?: readonly Migration[];
 }
 
 /** Connects, migrates, and opens. No message contains the address, because it contains a password. */
 export async function openPostgresStore<D extends Domains>(
   domains: D,
   url: string,
-  { clock = systemClock, mark }: PostgresOptions = {},
+  { clock = systemClock, mark, migrations }: PostgresOptions = {},
 ): Promise<StoreOf<D> | Problem> {
   const pool = new Pool(url, clock, { connections: 1 });
   const functions = functionsOf(domains);
   const opened = await pool.transaction(
     function* (): Steps<string | undefined> {
-      return (yield* notDurable()) ?? (yield* migratePostgres(domains, functions));
+      return (yield* notDurable()) ?? (yield* migratePostgres(functions, migrations));
     },
     "read write",
     LIMITS.storeLongMs,
@@ -38,7 +39,7 @@ export async function openPostgresStore<D extends Domains>(
   if (opened === undefined) {
     const connections = new Connections(url, clock, functions.apply, () => highWater?.suspect());
     const highWater = mark && new HighWater(connections.reads, clock, mark);
-    // Robots wait for this store.
+    // The first robot must not wait for connections.
     if (highWater) await Promise.all([connections.warm(), highWater.start()]);
     return postgresStore(domains, { connections, highWater, clock });
   }
@@ -46,7 +47,7 @@ export async function openPostgresStore<D extends Domains>(
   return new Problem(`the database of DATABASE_URL cannot be used: ${opened}`, EXIT.failed);
 }
 
-/** Why a commit of these connections would not be on the disk when it is answered. */
+/** The problem of a connection whose commits are answered before they are on the disk. */
 function* notDurable(): Steps<string | undefined> {
   const row = yield* first<{ mode: string }>("SELECT current_setting('synchronous_commit') AS mode");
   if (row?.mode === "on") return undefined;
@@ -57,13 +58,9 @@ function* notDurable(): Steps<string | undefined> {
 }
 
 /** A look at the database for `tendon doctor`; changes nothing. */
-export async function lookAtPostgres(
-  domains: Domains,
-  url: string,
-  clock: Clock = systemClock,
-): Promise<"absent" | "whole" | Problem> {
-  const pool = new Pool(url, clock, { connections: 1 });
-  const found = await pool.read(() => postgresState(domains));
+export async function lookAtPostgres(url: string): Promise<"absent" | "whole" | Problem> {
+  const pool = new Pool(url, systemClock, { connections: 1 });
+  const found = await pool.read(postgresState);
   await pool.close();
   if (found instanceof Unanswered) return new Problem(unusable(found));
   if (typeof found === "object") return new Problem(`the database of DATABASE_URL cannot be used: ${found.refusal}`);
@@ -84,7 +81,7 @@ function postgresStore<D extends Domains>(domains: D, { connections, highWater, 
   let open = true;
   const closed = new StoreDown("the store is closed");
   const { reads, quick, durable } = connections;
-  /** Tries again while there is time: every operation can be repeated. `ms`: the longest that a caller waits. */
+  /** Tries again within `ms`, the caller's longest wait: every operation can be repeated. */
   const until = <T>(ask: () => Promise<T | Unanswered>, ms: number = LIMITS.storeAnswerMs): Promise<T | StoreDown> => {
     const waiting = new Waiting<T>(clock, ms);
     const tries = async () => {
@@ -106,7 +103,7 @@ function postgresStore<D extends Domains>(domains: D, { connections, highWater, 
     const { lanes } = kept ? durable : quick;
     return async (argument: A): Promise<R | StoreDown> => {
       if (!open) return closed;
-      // The function says what the steps say, a text; one test file runs both.
+      // The function's outcome is that of the steps, a text; one test file runs both.
       return (await lanes.write({ order: key, ...order(argument) })) as R | StoreDown;
     };
   };

@@ -1,6 +1,6 @@
 /**
- * One caller's wait for an operation on a database that may not answer: it ends with the outcome, or after its time with what is
- * known by then. A statement that is still on its way goes on without the caller.
+ * A caller's wait for an operation on a database that may not answer. It ends with the outcome, or after its time with what is known
+ * by then. A statement that is still under way goes on without the caller.
  */
 import type { Clock } from "../../std/clock.ts";
 import { StoreDown } from "../store.ts";

@@ -23,7 +23,7 @@ function answer(message: FromCheckpointer): void {
   self.postMessage(message);
 }
 
-/** After an error such as a full disk the copy is tried again after later commits; nothing is lost, the log only grows meanwhile. */
+/** Copies the log. An error such as a full disk loses nothing: later commits have it tried again, and the log grows meanwhile. */
 function copy(): void {
   wanted = false;
   try {

@@ -45,7 +45,7 @@ function keepLog(db: Database): void {
 export function openCheckpointer(path: string): Database {
   const db = new Database(path, { readwrite: true, strict: true });
   db.run("PRAGMA synchronous = NORMAL");
-  // Until a first read SQLite does not know of the log, and a checkpoint would do nothing.
+  // SQLite finds the log with the first read; before that a checkpoint would do nothing.
   db.run("SELECT count(*) FROM sqlite_schema");
   return db;
 }

@@ -8,7 +8,7 @@ export const DATABASE_FILE = "tendon.sqlite";
 const LOCK_FILE = "serve.lock";
 const PROCESS_FILE = "serve.pid";
 
-/** What its operator does where a disk refuses something. */
+/** The operator's next step after a disk error. */
 export const DISK_ADVICE =
   "put its disk in order or give it room, then start again, or name another folder with --data";
 

@@ -8,21 +8,19 @@ import { drive } from "../steps.ts";
 import type { WriteCall } from "../store.ts";
 import { onSqlite } from "./statements.ts";
 
-/** One write on its way to the writer thread. */
 export interface WriteRequest extends WriteCall {
   readonly id: number;
 }
 
-/** Its outcome: `result`, or `down` with the reason why nothing of it was kept. */
+/** The outcome of a write: `result`, or `down` with the reason why nothing of it was kept. */
 export interface WriteReply {
   readonly id: number;
   readonly result?: unknown;
   readonly down?: string;
-  /** It may have been done all the same. */
+  /** The write may have been done nevertheless. */
   readonly unknown?: boolean;
 }
 
-/** The writes of the domains by their keys. */
 export type Writes = ReadonlyMap<string, NamedOperation>;
 
 /**
@@ -53,14 +51,14 @@ export function warmGroup(db: Database, writes: Writes, calls: readonly WriteCal
     db.run("BEGIN IMMEDIATE");
     for (const call of calls) done(call, writes, execute);
   } catch {
-    // What could not be prepared now is prepared, or fails, where it is needed.
+    // The first real write prepares the rest, or fails.
   } finally {
     if (db.inTransaction) db.run("ROLLBACK");
   }
 }
 
 function done({ key, argument }: WriteCall, writes: Writes, execute: ReturnType<typeof onSqlite>): unknown {
-  // Its type was checked where the request was made (domain.ts); it crossed a thread since.
+  // The argument's type was checked with the request (domain.ts), before it crossed to this thread.
   const steps = writes.get(key)?.steps(argument as never);
   if (!steps) throw new Error(`the store has no operation ${key}`);
   return drive(steps, execute);

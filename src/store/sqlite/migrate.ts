@@ -1,7 +1,7 @@
 /** The schema of an SQLite database. */
 import type { Database } from "bun:sqlite";
-import type { Domains } from "../domain.ts";
 import { migrate as missing, type SchemaEngine, schemaState } from "../migrate.ts";
+import type { Migration } from "../schema.ts";
 import { drive, first } from "../steps.ts";
 import { onSqlite } from "./statements.ts";
 
@@ -14,14 +14,14 @@ const ENGINE: SchemaEngine = {
   },
 };
 
-/** All that is missing, or nothing; the text says why it cannot. Two processes that start at once do it one after the other. */
-export function migrate(db: Database, domains: Domains): string | undefined {
-  const run = db.transaction(() => drive(missing(ENGINE, domains), onSqlite(db)));
+/** Runs all missing migrations, or none; the text says why not. Two processes that start at once do it one after the other. */
+export function migrate(db: Database, migrations?: readonly Migration[]): string | undefined {
+  const run = db.transaction(() => drive(missing(ENGINE, migrations), onSqlite(db)));
   return run.immediate();
 }
 
-/** Why this program cannot use the database. */
-export function refusal(db: Database, domains: Domains): string | undefined {
-  const state = drive(schemaState(ENGINE, domains), onSqlite(db));
+/** The reason why this program cannot use the database. */
+export function refusal(db: Database): string | undefined {
+  const state = drive(schemaState(ENGINE), onSqlite(db));
   return typeof state === "object" ? state.refusal : undefined;
 }

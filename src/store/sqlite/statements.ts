@@ -22,7 +22,6 @@ export function closeSqlite(db: Database): void {
   db.close();
 }
 
-/** Runs one statement on a connection of SQLite. */
 export function onSqlite(db: Database): (statement: Statement) => unknown {
   const known = prepared.get(db) ?? new Map<string, Prepared<unknown, SQLQueryBindings[]>>();
   prepared.set(db, known);

@@ -49,13 +49,13 @@ export async function openSqliteStore<D extends Domains>(
 }
 
 /** A look at the database for `tendon doctor`; changes nothing, also while a service uses the folder. */
-export function lookAtDatabase(domains: Domains, dataDir: string): "absent" | "whole" | Problem {
+export function lookAtDatabase(dataDir: string): "absent" | "whole" | Problem {
   const path = join(dataDir, DATABASE_FILE);
   if (!existsSync(path)) return "absent";
   try {
     const db = openLook(path);
     try {
-      const refused = refusal(db, domains);
+      const refused = refusal(db);
       if (refused !== undefined) return new Problem(`${path}: ${refused}`);
       const found = db.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check;
       return found === "ok" ? "whole" : damaged(path, found ?? "it cannot be checked");

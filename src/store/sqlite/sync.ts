@@ -3,18 +3,18 @@ import { fdatasync, fdatasyncSync } from "node:fs";
 import { systemClock } from "../../std/clock.ts";
 
 /**
- * Syncs that take less on average run on the writer's thread: handing one to another thread and back takes as long, and the processor
- * time of two threads. A hold need not be durable. It then waits for a quick disk, and for a slow one only a few times.
+ * Quicker syncs, on average, run on the writer's thread: another thread would take as long for the hand-over, and more processor time.
+ * A hold need not be durable, and so waits for a quick disk, but for a slow one only a few times.
  */
 const QUICK_MS = 0.7;
-/** Syncs in the moving average; the last one weighs most. */
+/** The number of syncs in the moving average; the last one weighs most. */
 const AVERAGED = 16;
-/** A longer one counts as this, so that one stall is forgotten after some syncs. */
+/** The maximum in the average, so that one stall is forgotten after some syncs. */
 const COUNTED_MS_MAX = 20;
 
 interface Disk {
   readonly clock: { monotonicMs(): number };
-  /** Waits. Throws what went wrong. */
+  /** Syncs before it returns; throws the disk's error. */
   now(log: number): void;
   apart(log: number, done: (error: Error | null) => void): void;
 }
@@ -22,7 +22,7 @@ interface Disk {
 const DISK: Disk = { clock: systemClock, now: fdatasyncSync, apart: fdatasync };
 
 export class LogSync {
-  /** Average of the last syncs; of a new log, as on a slow disk. */
+  /** The average of the last syncs; a new log begins as on a slow disk. */
   private averageMs = 2 * QUICK_MS;
 
   constructor(private readonly disk = DISK) {}

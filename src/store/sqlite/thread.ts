@@ -1,11 +1,11 @@
-/** The main thread's end of the writer thread, and of the one that copies its log. */
+/** The main thread's side of the writer thread and of the checkpoint thread. */
 import { StoreDown, type WriteCall } from "../store.ts";
 import type { FromCheckpointer, ToCheckpointer } from "./checkpointer.ts";
 import type { WriteReply } from "./group.ts";
 import type { FromWriter, ToWriter } from "./writer.ts";
 
 export class Writer {
-  /** Why the store is down until the next start. */
+  /** The reason why the store is down until the next start. */
   downReason: string | undefined;
   private readonly pending = new Map<number, (reply: WriteReply) => void>();
   private readonly opened = Promise.withResolvers<string | undefined>();
@@ -26,7 +26,7 @@ export class Writer {
     return this.opened.promise;
   }
 
-  /** Has `checkpointer` copy the log into the database whenever it has grown. */
+  /** From now on `checkpointer` copies the log into the database when it has grown. */
   copyLog(path: string, checkpointer: Worker): void {
     checkpointer.onmessage = ({ data }: MessageEvent<FromCheckpointer>) => {
       if (data.kind === "closed") this.copied.resolve();
@@ -95,15 +95,15 @@ export class Writer {
   }
 
   private take(reply: WriteReply): void {
-    // SQLite's own words name no file.
-    const told = reply.down === undefined ? reply : { ...reply, down: `${this.path}: ${reply.down}` };
-    this.pending.get(reply.id)?.(told);
+    // SQLite's messages name no file.
+    const named = reply.down === undefined ? reply : { ...reply, down: `${this.path}: ${reply.down}` };
+    this.pending.get(reply.id)?.(named);
     this.pending.delete(reply.id);
   }
 
   private fail(reason: string): void {
     this.downReason = reason;
-    // Its next copy would not verify checksums, as a start does, and the disk may lack a part of the log.
+    // Another copy would not verify checksums, as a start does, and the disk may lack a part of the log.
     this.checkpointer?.terminate();
     this.checkpointer = undefined;
     this.copied.resolve();

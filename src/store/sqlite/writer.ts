@@ -41,9 +41,9 @@ const IDLE_MS = 1_000;
 /** Writes without a pause after which the log is copied too. Each adds pages to the log, a chunk about 8. A copy slows the syncs beside it. */
 const GROWN_WRITES = 512;
 
-/** What the loop leaves to its thread; the simulation has each step wait for its turn. */
+/** The timing of the loop's steps; the simulation puts them into an order of its choice. */
 export interface Pace {
-  /** When what has arrived by now has been received. */
+  /** Runs `step` after the messages that have arrived by now were received. */
   soon(step: () => void): void;
   sync(log: number, done: (error: Error | null) => void): void;
   /** The returned function cancels it. */
@@ -65,10 +65,10 @@ const THREAD: Pace = {
 export class WriterLoop {
   private readonly writes;
   private db: Database | undefined;
-  /** The log beside the database: the same file as long as the database is open. */
+  /** The log beside the database, which is the same file until the database is closed. */
   private log: number | undefined;
   private waiting: WriteRequest[] = [];
-  /** Committed, and not yet known to be on the disk. */
+  /** Replies to writes that are committed and not yet known to be on the disk. */
   private unsynced: WriteReply[] = [];
   private syncing = false;
   private failed = false;
@@ -79,7 +79,7 @@ export class WriterLoop {
   private notIdle = () => {};
 
   constructor(
-    private readonly domains: Domains,
+    domains: Domains,
     private readonly answer: (message: FromWriter) => void,
     private readonly pace = THREAD,
   ) {
@@ -98,7 +98,7 @@ export class WriterLoop {
     } else if (message.kind === "ping") {
       this.answer({ kind: "replies", replies: [{ id: message.id }] });
     } else if (this.waiting.push(message.request) === 1) {
-      // What arrives while a commit runs is waiting when it ends, and becomes the next group.
+      // Requests that arrive while a commit runs become the next group.
       this.pace.soon(() => this.commitWaiting());
     }
   }
@@ -107,8 +107,8 @@ export class WriterLoop {
     try {
       const db = openWriter(path);
       this.db = db;
-      const problem = migrate(db, this.domains);
-      // Makes the file of the log, which a migration that had nothing to do has not made.
+      const problem = migrate(db);
+      // An empty transaction makes the file of the log, even if no migration ran.
       db.run("BEGIN IMMEDIATE");
       db.run("COMMIT");
       // After a kill, or a disk error, the log may be in memory only; the copy is synced.
@@ -141,7 +141,7 @@ export class WriterLoop {
     this.answer({ kind: "grown" });
   }
 
-  /** Syncs the log for all who wait, if no sync runs; its end begins the next one. */
+  /** Syncs the log for all that wait, if no sync runs; its end begins the next one. */
   private sync(): void {
     if (this.syncing || this.log === undefined) return;
     if (this.unsynced.length === 0) {
@@ -165,7 +165,7 @@ export class WriterLoop {
     this.waiting = [];
     this.answer({ kind: "failed", message });
     try {
-      // Never ended, so that no command beside this server writes after the missing part.
+      // This transaction never ends, so that no command beside this server writes after the missing part.
       this.db?.run("BEGIN IMMEDIATE");
     } catch {
       // A disk that failed may refuse this as well.

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { LIMITS } from "../../../src/limits.ts";
 import { observation, type Stage, stage } from "../../robot/stage.ts";
-import { type Browser, signedIn } from "../pages/browser.ts";
+import { type Browser, signedIn, visit } from "../pages/browser.ts";
 
 const GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
@@ -42,40 +42,33 @@ async function poll(at: Stage, device: string): Promise<unknown> {
 }
 
 async function decide(browser: Browser, code: string, decision = "approve"): Promise<number> {
-  const csrf = await browser.csrf();
-  return (await browser.post("/device/decide", { csrf, user_code: code, decision })).status;
+  return (await browser.submit("/device/decide", { user_code: code, decision })).status;
 }
 
 describe("device login", () => {
   test("a code that a person has compared and confirmed gives a key, once; a used code ends it", async () => {
-    const at = await stage();
-    const browser = await signedIn(at);
+    const { at, browser } = await visit();
     const { device, code } = await begin(at);
     expect(await poll(at, device)).toBe("authorization_pending");
     // The complete link only fills the field in: nothing is confirmed by opening it.
-    expect(await (await browser.get(`/device?user_code=${code}`)).text()).toContain(`value="${code}"`);
+    expect(await browser.text(`/device?user_code=${code}`)).toContain(`value="${code}"`);
     expect(await poll(at, device)).toBe("authorization_pending");
     const typed = code.toLowerCase().replace("-", " ");
-    const page = await (await browser.post("/device", { csrf: await browser.csrf(), user_code: typed })).text();
-    expect([page.includes(code), page.includes("arm"), page.includes("&lt;b&gt;"), page.includes("<b>")]).toEqual([
-      true,
-      true,
-      true,
-      false,
-    ]);
+    const page = await (await browser.submit("/device", { user_code: typed })).text();
+    for (const shown of [code, "arm", "&lt;b&gt;"]) expect(page).toContain(shown);
+    expect(page).not.toContain("<b>");
     expect(await decide(browser, code)).toBe(200);
     const key = await poll(at, device);
     expect(key).toMatch(/^tdn_\w{12}_\w{42}$/);
     const ask = async () => (await at.chat(observation(), { headers: { authorization: `Bearer ${key}` } })).status;
     expect(await ask()).toBe(200);
     expect(await at.store.accounts.keysOf("acct_me@example.org")).toMatchObject([{ name: "arm  <b>" }]);
-    // Whoever uses the code a second time gets nothing, and the key ends: one of the two was not its device.
+    // A second use of the code gets nothing, and the key ends: one of the two was not its device.
     expect([await poll(at, device), await ask()]).toEqual(["invalid_grant", 401]);
   });
 
   test("a refused code is access_denied, an old one expired_token, an unknown one invalid_grant", async () => {
-    const at = await stage();
-    const browser = await signedIn(at);
+    const { at, browser } = await visit();
     const refused = await begin(at);
     expect(await decide(browser, refused.code, "deny")).toBe(200);
     const late = await begin(at);
@@ -112,58 +105,42 @@ describe("device login", () => {
     }
   });
 
-  test("errors have the form of RFC 6749", async () => {
+  const device = { grant_type: GRANT, device_code: "x".repeat(43) };
+  test.each<[path: string, fields: Record<string, string>, status: number, error: string, down?: boolean]>([
+    ["device_authorization", { client_id: "other" }, 401, "invalid_client"],
+    ["token", { grant_type: "password" }, 400, "unsupported_grant_type"],
+    ["revoke", {}, 400, "invalid_request"],
+    ["revoke", { token: "x".repeat(LIMITS.formBytesMax) }, 400, "invalid_request"],
+    ["device_authorization", {}, 503, "temporarily_unavailable", true],
+    ["token", device, 503, "temporarily_unavailable", true],
+  ])("an error of %s has the form of RFC 6749 (%#)", async (path, fields, status, error, down = false) => {
     const at = await stage();
-    const code = async (path: string, fields: Record<string, string>) => {
-      const [status, body] = await oauth(at, path, fields);
-      expect(body).toEqual({ error: expect.any(String), error_description: expect.any(String) });
-      return [status, body.error];
-    };
-    expect([
-      await code("device_authorization", { client_id: "other" }),
-      await code("token", { grant_type: "password" }),
-      await code("revoke", {}),
-      await code("revoke", { token: "x".repeat(LIMITS.formBytesMax) }),
-    ]).toEqual([
-      [401, "invalid_client"],
-      [400, "unsupported_grant_type"],
-      [400, "invalid_request"],
-      [400, "invalid_request"],
-    ]);
-    at.store.down = true;
-    expect([
-      await code("device_authorization", {}),
-      await code("token", { grant_type: GRANT, device_code: "x".repeat(43) }),
-    ]).toEqual([
-      [503, "temporarily_unavailable"],
-      [503, "temporarily_unavailable"],
-    ]);
+    at.store.down = down;
+    expect(await oauth(at, path, fields)).toEqual([status, { error, error_description: expect.any(String) }]);
   });
 });
 
 describe("what somebody may try", () => {
   test("a replayed approval decides nothing: a code is decided once", async () => {
-    const at = await stage();
-    const [browser, other] = [await signedIn(at), await signedIn(at, "other@example.org")];
+    const { at, browser } = await visit();
+    const other = await signedIn(at, "other@example.org");
     const { device, code } = await begin(at);
-    expect([await decide(browser, code, "deny"), await decide(browser, code), await decide(other, code)]).toEqual([
-      200, 422, 422,
-    ]);
+    expect(await decide(browser, code, "deny")).toBe(200);
+    expect([await decide(browser, code), await decide(other, code)]).toEqual([422, 422]);
     expect(await poll(at, device)).toBe("access_denied");
   });
 
   test("an approval ends with the sign-in that gave it", async () => {
-    const at = await stage();
-    const browser = await signedIn(at);
+    const { at, browser } = await visit();
     const { device, code } = await begin(at);
     await decide(browser, code);
-    await browser.post("/sign-out", { csrf: await browser.csrf() });
+    await browser.submit("/sign-out", {});
     expect(await poll(at, device)).toBe("access_denied");
   });
 
   test("an account without payment method and credit cannot approve; one that lost its credit meanwhile gets no key", async () => {
-    const at = await stage();
-    const [poor, browser] = [await signedIn(at, "poor@example.org", 0n), await signedIn(at)];
+    const { at, browser } = await visit();
+    const poor = await signedIn(at, "poor@example.org", 0n);
     const { device, code } = await begin(at);
     expect(await decide(poor, code)).toBe(422);
     expect(await decide(browser, code)).toBe(200);
@@ -174,18 +151,16 @@ describe("what somebody may try", () => {
   });
 
   test("a code guesser is stopped after some tries, also with several accounts from one address", async () => {
-    const at = await stage();
+    const { at, browser: first } = await visit();
     const { code } = await begin(at);
     const statuses: number[] = [];
     const guess = async (browser: Browser, count: number, typed = "BBBB-BBBB") => {
-      const csrf = await browser.csrf();
       for (let tries = 0; tries < count; tries += 1) {
         // The confirming form is one to guess with as well.
         const [path, decision] = tries % 2 === 0 ? ["/device", ""] : ["/device/decide", "deny"];
-        statuses.push((await browser.post(path, { csrf, user_code: typed, decision })).status);
+        statuses.push((await browser.submit(path, { user_code: typed, decision })).status);
       }
     };
-    const first = await signedIn(at);
     await guess(first, LIMITS.codeTriesMax);
     // Also the right code is of no use now.
     await guess(first, 1, code);
@@ -207,7 +182,7 @@ describe("what somebody may try", () => {
 });
 
 describe("revocation", () => {
-  test("whoever has the key ends it; a wrong secret, an unknown key and a second time change nothing and are 200", async () => {
+  test("everyone who has the key ends it; a wrong secret, an unknown key and a second time change nothing and are 200", async () => {
     const at = await stage();
     const ask = async () => (await at.chat(observation())).status;
     const last = at.key.slice(-1) === "0" ? "1" : "0";

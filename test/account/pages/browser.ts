@@ -1,13 +1,20 @@
 /** A browser without a window: it keeps cookies, follows nothing, and sends forms as our pages have them. */
 import { present } from "../../../src/std/assert.ts";
-import type { Stage } from "../../robot/stage.ts";
+import { type Stage, stage } from "../../robot/stage.ts";
+import { funded } from "../fake-store.ts";
+
+/** The part of a stage that a browser needs. */
+interface Site {
+  readonly send: Stage["send"];
+  readonly store: { readonly accounts: Pick<Stage["store"]["accounts"], "accountAdd"> };
+}
 
 export class Browser {
   /** By name. */
   private readonly cookies = new Map<string, string>();
 
   constructor(
-    private readonly at: Stage,
+    private readonly at: Pick<Site, "send">,
     private readonly headers: Readonly<Record<string, string>> = {},
   ) {}
 
@@ -23,6 +30,19 @@ export class Browser {
     );
   }
 
+  async status(path: string): Promise<number> {
+    return (await this.get(path)).status;
+  }
+
+  async text(path: string): Promise<string> {
+    return await (await this.get(path)).text();
+  }
+
+  /** Sends a form of a page of the signed-in person. */
+  async submit(path: string, fields: Record<string, string>, headers?: Record<string, string>): Promise<Response> {
+    return await this.post(path, { csrf: await this.csrf(), ...fields }, headers);
+  }
+
   /** As it is sent. */
   get cookie(): string {
     return [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
@@ -35,8 +55,7 @@ export class Browser {
 
   /** The hidden field that every form of a signed-in person has. */
   async csrf(): Promise<string> {
-    const page = await (await this.get("/account")).text();
-    return present(/name="csrf" value="([^"]+)"/.exec(page)?.[1], "the form's token");
+    return present(/name="csrf" value="([^"]+)"/.exec(await this.text("/account"))?.[1], "the form's token");
   }
 
   private sent(): Record<string, string> {
@@ -56,19 +75,16 @@ export class Browser {
 export const PASSWORD = "correct horse battery";
 
 /** A browser that the operator's link has signed in; its account has credit unless `credit` says otherwise. */
-export async function signedIn(at: Stage, email = "me@example.org", credit = 10n ** 12n): Promise<Browser> {
+export async function signedIn(at: Site, email = "me@example.org", credit = 10n ** 12n): Promise<Browser> {
   const browser = new Browser(at);
   const password = await Bun.password.hash(PASSWORD, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
-  const account = {
-    id: `acct_${email}`,
-    email,
-    createdAt: 0,
-    spendLimit: undefined,
-    paymentMethod: false,
-    verified: true,
-    password,
-  };
-  await at.store.accounts.accountAdd({ ...account, credit });
+  await at.store.accounts.accountAdd({ ...funded(`acct_${email}`, email), credit, password });
   await browser.post("/sign-in", { email, password: PASSWORD });
   return browser;
+}
+
+/** A service, and a browser that is signed in to it. */
+export async function visit(options?: Parameters<typeof stage>[0]): Promise<{ at: Stage; browser: Browser }> {
+  const at = await stage(options);
+  return { at, browser: await signedIn(at) };
 }

@@ -87,7 +87,7 @@ describe("somebody whom the provider knows", () => {
     const browser = new Browser(at);
     const back = await comesBack(browser, "ann", "?next=%2Fdevice%3Fuser_code%3DBCDF-GHJK");
     expect([back.status, back.headers.get("location")]).toEqual([303, "/device?user_code=BCDF-GHJK"]);
-    expect(await (await browser.get("/account")).text()).toContain("ann@example.org");
+    expect(await browser.text("/account")).toContain("ann@example.org");
     expect(accounts(at)).toEqual(["acct_1@example.org", "ann@example.org"]);
   });
 
@@ -95,28 +95,19 @@ describe("somebody whom the provider knows", () => {
     const at = await stand(ANN);
     const browser = new Browser(at);
     expect(await outcome(await comesBack(browser, "ann"))).toEqual([403, null, expect.stringContaining("no account")]);
-    expect([(await browser.get("/account")).status, accounts(at)]).toEqual([303, ["acct_1@example.org"]]);
+    expect([await browser.status("/account"), accounts(at)]).toEqual([303, ["acct_1@example.org"]]);
   });
 
-  test("makes keys without a password, however long ago the sign-in was: there may be none", async () => {
+  test("comes to the operator's account for that e-mail, and makes keys without a password, which it lacks", async () => {
     const at = await stand(ANN);
-    await at.store.accounts.accountAdd({ ...funded("acct_ann", "ann@example.org"), password: undefined });
-    const browser = new Browser(at);
-    await comesBack(browser, "ann");
-    at.clock.advance(2 * LIMITS.signInFreshSeconds * 1000);
-    const made = await browser.post("/account/keys", { csrf: await browser.csrf(), name: "arm" });
-    expect([made.status, (await made.text()).includes("Your new key")]).toEqual([200, true]);
-  });
-
-  test("comes to the operator's account for that e-mail as long as it has no password", async () => {
-    const at = await stand(ANN);
-    await at.store.accounts.accountAdd({
-      ...{ id: "acct_ann", email: "ann@example.org", createdAt: 0, credit: 0n, spendLimit: undefined },
-      ...{ paymentMethod: false, verified: true, password: undefined },
-    });
+    // The operator made the account; it has no password yet.
+    await at.store.accounts.accountAdd(funded("acct_ann", "ann@example.org"));
     const browser = new Browser(at);
     expect((await comesBack(browser, "ann")).status).toBe(303);
-    expect(await (await browser.get("/account")).text()).toContain("ann@example.org");
+    expect(await browser.text("/account")).toContain("ann@example.org");
+    at.clock.advance(2 * LIMITS.signInFreshSeconds * 1000);
+    const made = await browser.submit("/account/keys", { name: "arm" });
+    expect([made.status, await made.text()]).toEqual([200, expect.stringContaining("Your new key")]);
   });
 
   test("does not come to an account with a password: its person connects it first, and then both ways lead to it", async () => {
@@ -128,13 +119,13 @@ describe("somebody whom the provider knows", () => {
       null,
       expect.stringContaining("Sign in to it as before, then connect it"),
     ]);
-    expect((await stranger.get("/account")).status).toBe(303);
+    expect(await stranger.status("/account")).toBe(303);
     // Also with a sign-in, an account is connected only where that was asked for.
     expect((await comesBack(owner, "ann")).status).toBe(403);
     expect((await comesBack(owner, "ann", "?next=%2Faccount&purpose=connect")).status).toBe(303);
     const later = new Browser(at);
     expect((await comesBack(later, "ann")).status).toBe(303);
-    expect(await (await later.get("/account")).text()).toContain("ann@example.org");
+    expect(await later.text("/account")).toContain("ann@example.org");
   });
 
   test("does not come to an account that another person of the provider is connected with, though it has the e-mail now", async () => {
@@ -143,7 +134,7 @@ describe("somebody whom the provider knows", () => {
     issuer.people.set("newcomer", { email: "ann@example.org", email_verified: true });
     const newcomer = new Browser(at);
     expect((await comesBack(newcomer, "newcomer")).status).toBe(403);
-    expect((await newcomer.get("/account")).status).toBe(303);
+    expect(await newcomer.status("/account")).toBe(303);
   });
 
   test("is connected only within 10 minutes of the sign-in, and is out again after a reset or when the keys are revoked", async () => {
@@ -155,12 +146,11 @@ describe("somebody whom the provider knows", () => {
     const fresh = new Browser(at);
     await fresh.post("/sign-in", { email: "bob@example.org", password: PASSWORD });
     expect((await comesBack(fresh, "ann", "?next=%2Faccount&purpose=connect")).status).toBe(303);
-    const csrf = await fresh.csrf();
-    const form = { csrf, current: PASSWORD, password: "another long password", keys: "revoke" };
-    expect((await fresh.post("/account/password", form)).status).toBe(303);
+    const form = { current: PASSWORD, password: "another long password", keys: "revoke" };
+    expect((await fresh.submit("/account/password", form)).status).toBe(303);
     const later = new Browser(at);
     await comesBack(later, "ann");
-    expect(await (await later.get("/account")).text()).not.toContain("bob@example.org");
+    expect(await later.text("/account")).not.toContain("bob@example.org");
   });
 
   test("stays in the account that is connected, whoever else asks to connect it", async () => {
@@ -168,7 +158,7 @@ describe("somebody whom the provider knows", () => {
     await comesBack(new Browser(at), "ann");
     const other = await signedIn(at, "bob@example.org");
     await comesBack(other, "ann", "?next=%2Faccount&purpose=connect");
-    expect(await (await other.get("/account")).text()).toContain("ann@example.org");
+    expect(await other.text("/account")).toContain("ann@example.org");
   });
 });
 
@@ -176,14 +166,14 @@ describe("is refused with a sentence, and signs nobody in", () => {
   const cases: readonly [name: string, known: Known, says: string][] = [
     ["an e-mail that is not verified", { email: "ann@example.org", email_verified: false }, "not verified your e-mail"],
     ["an e-mail of which nothing is said", { email: "ann@example.org" }, "not verified your e-mail"],
-    ["no e-mail", {}, "did not tell your e-mail"],
+    ["no e-mail", {}, "did not send your e-mail"],
   ];
   for (const [name, known, says] of cases) {
     test(name, async () => {
       const at = await stand({ ann: known }, { signUpOpen: true });
       const browser = new Browser(at);
       expect(await outcome(await comesBack(browser, "ann"))).toEqual([422, null, expect.stringContaining(says)]);
-      expect([(await browser.get("/account")).status, accounts(at).length]).toEqual([303, 1]);
+      expect([await browser.status("/account"), accounts(at).length]).toEqual([303, 1]);
     });
   }
 
@@ -200,22 +190,22 @@ describe("is refused with a sentence, and signs nobody in", () => {
     const [one, other] = [new Browser(at), new Browser(at)];
     const start = await one.get("/sign-in/oidc");
     const back = (await atProvider(start.headers.get("location") ?? "", "ann")).slice("http://localhost".length);
-    expect((await other.get(back)).status).toBe(422);
+    expect(await other.status(back)).toBe(422);
     await other.get("/sign-in/oidc");
-    expect((await other.get(back)).status).toBe(401);
-    expect((await one.get(back.replace(/state=[^&]+/, "state=x"))).status).toBe(401);
-    expect((await one.get(back)).status).toBe(303);
-    expect((await one.get(back)).status).toBe(401);
+    expect(await other.status(back)).toBe(401);
+    expect(await one.status(back.replace(/state=[^&]+/, "state=x"))).toBe(401);
+    expect(await one.status(back)).toBe(303);
+    expect(await one.status(back)).toBe(401);
     for (const value of ["", "x", Buffer.from("{}").toString("base64url"), Buffer.from("null").toString("base64url")]) {
       const response = await at.send(back, { headers: { cookie: `tendon-oidc=${value}` } });
       expect([response.status, response.headers.get("set-cookie")]).toEqual([422, null]);
     }
-    expect((await other.get("/account")).status).toBe(303);
+    expect(await other.status("/account")).toBe(303);
   });
 
   test("answers that nobody asked for, without end: after the network's share the provider is left alone", async () => {
     const at = await stand(ANN);
-    const kept = { state: "a", nonce: "a", verifier: "a", again: false, next: "/account", purpose: "enter" };
+    const kept = { state: "a", nonce: "a", verifier: "a", next: "/account", purpose: "enter" };
     const cookie = `tendon-oidc=${Buffer.from(JSON.stringify(kept)).toString("base64url")}`;
     const statuses: number[] = [];
     for (let tries = 0; tries < LIMITS.networkTriesMax + 2; tries += 1) {
@@ -228,21 +218,20 @@ describe("is refused with a sentence, and signs nobody in", () => {
     const at = await stand(ANN, { url: "http://127.0.0.1:9" });
     const response = await new Browser(at).get("/sign-in/oidc");
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "2"]);
-    expect((await (await signedIn(at)).get("/account")).status).toBe(200);
+    expect(await (await signedIn(at)).status("/account")).toBe(200);
   });
 
   test("where no provider is configured", async () => {
-    const at = await stage();
-    expect((await new Browser(at).get("/sign-in/oidc")).status).toBe(404);
-    expect((await new Browser(at).get("/sign-in/oidc/back?code=1")).status).toBe(404);
-    expect(await (await new Browser(at).get("/sign-in")).text()).not.toContain("/sign-in/oidc");
+    const browser = new Browser(await stage());
+    expect(await browser.status("/sign-in/oidc")).toBe(404);
+    expect(await browser.status("/sign-in/oidc/back?code=1")).toBe(404);
+    expect(await browser.text("/sign-in")).not.toContain("/sign-in/oidc");
   });
 });
 
 test("the page names the provider; where it leads is asked for once an hour; a next elsewhere is not followed", async () => {
   const at = await stand(ANN, { signUpOpen: true });
-  const browser = new Browser(at);
-  expect(await (await browser.get("/sign-in?next=%2Fdevice")).text()).toContain(
+  expect(await new Browser(at).text("/sign-in?next=%2Fdevice")).toContain(
     '<a href="/sign-in/oidc?next=%2Fdevice">Sign in with Lab Login</a>',
   );
   const before = issuer.discovered();

@@ -3,22 +3,21 @@
  * the password if the sign-in is over 10 minutes old.
  */
 import { describe, expect, test } from "bun:test";
-import { keyDigest, keyPublicId, makeKey } from "../../../src/account/key.ts";
+import { newKey } from "../../../src/account/key.ts";
 import { makeToken, sha256 } from "../../../src/account/secret.ts";
 import { LIMITS } from "../../../src/limits.ts";
-import { observation, type Stage, stage } from "../../robot/stage.ts";
-import { Browser, PASSWORD, signedIn } from "./browser.ts";
+import { observation, type Stage } from "../../robot/stage.ts";
+import { Browser, PASSWORD, visit } from "./browser.ts";
 
 const EMAIL = "me@example.org";
 const ID = `acct_${EMAIL}`;
 const NEW = "another long one";
-const LATER_MS = (LIMITS.signInFreshSeconds + 1) * 1000;
+const FRESH_MS = LIMITS.signInFreshSeconds * 1000;
 
 /** A key of the account; whether it works. */
 async function withKey(at: Stage): Promise<() => Promise<boolean>> {
-  const key = makeKey();
-  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: ID, name: "arm", createdAt: 0 };
-  expect(await at.store.accounts.keyAdd(record)).toBe("added");
+  const { key, record } = newKey(0);
+  expect(await at.store.accounts.keyAdd({ ...record, accountId: ID, name: "arm" })).toBe("added");
   return async () => (await at.chat(observation(), { headers: { authorization: `Bearer ${key}` } })).status === 200;
 }
 
@@ -28,54 +27,50 @@ async function signInWith(at: Stage, password: string): Promise<Browser> {
   return browser;
 }
 
-const isIn = async (browser: Browser) => (await browser.get("/account")).status === 200;
+const isIn = async (browser: Browser) => (await browser.status("/account")) === 200;
+const signsIn = async (at: Stage, password: string) => await isIn(await signInWith(at, password));
 
 describe("a new password", () => {
+  const form = { current: PASSWORD, password: NEW };
+
   test("asks about the keys, with nothing chosen beforehand, and without an answer nothing is changed", async () => {
-    const at = await stage();
-    const browser = await signedIn(at);
-    expect(await (await browser.get("/account")).text()).not.toContain('name="keys"');
+    const { at, browser } = await visit();
     const works = await withKey(at);
-    const page = await (await browser.get("/account")).text();
+    const page = await browser.text("/account");
     expect([page.match(/name="keys"/g)?.length, page.includes("checked")]).toEqual([2, false]);
-    const csrf = await browser.csrf();
     for (const keys of ["", "all", "constructor"]) {
-      const refused = await browser.post("/account/password", { csrf, current: PASSWORD, password: NEW, keys });
-      expect([refused.status, (await refused.text()).includes("what becomes of the account’s keys")]).toEqual([
-        422,
-        true,
-      ]);
+      const refused = await browser.submit("/account/password", { ...form, keys });
+      expect(refused.status).toBe(422);
+      expect(await refused.text()).toContain("what becomes of the account’s keys");
     }
-    expect([await isIn(await signInWith(at, PASSWORD)), await works()]).toEqual([true, true]);
+    expect([await signsIn(at, PASSWORD), await works()]).toEqual([true, true]);
   });
 
-  for (const keys of ["keep", "revoke"] as const) {
+  for (const keys of ["keep", "revoke", "none"] as const) {
     test(`ends the other sign-ins and the old password; keys: ${keys}`, async () => {
-      const at = await stage();
-      const [browser, works] = [await signedIn(at), await withKey(at)];
+      const { at, browser } = await visit();
+      const works = keys === "none" ? undefined : await withKey(at);
+      expect((await browser.text("/account")).includes('name="keys"')).toBe(keys !== "none");
       const elsewhere = await signInWith(at, PASSWORD);
-      const csrf = await browser.csrf();
-      const done = await browser.post("/account/password", { csrf, current: PASSWORD, password: NEW, keys });
-      const notice = keys === "keep" ? "password" : "passwordAndKeys";
+      const done = await browser.submit("/account/password", { ...form, ...(works ? { keys } : {}) });
+      const notice = keys === "revoke" ? "passwordAndKeys" : "password";
       expect([done.status, done.headers.get("location")]).toEqual([303, `/account?done=${notice}`]);
-      expect([await isIn(browser), await isIn(elsewhere), await works()]).toEqual([true, false, keys === "keep"]);
-      expect([await isIn(await signInWith(at, PASSWORD)), await isIn(await signInWith(at, NEW))]).toEqual([
-        false,
+      expect([await isIn(browser), await isIn(elsewhere), await works?.()]).toEqual([
         true,
+        false,
+        works && keys === "keep",
       ]);
-      expect(await (await browser.get(`/account?done=${notice}`)).text()).toContain("Other sign-ins have ended");
+      expect([await signsIn(at, PASSWORD), await signsIn(at, NEW)]).toEqual([false, true]);
+      expect(await browser.text(`/account?done=${notice}`)).toContain("Other sign-ins have ended");
     });
   }
 
   test("is throttled like sign-in: a thief of a cookie cannot guess the current one", async () => {
-    const at = await stage();
-    const browser = await signedIn(at);
-    const csrf = await browser.csrf();
+    const { at, browser } = await visit();
     const guess = async (current: string) =>
-      (await browser.post("/account/password", { csrf, current, password: NEW })).status;
+      (await browser.submit("/account/password", { current, password: NEW })).status;
     for (let n = 0; n < LIMITS.signInTriesMax; n += 1) expect(await guess(`wrong password ${n}`)).toBe(422);
-    const last = await browser.post("/account/password", { csrf, current: PASSWORD, password: NEW });
-    expect([last.status, await isIn(await signInWith(at, PASSWORD))]).toEqual([429, true]);
+    expect([await guess(PASSWORD), await signsIn(at, PASSWORD)]).toEqual([429, true]);
   });
 });
 
@@ -90,93 +85,71 @@ describe("a reset by the operator", () => {
   }
 
   test("ends password and sign-ins at once; its link asks about the keys and sets a password once", async () => {
-    const at = await stage();
-    const [browser, works] = [await signedIn(at), await withKey(at)];
+    const { at, browser } = await visit();
+    const works = await withKey(at);
     const token = await reset(at, false);
-    expect([await isIn(browser), await isIn(await signInWith(at, PASSWORD)), await works()]).toEqual([
-      false,
-      false,
-      true,
-    ]);
+    expect([await isIn(browser), await signsIn(at, PASSWORD), await works()]).toEqual([false, false, true]);
     const owner = new Browser(at);
-    const page = await (await owner.get(`/welcome?token=${token}`)).text();
+    const page = await owner.text(`/welcome?token=${token}`);
     expect([page.includes(EMAIL), page.includes('value="revoke"')]).toEqual([true, true]);
     const form = { token, password: NEW, email: "" };
     const undecided = await owner.post("/welcome", form);
     expect([undecided.status, (await undecided.text()).includes('value="revoke"')]).toEqual([422, true]);
     expect((await owner.post("/welcome", { ...form, keys: "revoke" })).status).toBe(303);
-    expect([await isIn(owner), await works(), await isIn(await signInWith(at, NEW))]).toEqual([true, false, true]);
+    expect([await isIn(owner), await works(), await signsIn(at, NEW)]).toEqual([true, false, true]);
     expect((await new Browser(at).post("/welcome", { ...form, keys: "keep" })).status).toBe(404);
   });
 
   test("may end the keys at once; then its link does not ask", async () => {
-    const at = await stage();
-    await signedIn(at);
+    const { at } = await visit();
     const works = await withKey(at);
     const token = await reset(at, true);
     expect(await works()).toBe(false);
-    expect(await (await new Browser(at).get(`/welcome?token=${token}`)).text()).not.toContain('name="keys"');
+    expect(await new Browser(at).text(`/welcome?token=${token}`)).not.toContain('name="keys"');
     expect((await new Browser(at).post("/welcome", { token, password: NEW })).status).toBe(303);
   });
 });
 
 describe("making a key", () => {
   test("asks for the password once the sign-in is over ten minutes old, and not again for ten minutes", async () => {
-    const at = await stage();
-    const browser = await signedIn(at);
-    const csrf = await browser.csrf();
-    const make = async (confirm?: string) => {
-      const answer = await browser.post("/account/keys", {
-        csrf,
-        name: "arm",
-        ...(confirm === undefined ? {} : { confirm }),
-      });
+    const { at, browser } = await visit();
+    const make = async (fields: Record<string, string> = {}) => {
+      const answer = await browser.submit("/account/keys", { name: "arm", ...fields });
       return [answer.status, (await answer.text()).includes("Your new key")];
     };
-    const asked = async () => (await (await browser.get("/account")).text()).includes('name="confirm"');
-    at.clock.advance(LIMITS.signInFreshSeconds * 1000);
+    const asked = async () => (await browser.text("/account")).includes('name="confirm"');
+    at.clock.advance(FRESH_MS);
     expect([await asked(), await make()]).toEqual([false, [200, true]]);
     at.clock.advance(1_000);
-    expect([await asked(), await make(), await make("wrong"), await make(PASSWORD)]).toEqual([
-      true,
-      [422, false],
-      [422, false],
-      [200, true],
-    ]);
-    at.clock.advance(LIMITS.signInFreshSeconds * 1000);
+    expect([await asked(), await make(), await make({ confirm: "wrong" })]).toEqual([true, [422, false], [422, false]]);
+    expect(await make({ confirm: PASSWORD })).toEqual([200, true]);
+    at.clock.advance(FRESH_MS);
     expect([await asked(), await make()]).toEqual([false, [200, true]]);
   });
 
   test("is throttled like sign-in, and the tries are those of the password's change", async () => {
-    const at = await stage();
-    const browser = await signedIn(at);
-    at.clock.advance(LATER_MS);
-    const csrf = await browser.csrf();
-    const make = async (confirm: string) =>
-      (await browser.post("/account/keys", { csrf, name: "arm", confirm })).status;
+    const { at, browser } = await visit();
+    at.clock.advance(FRESH_MS + 1_000);
+    const make = async (confirm: string) => (await browser.submit("/account/keys", { name: "arm", confirm })).status;
     for (let n = 0; n < LIMITS.signInTriesMax; n += 1) expect(await make(`wrong ${n}`)).toBe(422);
     expect(await make(PASSWORD)).toBe(429);
   });
 
   test("approving a device, which gets a key, asks as well; denying it does not", async () => {
-    const at = await stage();
-    const browser = await signedIn(at);
-    at.clock.advance(LATER_MS);
+    const { at, browser } = await visit();
+    at.clock.advance(FRESH_MS + 1_000);
     const begin = async () => {
       const body = new URLSearchParams({ client_id: "tendon-cli", device_name: "arm" });
       const begun = await at.send("/oauth/device_authorization", { method: "POST", body });
       return ((await begun.json()) as { user_code: string }).user_code;
     };
-    const csrf = await browser.csrf();
     const decide = async (user_code: string, decision: string, confirm: string) =>
-      (await browser.post("/device/decide", { csrf, user_code, decision, confirm })).status;
+      (await browser.submit("/device/decide", { user_code, decision, confirm })).status;
     const [first, second] = [await begin(), await begin()];
-    const page = await (await browser.post("/device", { csrf, user_code: first })).text();
+    const page = await (await browser.submit("/device", { user_code: first })).text();
     expect([page.includes('name="confirm"'), /value="deny"[^>]* formnovalidate/.test(page)]).toEqual([true, true]);
-    expect([
-      await decide(second, "deny", ""),
-      await decide(first, "approve", ""),
-      await decide(first, "approve", PASSWORD),
-    ]).toEqual([200, 422, 200]);
+    expect(await decide(second, "deny", "")).toBe(200);
+    expect(await decide(first, "approve", "")).toBe(422);
+    expect(await decide(first, "approve", PASSWORD)).toBe(200);
   });
 });

@@ -102,7 +102,7 @@ test("what a driver refuses a model that runs is told with its reason, and is no
     "what it copies goes through a buffer of the driver: cuMemHostRegister: no room to page-lock 8192 bytes more",
   );
   expect(noted({ unlaunched: "why" })).toBe("own_kernels is set, but no kernel of tendon's runs: why");
-  expect(noted({ untimed: "cuStreamCreate: why" })).toEndWith("the device times no run: cuStreamCreate: why");
+  expect(noted({ untimed: "cuStreamCreate: why" })).toEndWith("the device times no inference: cuStreamCreate: why");
 });
 
 test("where ONNX Runtime is from is told with its providers", () => {

@@ -19,18 +19,16 @@ test("a terminal has one line: bytes, files, rate and time left", () => {
   progress.moved(10_000_000);
   progress.fileDone();
   clock.advance(1_000);
-  expect(written.at(-1)).toBe(
-    "\r\u001b[K[###-----------]  25 %  10.0 MB of 40.0 MB  5.00 MB/s  0:06 left  1 of 4 files",
-  );
+  expect(written.at(-1)).toBe("\r\u001b[K25 %  10.0 MB of 40.0 MB  5.00 MB/s  0:06 left  1 of 4 files");
   progress.end();
   expect([written.at(-1), clock.armed]).toEqual(["\r\u001b[K", 0]);
 });
 
 test("the line is never wider than the terminal", () => {
-  const { clock, written, progress } = shown({ columns: 30 });
+  const { clock, written, progress } = shown({ columns: 15 });
   progress.begun(ALL);
   clock.advance(200);
-  expect(written.at(-1)).toBe(`\r\u001b[K${"[--------------]   0 %  0 B of 40.0 MB".slice(0, 29)}`);
+  expect(written.at(-1)).toBe("\r\u001b[K0 %  0 B of 40");
   progress.end();
 });
 
@@ -55,19 +53,10 @@ test("what was there counts as done and not as rate; what a failed attempt moved
   progress.moved(10_000_000);
   progress.moved(-10_000_000);
   clock.advance(1_000);
-  expect(written.at(-1)).toEndWith("  50 %  20.0 MB of 40.0 MB  0 of 4 files");
+  expect(written.at(-1)).toEndWith("50 %  20.0 MB of 40.0 MB  0 of 4 files");
   progress.moved(1_000_000);
   clock.advance(1_000);
   expect(written.at(-1)).toEndWith("500 kB/s  0:38 left  0 of 4 files");
-  progress.end();
-});
-
-test("the rate is that of the last while", () => {
-  const { clock, written, progress } = shown({ columns: 200 });
-  progress.begun(ALL);
-  progress.moved(30_000_000);
-  clock.advance(60_000);
-  expect(written.at(-1)).not.toContain("/s");
   progress.end();
 });
 

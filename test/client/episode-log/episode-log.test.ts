@@ -1,10 +1,8 @@
 import { expect, test } from "bun:test";
-import { mkdir, readdir } from "node:fs/promises";
 import { type EpisodeObservation, isRunPath } from "../../../src/client/episode-log/format.ts";
 import { openEpisode } from "../../../src/client/episode-log/read.ts";
-import { EpisodeWriter } from "../../../src/client/episode-log/write.ts";
 import { Problem } from "../../../src/std/problem.ts";
-import { Folder, head, JPEG, observation, record } from "./sample-run.ts";
+import { Folder, head, observation } from "./sample-run.ts";
 
 /** All that the log in a folder says, or the problem that ends it. */
 async function all(folder: string): Promise<EpisodeObservation[] | Problem> {
@@ -30,95 +28,6 @@ async function faultOf(...lines: readonly unknown[]): Promise<string> {
 
 const framed = (step: number, changes: Partial<EpisodeObservation> = {}) =>
   observation(step, { frames: { top: ["frames/top/000000.jpg"] }, ...changes });
-
-test("a recorded run reads back as it was written, a line each, with the frames as they were sent", async () => {
-  await using folder = await Folder.make();
-  const lines = [observation(0), observation(1, { chunk: null, latency_ms: null, timing_ms: null })];
-  const refused = { ...lines[1], error: { code: "session_busy", message: "later" } } as EpisodeObservation;
-  await record(folder.at("run"), head(), [observation(0), refused], (step) => JPEG.subarray(0, 100 + step));
-  const log = await openEpisode(folder.at("run"));
-  if (log instanceof Problem) throw new Error(log.message);
-  expect(log.head).toEqual(head());
-  const framesAt = (step: number) => ({ top: [`frames/top/00000${step}.jpg`] });
-  expect(await all(folder.at("run"))).toEqual([
-    { ...observation(0), frames: framesAt(0) },
-    { ...refused, frames: framesAt(1) },
-  ]);
-  expect(await Bun.file(folder.at("run/frames/top/000001.jpg")).bytes()).toEqual(JPEG.subarray(0, 101));
-  const text = await Bun.file(folder.at("run/episode.jsonl")).text();
-  expect(text.split("\n").map((line) => line.slice(0, 9))).toEqual(['{"type":"', '{"type":"', '{"type":"', ""]);
-  await log.observations.return();
-});
-
-test("several frames of a camera stand oldest first, and a camera with a video has none", async () => {
-  await using folder = await Folder.make();
-  const writer = await EpisodeWriter.claim(folder.at("run"));
-  if (writer instanceof Problem) throw new Error(writer.message);
-  const { type: _, version: __, ...about } = head({ cameras: [{ name: "top" }, { name: "side", video: "side.mp4" }] });
-  writer.begin(about);
-  for (const step of [0, 1]) {
-    const { type: ___, ...line } = observation(step);
-    writer.observe(line, new Map([["top", [JPEG.subarray(step), JPEG]]]));
-  }
-  expect(await writer.end()).toBeUndefined();
-  const read = await all(folder.at("run"));
-  expect(read instanceof Problem ? read : read.map(({ frames }) => frames)).toEqual([
-    { top: ["frames/top/000000.jpg", "frames/top/000001.jpg"] },
-    { top: ["frames/top/000002.jpg", "frames/top/000003.jpg"] },
-  ]);
-});
-
-test("a folder that holds anything is refused before anything is written to it", async () => {
-  await using folder = await Folder.make();
-  await mkdir(folder.at("run"));
-  await Bun.write(folder.at("run/note.txt"), "mine");
-  const refused = await EpisodeWriter.claim(folder.at("run"));
-  expect(refused).toMatchObject({ exit: 1, message: expect.stringContaining("is not empty") });
-  expect(await readdir(folder.at("run"))).toEqual(["note.txt"]);
-  expect(await EpisodeWriter.claim(folder.at("run/note.txt"))).toBeInstanceOf(Problem);
-});
-
-test("an episode that never begins leaves its folder empty", async () => {
-  await using folder = await Folder.make();
-  const writer = await EpisodeWriter.claim(folder.at("run"));
-  expect(writer instanceof Problem ? writer : await writer.end()).toBeUndefined();
-  expect(await readdir(folder.at("run"))).toEqual([]);
-});
-
-test("a number that JSON cannot say, a camera that is no name for a path and a full disk end a recording with a problem", async () => {
-  await using folder = await Folder.make();
-  const { type: _, version: __, ...about } = head();
-  const { type: ___, ...line } = observation(0);
-  const after = async (name: string, spoil: (writer: EpisodeWriter) => unknown) => {
-    const writer = await EpisodeWriter.claim(folder.at(name));
-    if (writer instanceof Problem) throw new Error(writer.message);
-    await spoil(writer);
-    return (await writer.end())?.message;
-  };
-  const nan = await after("nan", (writer) => {
-    writer.begin(about);
-    writer.observe({ ...line, state: [1, Number.NaN] }, new Map());
-    writer.observe(line, new Map([["top", [JPEG]]]));
-  });
-  expect(nan).toContain("observation 0 has a number that is not finite");
-  // What came before is whole.
-  expect((await Bun.file(folder.at("nan/episode.jsonl")).text()).split("\n")).toHaveLength(2);
-  expect(await after("name", (writer) => writer.begin({ ...about, cameras: [{ name: "../top" }] }))).toContain(
-    "'../top'",
-  );
-  const taken = await after("taken", async (writer) => {
-    await Bun.write(folder.at("taken/frames"), "in the way");
-    writer.begin(about);
-    writer.observe(line, new Map([["top", [JPEG]]]));
-  });
-  expect(taken).toContain("is not whole");
-  const slow = await after("slow", (writer) => {
-    const huge = new Uint8Array(65 * 1024 * 1024);
-    writer.begin(about);
-    writer.observe(line, new Map([["top", [huge, huge]]]));
-  });
-  expect(slow).toContain("the disk is too slow");
-});
 
 test("a log that is not as it must be is refused with the line's number and what is wrong", async () => {
   expect(await faultOf("")).toContain("is empty");

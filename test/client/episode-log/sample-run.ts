@@ -3,8 +3,6 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { EpisodeHead, EpisodeObservation } from "../../../src/client/episode-log/format.ts";
-import { type CameraFrames, EpisodeWriter } from "../../../src/client/episode-log/write.ts";
-import { Problem } from "../../../src/std/problem.ts";
 
 /** A folder that is gone at the end of the test. */
 export class Folder implements AsyncDisposable {
@@ -55,22 +53,21 @@ export function observation(step: number, changes: Partial<EpisodeObservation> =
   };
 }
 
-/** Records the lines into a new folder at `path`; each camera without a video sends a frame with each of them. */
+/** Writes a run to a new folder at `path`; each camera without a video has a frame with each of the lines. */
 export async function record(
   path: string,
   first: EpisodeHead,
   lines: readonly EpisodeObservation[],
   frame: (step: number) => Uint8Array = () => JPEG,
 ): Promise<void> {
-  const writer = await EpisodeWriter.claim(path);
-  if (writer instanceof Problem) throw new Error(writer.message);
-  const { type: _, version: __, ...about } = first;
-  writer.begin(about);
-  for (const { type: ___, frames: ____, ...line } of lines) {
-    const cameras = first.cameras.filter(({ video }) => video === undefined);
-    const sent: CameraFrames = new Map(cameras.map(({ name }) => [name, [frame(line.step)]]));
-    writer.observe(line, sent);
+  const cameras = first.cameras.filter(({ video }) => video === undefined).map(({ name }) => name);
+  const framed = lines.map((line, at) => {
+    const files = cameras.map((name) => [name, [`frames/${name}/${String(at).padStart(6, "0")}.jpg`]] as const);
+    return cameras.length === 0 ? line : { ...line, frames: Object.fromEntries(files) };
+  });
+  for (const { step, frames = {} } of framed) {
+    for (const [file = ""] of Object.values(frames)) await Bun.write(join(path, file), frame(step));
   }
-  const problem = await writer.end();
-  if (problem !== undefined) throw new Error(problem.message);
+  const text = [first, ...framed].map((line) => `${JSON.stringify(line)}\n`).join("");
+  await Bun.write(join(path, "episode.jsonl"), text);
 }

@@ -1,7 +1,7 @@
 /** JSON bodies of the robot models and the language models, from their bytes to a command or a failure of the table. */
 import { resolve } from "node:path";
 import { jsonBounds, parseObject } from "../../../src/http/json.ts";
-import { readRequest } from "../../../src/llm/http/checks.ts";
+import { readRequest } from "../../../src/llm/checks.ts";
 import { Failure } from "../../../src/std/failure.ts";
 import { observation, type Stage, stage } from "../../robot/stage.ts";
 import { must, type Target } from "../target.ts";
@@ -42,11 +42,7 @@ let at: Promise<Stage> | undefined;
 
 export const chat: Target = {
   name: "chat-bodies",
-  guides: [
-    `${SRC}/http/json.ts`,
-    `${SRC}/robot/http/checks.ts`,
-    `${SRC}/robot/http/fields.ts`,
-  ],
+  guides: [`${SRC}/http/json.ts`, `${SRC}/robot/http/content.ts`, `${SRC}/robot/http/fields.ts`],
   seeds: [CHAT, TALK],
   words: [
     "null",
@@ -107,7 +103,7 @@ const ASK = JSON.stringify({
 
 export const responses: Target = {
   name: "responses-bodies",
-  guides: ["checks", "input", "reading", "tools"].map((file) => `${SRC}/llm/http/${file}.ts`),
+  guides: ["checks", "fields", "request"].map((file) => `${SRC}/llm/${file}.ts`),
   seeds: [ASK, '{"model":"llm-a-5.3:superfast","input":"hi","stream":true}'],
   words: [
     "null",

@@ -19,10 +19,8 @@ function read(protocol: "chat" | "responses", bytes: Buffer, size: number): stri
     },
     emit: undefined,
   });
-  const dialect =
-    protocol === "chat"
-      ? new ChatDialect(draft, undefined)
-      : new ResponsesDialect(draft, { secret: undefined, outputTokensMax: 100 });
+  const Dialect = protocol === "chat" ? ChatDialect : ResponsesDialect;
+  const dialect = new Dialect(draft, { secret: undefined, outputTokensMax: 100 });
   const reader = new Reader(dialect, draft, () => undefined);
   reader.begin("text/event-stream");
   let fault: Fault | undefined;

@@ -1,8 +1,7 @@
 /** Ranges, conditions, digests and paths of run storage. */
 import { resolve } from "node:path";
 import { digestField, readDigest } from "../../../src/runs/http/digest.ts";
-import { readHttpDate } from "../../../src/runs/http/http-date.ts";
-import { isFresh, readRange } from "../../../src/runs/http/range.ts";
+import { isFresh, readHttpDate, readRange } from "../../../src/runs/http/range.ts";
 import { query, queryNumber, readFileKey } from "../../../src/runs/http/target.ts";
 import { Failure } from "../../../src/std/failure.ts";
 import { must, type Target } from "../target.ts";
@@ -10,7 +9,7 @@ import { must, type Target } from "../target.ts";
 const SRC = resolve(import.meta.dir, "../../../src");
 const latin = (input: Uint8Array) => Buffer.from(input).toString("latin1");
 
-/** As a header can have it: no line breaks, no zero. */
+/** The text of a header, which has no line breaks and no zero. */
 function headerOf(input: Uint8Array): string {
   return latin(input).replace(/[\r\n\0]/g, " ");
 }
@@ -61,7 +60,7 @@ export const ranges: Target = {
 
 export const conditions: Target = {
   name: "conditions",
-  guides: [`${SRC}/runs/http/range.ts`, `${SRC}/runs/http/http-date.ts`],
+  guides: [`${SRC}/runs/http/range.ts`],
   seeds: ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", '"a", W/"b"'],
   words: ["GMT", "W/", '"', "Feb 30", "-"],
   run(input) {

@@ -121,7 +121,7 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
         for (let n = next++; n < 400; n = next++) {
           const choice = below(4);
           if (choice < 2) await live(store, n, `n${who}`);
-          // An owner of its own: what it does not know to be its own would come again.
+          // Each call has another owner, since jobs that an owner does not know come again.
           else if (choice === 2) await job(store, n, `n${who}-${n}`);
           else await robot(store, n);
         }

@@ -65,7 +65,7 @@ export async function opened(engine: EngineName, before?: string) {
   const one = {
     ...at,
     store: first,
-    /** As the next process has it. */
+    /** Opens it anew, like the next process. */
     reopen: async () => {
       await one.store.close();
       one.store = await at.open();

@@ -121,7 +121,7 @@ for (const { name, absent, title } of ENGINES) {
       await llm.submit(submission("dated", { charge: { expiresAt: AT + 40 } }));
       await charges.holdsExpire({ before: AT + 40 });
       expect(await at.held()).toEqual(["dated", "job", "owned"]);
-      // `serve` at its start, on a store of its own: `all`.
+      // `serve` starts on a store that no other process has: `all`.
       await charges.holdsExpire({ before: NO_EXPIRY });
       expect(await at.held()).toEqual(["job", "owned"]);
       expect(await llm.complete(completion("dated"))).toBe("lost");

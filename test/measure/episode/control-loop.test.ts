@@ -45,7 +45,7 @@ class FakeConnection implements Connection {
   }
 }
 
-/** Runs the loop to its end; `each` is called every millisecond. */
+/** Plays the loop to its end; `each` is called every millisecond. */
 async function play(
   clock: FakeClock,
   plan: Partial<LoopPlan> & Pick<LoopPlan, "connections">,
@@ -79,7 +79,7 @@ test("a robot asks while its last rows play, so that no row is late and no comma
   expect(told.longestGapMs).toBeLessThan(PERIOD_MS + 2);
   expect(new Set(told.latenciesMs)).toEqual(new Set([40]));
   expect(adaptiveRowsAhead(40)).toBe(Math.ceil((CAPTURE_AHEAD_MS + 40) / PERIOD_MS) + MARGIN_ROWS);
-  // The first row is due at the first tick after the first chunk, and so many rows are left when the second one is asked for.
+  // The first row is due at the first tick after the first chunk; the second one is asked for when that number of rows is left.
   const secondMs = 2 * PERIOD_MS + (ROWS - adaptiveRowsAhead(40) - 1) * PERIOD_MS;
   expect(robot.captures[1]).toBeGreaterThanOrEqual(secondMs);
   expect(robot.captures[1]).toBeLessThan(secondMs + 2);
@@ -120,7 +120,7 @@ test("a robot that gets no chunk at all has every row late, and its gap is the w
   expect(told).toMatchObject({ rowsWithoutChunk: 30, longestGapMs: 1000, latenciesMs: [] });
 });
 
-test("one timer serves all robots, which begin at random moments of the spread, the same in every run", async () => {
+test("one timer serves all robots, which begin at random moments of the spread, the same every time", async () => {
   const clock = new FakeClock();
   const robots = Array.from({ length: 64 }, () => new FakeConnection(clock, [0]));
   let armedMax = 0;
@@ -137,7 +137,7 @@ test("one timer serves all robots, which begin at random moments of the spread, 
   expect(sorted[0]).toBeLessThan(100);
   expect(sorted.at(-1)).toBeGreaterThan(900);
   expect(sorted.at(-1)).toBeLessThanOrEqual(1001);
-  // As real ones do, some meet: evenly spaced ones, 16 ms apart, never would.
+  // Some meet, like real ones: evenly spaced ones, 16 ms apart, never would.
   expect(sorted.filter((ms, index) => ms - (sorted[index - 1] ?? -100) < 5).length).toBeGreaterThan(4);
   const other = new FakeClock();
   const second = robots.map(() => new FakeConnection(other, [0]));
@@ -187,25 +187,4 @@ test("after a refusal nobody asks any more, not even a robot whose first chunk c
   }
   expect(late.observations).toHaveLength(asked);
   expect(clock.armed).toBe(0);
-});
-
-test("a connection is told when the first row of each chunk is due: behind the rows that are left, or at the next tick", async () => {
-  class Told extends FakeConnection {
-    readonly starts: number[] = [];
-    queued(firstDueMs: number): void {
-      this.starts.push(firstDueMs);
-    }
-  }
-  const clock = new FakeClock();
-  // The third chunk comes after all rows are played.
-  const robot = new Told(clock, [40, 40, 1_500, 40]);
-  await figures(clock, { connections: [robot] });
-  const [first = 0, second = 0, third = 0, fourth = 0] = robot.starts;
-  expect(first % PERIOD_MS).toBeCloseTo(0, 6);
-  expect(second - first).toBeCloseTo(ROWS * PERIOD_MS, 6);
-  const thirdCame = (robot.observations[2] ?? 0) + 1_500;
-  expect(third).toBeGreaterThanOrEqual(thirdCame - PERIOD_MS);
-  expect(third - thirdCame).toBeLessThan(PERIOD_MS + 2);
-  expect(third - second).toBeGreaterThan(ROWS * PERIOD_MS);
-  expect(fourth - third).toBeCloseTo(ROWS * PERIOD_MS, 6);
 });

@@ -7,7 +7,7 @@ import type { Batch, GpuMeasurement } from "../../../src/measure/gpu/suite.ts";
 import type { Report } from "../../../src/measure/report.ts";
 import { summary } from "../../../src/measure/stats.ts";
 import { present } from "../../../src/std/assert.ts";
-import { from } from "../origin.ts";
+import { type Figure, from } from "../origin.ts";
 
 const NO_KERNELS = { launched: false, unlaunched: undefined };
 const roof = (leastMs: number, bound: "products" | "memory") => ({ flops: 5e12, bytes: 6e9, bound, leastMs });
@@ -46,13 +46,6 @@ const measurement: GpuMeasurement = {
   ...{ roofCard: cardOf("NVIDIA H200"), unknown: [], chunkPlaysMs: 1000, batches: [batch(1), batch(8)] },
   socket: { together: summary([19, 20, 21]), framesBefore: summary([18, 18.5, 19]) },
 };
-
-interface Figure {
-  readonly part: string;
-  readonly batch: number;
-  readonly figure: string;
-  readonly value: number | null;
-}
 
 function figuresIn({ json }: Report): readonly Figure[] {
   const { measurements } = JSON.parse(JSON.stringify(json)) as { measurements: { figures: Figure[] }[] };

@@ -17,7 +17,7 @@ async function run(set: Readonly<Record<string, string>>, ...words: string[]) {
   return { said, wrong, code };
 }
 
-/** A program that stands for tendon. */
+/** A program that is called in place of tendon. */
 async function played(lines: readonly string[]): Promise<{ folder: string; program: string }> {
   const folder = await mkdtemp(join(tmpdir(), "tendon-gpu-played-"));
   const program = join(folder, "tendon");

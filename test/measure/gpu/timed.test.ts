@@ -1,4 +1,4 @@
-/** The suite on a device that times its runs: the CPU plays the GPU and its driver, as in test/engine/card.test.ts. */
+/** The suite on a device that times its inferences: the CPU plays the GPU and its driver, as in test/engine/card.test.ts. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { gpuReport } from "../../../src/measure/gpu/report.ts";
@@ -6,17 +6,10 @@ import { runGpuSuite } from "../../../src/measure/gpu/suite.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { PLAYED, PlayedDriver } from "../../engine/played-driver.ts";
 import { rehearse } from "../../engine/wrong-provider.ts";
-import { from } from "../origin.ts";
+import { type Figure, figureIn, from } from "../origin.ts";
 
 const GPU = "cuda:0";
 const ROOT = join(import.meta.dir, "../../..");
-
-interface ReportedFigure {
-  readonly part: string;
-  readonly batch: number;
-  readonly figure: string;
-  readonly value: number | null;
-}
 
 afterAll(async () => await rehearse());
 
@@ -27,13 +20,8 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const plan = { devices: [GPU], chunks: 3, batchMax: 2, gpu: {} };
     const measured = await runGpuSuite({ ...plan, models: join(ROOT, "dist/models/molmoact2-yam") });
     if (measured instanceof Problem) throw new Error(measured.message);
-    const { measurements } = gpuReport(from, measured).json as { measurements: { figures: ReportedFigure[] }[] };
-    const value = (part: string, batch: number) => {
-      const found = measurements[0]?.figures.find(
-        (one) => one.part === part && one.batch === batch && one.figure === "p50_ms",
-      );
-      return Number(found?.value);
-    };
+    const { measurements } = gpuReport(from, measured).json as { measurements: { figures: Figure[] }[] };
+    const value = (part: string, batch: number) => Number(figureIn(measurements[0]?.figures)(part, "p50_ms", batch));
     for (const batch of [1, 2]) {
       expect(value("host", batch)).toBeGreaterThan(0);
       expect(value("host", batch)).toBeLessThan(value("model", batch));

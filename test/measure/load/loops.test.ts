@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { closedLoop } from "../../../src/measure/load/closed-loop.ts";
-import { openLoop } from "../../../src/measure/load/open-loop.ts";
+import { closedLoop, openLoop } from "../../../src/measure/load/loops.ts";
 import { errorsText } from "../../../src/measure/load/tally.ts";
+import { percentile } from "../../../src/measure/stats.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { FakeService } from "./play.ts";
 
@@ -17,10 +17,10 @@ test("an open loop charges a service that stands still with every request that w
   expect(figures.requests).toBe(400);
   expect(figures.chunks).toBe(400);
   // A quarter of the requests waited, from 1010 ms down to 20 ms.
-  expect(figures.latency.percentile(50)).toBeCloseTo(9, 0);
-  expect(figures.latency.percentile(90)).toBeGreaterThan(550);
-  expect(figures.latency.percentile(99)).toBeGreaterThan(950);
-  expect(figures.latency.maxMs).toBe(1010);
+  expect(percentile(figures.latenciesMs, 50)).toBeCloseTo(9, 0);
+  expect(percentile(figures.latenciesMs, 90)).toBeGreaterThan(550);
+  expect(percentile(figures.latenciesMs, 99)).toBeGreaterThan(950);
+  expect(figures.latenciesMs.at(-1)).toBe(1010);
   // All but the one that took over a second.
   expect(figures.goodPerSecond * figures.seconds).toBeCloseTo(399, 6);
   // One robot is enough until the service stands still; then one more joins for each request that is due until the first is answered.
@@ -30,8 +30,8 @@ test("an open loop charges a service that stands still with every request that w
   const closed = standsStill();
   const hidden = await closed.play(closedLoop({ clock: closed.clock, robots: 1, seconds: 4, sender: closed }));
   if (hidden instanceof Problem) throw new Error(hidden.message);
-  expect(hidden.latency.percentile(99)).toBeCloseTo(9, 0);
-  expect(hidden.latency.maxMs).toBeGreaterThan(900);
+  expect(percentile(hidden.latenciesMs, 99)).toBeCloseTo(9, 0);
+  expect(hidden.latenciesMs.at(-1)).toBeGreaterThan(900);
 });
 
 test("requests of an open loop are due at fixed times; what is late is the load generator's own lateness and part of the latency", async () => {
@@ -39,7 +39,7 @@ test("requests of an open loop are due at fixed times; what is late is the load 
   const figures = await service.play(openLoop({ clock: service.clock, perSecond: 200, seconds: 1, sender: service }));
   if (figures instanceof Problem) throw new Error(figures.message);
   expect(service.requests.map(({ sentMs }) => sentMs)).toEqual(Array.from({ length: 200 }, (_, at) => at * 5));
-  expect(figures.sendLateness.maxMs).toBe(0);
+  expect(figures.sendLatenessMs.at(-1)).toBe(0);
   expect(figures.robots).toBe(1);
 });
 
@@ -50,7 +50,7 @@ test("refusals are counted by code and have no latency; a robot of a closed loop
   const refused = figures.errors.engine_unavailable ?? 0;
   expect(refused).toBeGreaterThanOrEqual(9);
   expect(refused).toBeLessThanOrEqual(11);
-  expect(figures.latency.count).toBe(figures.chunks);
+  expect(figures.latenciesMs.length).toBe(figures.chunks);
   expect(figures.requests).toBe(figures.chunks + refused);
   expect(errorsText(figures.errors)).toBe(`engine_unavailable ×${refused}`);
 });

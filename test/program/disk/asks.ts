@@ -1,5 +1,4 @@
 /** What a client asks of a service on a failing disk: each can be asked again, and says then what it said first. */
-
 import { frameMessage } from "../../../src/client/episode-messages.ts";
 import { EpisodeSocket } from "../../../src/client/episode-socket.ts";
 import { Problem } from "../../../src/std/problem.ts";
@@ -15,7 +14,7 @@ export interface Reply {
   /** What a repeat must say again. */
   readonly said: string;
   readonly replayed: boolean;
-  /** Of the charge that was made for it. */
+  /** The id of the charge that was made for it. */
   readonly chargeId?: string;
 }
 
@@ -28,7 +27,7 @@ export interface Ask {
   /** Whether asking it again marks the answer as a repeat. */
   readonly marked: boolean;
   send(target: Target): Promise<Reply>;
-  /** As `send`, or another way to the same answer. */
+  /** `send` again, or another way to the same answer. */
   again(target: Target): Promise<Reply>;
 }
 

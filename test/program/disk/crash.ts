@@ -16,15 +16,15 @@ export interface Crashed {
   readonly operations: number;
   /** Losses of power, each with its store opened again. */
   readonly crashes: number;
-  /** Of them, those on which the whole service was started, and every answer asked for again. */
+  /** Those of them on which the whole service was started, and every answer asked for again. */
   readonly starts: number;
   readonly answered: number;
 }
 
 interface Size {
-  /** Every so many operations. */
+  /** Operations between two losses of power. */
   readonly step: number;
-  /** Of the crashes, every so many have the whole service started. */
+  /** Crashes between two after which the whole service is started. */
   readonly startStep: number;
 }
 

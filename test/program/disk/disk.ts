@@ -97,7 +97,7 @@ export class Disk implements AsyncDisposable {
     };
   }
 
-  /** Operations so far: what was told before had at most so many. */
+  /** Operations so far: what was told before had at most this number. */
   get operations(): number {
     return this.get(OPERATIONS, 8);
   }

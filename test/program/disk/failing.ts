@@ -62,9 +62,9 @@ export interface Failing {
 
 interface Size {
   readonly modes: readonly Omit<Strike, "after">[];
-  /** Every so many operations of a request, */
+  /** Operations of a request between two that fail. */
   readonly step: number;
-  /** and of an upload, which is left out at 0. */
+  /** Operations of an upload between two that fail; 0 leaves the upload out. */
   readonly uploadStep: number;
 }
 
@@ -106,7 +106,7 @@ class FailingService {
     this.payer = await payerBeside(this.stage);
   }
 
-  /** Whether the request had so many operations. */
+  /** Whether the request had that number of operations. */
   async strike(strike: Strike, ask: Ask): Promise<boolean> {
     const { disk } = this.stage;
     const what = `${ask.name}, ${strike.error} ${strike.lasting ? "from" : "at"} its operation ${strike.after}`;

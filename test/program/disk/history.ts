@@ -1,4 +1,4 @@
-/** A small history of a service on a disk of its own: a start, an account, money, chunks, responses, a run, the end. */
+/** A small history of a service on a new disk: a start, an account, money, chunks, responses, a run, the end. */
 import type { CountedProvider } from "../counted-provider.ts";
 import type { Target } from "../payers.ts";
 import type { Place, Server } from "../program.ts";

@@ -22,7 +22,7 @@ const BLOCK_BYTES = 512;
 
 interface Change {
   readonly number: number;
-  /** Of a write; undefined: the file gets the length `at`. */
+  /** The bytes of a write; undefined: the file gets the length `at`. */
   readonly data?: Uint8Array;
   readonly at: number;
 }

@@ -5,15 +5,15 @@ const KINDS = ["write", "truncate", "sync", "create", "mkdir", "rename", "remove
 type Kind = (typeof KINDS)[number];
 
 export interface Operation {
-  /** From 1; numbers of operations that failed are missing, but for syncs. */
+  /** Counts from 1; numbers of operations that failed are missing, but for syncs. */
   readonly number: number;
   readonly kind: Kind;
   readonly inode: number;
-  /** Of a write its offset, of a truncation the size, of a sync how many operations came before its beginning. */
+  /** The offset of a write, the size of a truncation, the number of operations before the beginning of a sync. */
   readonly at: number;
   /** Below the root; the root is `.`. */
   readonly path: string;
-  /** Of a write its bytes, of a rename the new path. */
+  /** The bytes of a write, the new path of a rename. */
   readonly data: Uint8Array;
 }
 

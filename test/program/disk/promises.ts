@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { keyPublicId } from "../../../src/account/key.ts";
 import { blobPath } from "../../../src/runs/blob/folder.ts";
-import { DOMAINS, type Store } from "../../../src/service/domains.ts";
+import type { Store } from "../../../src/service/domains.ts";
 import { openStore } from "../../../src/service/store.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { lookAtDatabase } from "../../../src/store/sqlite/store.ts";
@@ -23,7 +23,7 @@ export async function expectPromises(dir: string, { told, ...happened }: Happene
   } finally {
     await store.close();
   }
-  const whole = lookAtDatabase(DOMAINS, dir);
+  const whole = lookAtDatabase(dir);
   must(whole === "whole", `the database is ${whole instanceof Problem ? whole.message : whole}`);
   using db = new Database(join(dir, "tendon.sqlite"), { readonly: true, strict: true });
   const all = <Row>(sql: string) => db.query<Row, []>(sql).all();

@@ -66,7 +66,7 @@ static char root[PATH_MAX];
 static size_t root_bytes;
 
 /*
- * The one place whose system calls the filter lets through: a page at an address of its own, the same in every process, since the
+ * The one place whose system calls the filter lets through: a page at an address that is the same in every process, since the
  * filter goes on in the programs that a process starts.
  */
 #define OWN_PAGE 0x510000000000
@@ -352,7 +352,7 @@ static void trapped(int signal, siginfo_t *info, void *context) {
 
 static int guarded;
 
-/* Bun has a handler of its own for every signal that kills; that of the filter's signal stays ours. */
+/* Bun has its handler for every signal that kills; that of the filter's signal stays ours. */
 int sigaction(int number, const struct sigaction *restrict action, struct sigaction *restrict before) {
   static int (*next)(int, const struct sigaction *, struct sigaction *);
   if (!next) next = (int (*)(int, const struct sigaction *, struct sigaction *))dlsym(RTLD_NEXT, "sigaction");

@@ -15,13 +15,13 @@ import { must } from "./must.ts";
 export interface Starting {
   /** Starts whose disk failed. */
   readonly faults: number;
-  /** Of them, those that ended with a message. */
+  /** Those of them that ended with a message. */
   readonly ended: number;
 }
 
 interface Size {
   readonly modes: readonly Omit<Strike, "after">[];
-  /** Every so many operations of a start. */
+  /** Operations of a start between two that fail. */
   readonly step: number;
 }
 

@@ -28,7 +28,7 @@ export async function expectKept(books: Books, model: Model, target: Target, acc
   await expectTotals(model, target);
 }
 
-/** Of each request without an answer: whether it was done. */
+/** Finds out which of the requests without an answer were done. */
 function adopt(run: ModelRun, there: FoundRun | undefined): void {
   const { pending } = run;
   run.pending = [];

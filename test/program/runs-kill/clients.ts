@@ -1,4 +1,4 @@
-/** Clients that fill runs of their own, and readers of all runs, until the service is gone. */
+/** Clients that fill their runs, and readers of all runs, until the service is gone. */
 import { RandomStream } from "../../../src/std/random.ts";
 import type { Target } from "../payers.ts";
 import { bytesOf, offsetsFor, sha256Of, type Version, versionAt } from "./content.ts";

@@ -30,7 +30,7 @@ export function bytesOf({ offset, size }: Pick<Version, "offset" | "size">, from
   return pool.subarray(offset + from, offset + Math.min(to, size));
 }
 
-/** Offsets below this have so many bytes behind them. */
+/** Offsets below this have enough bytes behind them. */
 export function offsetsFor(size: number): number {
   return POOL_BYTES - size;
 }

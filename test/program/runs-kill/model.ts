@@ -85,9 +85,9 @@ export class Model {
   answered = 0;
   /** Files and ranges that readers compared. */
   read = 0;
-  /** Of uploads that had parts when the service was killed. */
+  /** The ids of uploads that had parts when the service was killed. */
   readonly interrupted = new Set<string>();
-  /** Of them, those that went on and were finished. */
+  /** The number of those that went on and were finished. */
   resumed = 0;
   /** Requests that were refused, or broke off. */
   refused = 0;

@@ -29,7 +29,7 @@ interface Row {
   readonly [column: string]: string | number | null | Uint8Array;
 }
 
-/** By `robot/run`. */
+/** The runs by `robot/run`. */
 export async function foundRuns(books: Books, accountId: string): Promise<Map<string, FoundRun>> {
   const of = `account_id = '${accountId}'`;
   const rows = await books.rows<Row>(`SELECT id, robot, run, manifest FROM robot_runs WHERE ${of}`);

@@ -6,7 +6,7 @@ import { sha256Of } from "./content.ts";
 export interface Reply {
   /** 0: the connection broke before the answer was whole. */
   readonly status: number;
-  /** Of an error. */
+  /** The code of an error. */
   readonly code: string | undefined;
   readonly bytes: Uint8Array;
   readonly etag: string | null;
@@ -27,7 +27,7 @@ interface Request {
   readonly method?: string;
   readonly json?: unknown;
   readonly bytes?: Uint8Array;
-  /** In place of the digest of the bytes. */
+  /** Replaces the digest of the bytes. */
   readonly sha256?: string;
 }
 

@@ -1,6 +1,5 @@
 /** Money on the robot route: what is held, what is charged, what is told, and that nothing is charged for nothing. */
 import { describe, expect, test } from "bun:test";
-import { Drills, readDrills } from "../../../src/drill.ts";
 import { Fault } from "../../../src/engine/fault.ts";
 import { Failure } from "../../../src/std/failure.ts";
 import { StoreDown } from "../../../src/store/store.ts";
@@ -141,15 +140,6 @@ describe("what is told", () => {
       after: "1",
     });
     expect([await money(at), at.engine.commits]).toEqual([before, 0]);
-  });
-
-  test("the drills of auth, billing and metering: 503 with Retry-After, and nothing is held", async () => {
-    for (const name of ["auth_unavailable", "billing_unavailable", "metering_unavailable"]) {
-      const drills = readDrills(name);
-      const at = await stage({ drills: drills instanceof Drills ? drills : new Drills() });
-      expect(await told(await at.chat(observation()))).toMatchObject({ status: 503, code: name, after: "1" });
-      expect(await money(at)).toMatchObject({ held: 0n });
-    }
   });
 });
 

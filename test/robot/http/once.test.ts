@@ -5,7 +5,7 @@ import { Fault } from "../../../src/engine/fault.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { imagePart, imageUrl, jpeg, observation, type Stage, stage, textPart, withContent } from "../stage.ts";
-import { expectClean, failure, session, settle } from "./outcome.ts";
+import { expectClean, failure, holdModel, session, settle } from "./outcome.ts";
 
 const asked = { ...session, observation_id: "o.1" };
 
@@ -22,7 +22,7 @@ test("reusing it with an identical body replays the original result with no new 
   const same = Object.fromEntries(Object.entries({ seed: null, ...asked }).reverse());
   at.clock.advance(5_000);
   expect(await replayed(await at.chat(same))).toEqual([text, generation, step, "true"]);
-  expect([at.engine.observations.length, at.engine.cameras.length, step]).toEqual([1, 3, "0"]);
+  expect([at.engine.observations.length, at.engine.framesPut, step]).toEqual([1, 3, "0"]);
   await expectClean(at, 1);
 });
 
@@ -77,11 +77,7 @@ test("the same observation is replayed whatever carries it: stream, unknown fiel
 
 test("still running: 409 observation_outcome_unknown, in place of session_busy", async () => {
   const at = await stage();
-  const gate = Promise.withResolvers<void>();
-  at.engine.script.run = async (observed) => {
-    await gate.promise;
-    return at.engine.chunk(observed);
-  };
+  const release = holdModel(at);
   const first = at.chat(asked);
   await settle();
   expect(await failure(await at.chat(asked))).toEqual({
@@ -90,17 +86,16 @@ test("still running: 409 observation_outcome_unknown, in place of session_busy",
     param: "observation_id",
   });
   expect(await failure(await at.chat({ ...asked, observation_id: "o.2" }))).toMatchObject({ code: "session_busy" });
-  gate.resolve();
+  release();
   const [text] = await replayed(await first);
   expect((await replayed(await at.chat(asked)))[0]).toBe(text);
 });
 
 test("a failed run frees the id: it may be used again, with other content too", async () => {
   const at = await stage();
-  const { run } = at.engine.script;
   at.engine.script.run = async () => new Fault("model_failed", "no");
   expect((await at.chat(asked)).status).toBe(500);
-  at.engine.script.run = run;
+  at.engine.mend();
   expect(await failure(await at.chat({ ...asked, messages: [] }))).toMatchObject({ code: "messages_missing" });
   expect((await at.chat({ ...asked, seed: 5 })).status).toBe(200);
   expect([at.engine.observations.length, at.service.robot.replays.size]).toEqual([2, 0]);
@@ -243,16 +238,12 @@ test("the service ends during a commit: the outcome is unknown, because the answ
 
 test("a client that leaves after the start: the answer is kept under its observation_id", async () => {
   const at = await stage();
-  const gate = Promise.withResolvers<void>();
-  at.engine.script.run = async (observed) => {
-    await gate.promise;
-    return at.engine.chunk(observed);
-  };
+  const release = holdModel(at);
   const client = new AbortController();
   const pending = at.chat(asked, { signal: client.signal });
   await settle();
   client.abort();
-  gate.resolve();
+  release();
   await pending;
   const [text, , , again] = await replayed(await at.chat(asked));
   expect([String(text).includes("actions"), again, at.engine.observations.length]).toEqual([true, "true", 1]);
@@ -277,17 +268,6 @@ test("the digest of a body is computed only where an id asks for it", async () =
   const at = await stage();
   await at.chat(session);
   expect(at.store.kept[0]?.observation).toBeUndefined();
-});
-
-test("a record that does not answer: 503 observation_outcome_unknown with Retry-After, nothing ran", async () => {
-  const at = await stage();
-  at.store.robot.observation = async () => new StoreDown("gone");
-  const response = await at.chat(asked);
-  expect([response.headers.get("retry-after"), await failure(response)]).toEqual([
-    "1",
-    { status: 503, code: "observation_outcome_unknown", param: "observation_id" },
-  ]);
-  expect(at.engine.cameras.length).toBe(0);
 });
 
 test("the drill result_lost: the first answer is normal, a repeat gets 503, the next observation goes on", async () => {

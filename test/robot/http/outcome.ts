@@ -1,5 +1,6 @@
 /** What tests of a request's way say about its end. */
 import { expect } from "bun:test";
+import type { Script } from "../../fake-engine.ts";
 import { observation, type Stage } from "../stage.ts";
 
 /** A right request of a session. */
@@ -13,10 +14,11 @@ export async function failure(
   return { status: response.status, code: body.error.code, param: body.error.param };
 }
 
-/** Nothing is held by anybody, and the session goes on with `step`. */
+/** Nothing is held by anybody, and, with an engine that works, the session goes on with `step`. */
 export async function expectClean(at: Stage, step: number): Promise<void> {
   await Bun.sleep(0);
   const { engine, clock, service } = at;
+  engine.mend();
   const { ingress } = service.http;
   const { admission } = service.robot;
   expect([engine.framesHeld, engine.runsHeld, clock.armed, ingress.bytes]).toEqual([0, 0, 0, 0]);
@@ -31,4 +33,21 @@ export async function expectClean(at: Stage, step: number): Promise<void> {
 export async function settle(): Promise<void> {
   for (let i = 0; i < 20; i += 1) await Promise.resolve();
   await Bun.sleep(0);
+}
+
+/** Keeps back what the model answers, chunks by default, until the result is called. */
+export function holdModel(
+  { engine }: Stage,
+  answer: Script["run"] = async (observed) => engine.chunk(observed),
+): () => void {
+  const gate = Promise.withResolvers<void>();
+  const { run } = engine.script;
+  engine.script.run = async (observed) => {
+    await gate.promise;
+    return await answer(observed);
+  };
+  return () => {
+    engine.script.run = run;
+    gate.resolve();
+  };
 }

@@ -1,5 +1,7 @@
 /** Sessions over HTTP: ending one, memory slots, whose turn their runs are. */
 import { expect, test } from "bun:test";
+import { present } from "../../../src/std/assert.ts";
+import { memoryOf } from "../../engine/memory.ts";
 import { imagePart, observation, STATEFUL, type Stage, stage, textPart } from "../stage.ts";
 import { failure, settle } from "./outcome.ts";
 
@@ -49,15 +51,15 @@ test("DELETE of a session needs a key, and reaches those of its account alone", 
 
 test("an episode's memory: committed with the reply, as it was after a failure, gone when the session expires", async () => {
   const at = await stage();
-  const memory = () => at.service.robot.catalog.models.get(STATEFUL)?.model?.memory(0).frames;
-  const { run } = at.engine.script;
+  const model = present(at.service.robot.catalog.models.get(STATEFUL)?.model, "a loaded model");
+  const memory = () => memoryOf(model, 0).frames;
   const seen: unknown[] = [];
   await at.chat(episode("s", 0));
   seen.push(memory());
   at.engine.script.run = async () => at.engine.fault("no");
   await at.chat(episode("s", 1));
   seen.push(memory());
-  at.engine.script.run = run;
+  at.engine.mend();
   await at.chat(episode("s", 1));
   seen.push(memory(), slotsFree(at));
   at.clock.advance(60_000);
@@ -68,13 +70,12 @@ test("an episode's memory: committed with the reply, as it was after a failure, 
 test("a cancelled run holds its session until the engine has let go of it, and then the session goes on", async () => {
   const at = await stage();
   await at.chat(episode("s", 0));
-  const { run } = at.engine.script;
   at.engine.script.run = () => new Promise(() => {});
   const pending = at.chat(episode("s", 1));
   await settle();
   at.clock.advance(10_000);
   expect(await failure(await pending)).toMatchObject({ status: 503, code: "engine_unavailable" });
-  at.engine.script.run = run;
+  at.engine.mend();
   const response = await at.chat({ ...episode("s", 1), expected_step: 1 });
   expect([response.status, response.headers.get("x-session-step")]).toEqual([200, "1"]);
 });

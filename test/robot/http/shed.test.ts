@@ -54,11 +54,11 @@ test("an observation that cannot make its own deadline is refused at once, free,
   const price = (await money(at)).paid / 8n;
   const inside = Array.from({ length: 12 }, () => at.chat(observation()));
   await settle();
-  const [cameras, runs] = [at.engine.cameras.length, at.engine.observations.length];
+  const [cameras, runs] = [at.engine.framesPut, at.engine.observations.length];
   const refused = await at.chat({ ...session, observation_id: "o", deadline_ms: 1_000 });
   expect(refused.headers.get("retry-after")).toBe("2");
   expect(await failure(refused)).toEqual({ status: 503, code: "engine_unavailable", param: undefined });
-  expect([at.engine.cameras.length, at.engine.observations.length]).toEqual([cameras, runs]);
+  expect([at.engine.framesPut, at.engine.observations.length]).toEqual([cameras, runs]);
   expect([at.service.robot.forecast.shed, at.service.robot.forecast.inside]).toEqual([1, 12]);
   // With more time, or without a deadline of its own, it may wait.
   inside.push(at.chat(observation({ deadline_ms: 5_000 })), at.chat(observation()));

@@ -1,22 +1,10 @@
 /** Streaming rules 1 to 5 of the specification, and what contract section 2 says about streams. */
 import { expect, test } from "bun:test";
 import { Fault } from "../../../src/engine/fault.ts";
-import { observation, STATEFUL, type Stage, stage, withContent } from "../stage.ts";
-import { expectClean, failure, session, settle } from "./outcome.ts";
+import { observation, stage, withContent } from "../stage.ts";
+import { expectClean, failure, holdModel, session, settle } from "./outcome.ts";
 
 const streamed = { ...session, stream: true };
-
-/** A model that gives its chunk when the test says so. */
-function held(at: Stage): () => void {
-  const gate = Promise.withResolvers<void>();
-  const { run } = at.engine.script;
-  at.engine.script.run = async (observed) => {
-    await gate.promise;
-    at.engine.script.run = run;
-    return at.engine.chunk(observed);
-  };
-  return () => gate.resolve();
-}
 
 /** The pieces of a body as they are written. */
 async function pieces(response: Response): Promise<string[]> {
@@ -59,7 +47,7 @@ test("rules 1 to 4: comments, the chunk, the end with usage, [DONE]; each event 
 
 test("rule 1: the first `: processing` comes at once, then one every 250 ms", async () => {
   const at = await stage();
-  const release = held(at);
+  const release = holdModel(at);
   const reader = (await at.chat(streamed)).body?.getReader();
   const read = async () => new TextDecoder().decode((await reader?.read())?.value);
   expect(await read()).toBe(": processing\n\n");
@@ -76,7 +64,6 @@ test("rule 1: the first `: processing` comes at once, then one every 250 ms", as
 
 test("rule 5: a failure after the stream starts is an event with `error` and finish_reason error, then [DONE]", async () => {
   const at = await stage();
-  const { run } = at.engine.script;
   at.engine.script.run = async () => new Fault("model_failed", "the model failed", "secret");
   const response = await at.chat(streamed);
   const written = await pieces(response);
@@ -94,7 +81,6 @@ test("rule 5: a failure after the stream starts is an event with `error` and fin
     },
   });
   expect(at.logLines.join()).toContain("secret");
-  at.engine.script.run = run;
   await expectClean(at, 0);
 });
 
@@ -128,17 +114,6 @@ test("every check up to capacity runs before the stream starts and answers as pl
   expect([full.headers.get("retry-after"), (await failure(full)).code]).toEqual(["1", "engine_unavailable"]);
 });
 
-test("no_replica_free comes as plain JSON before a stream", async () => {
-  const at = await stage();
-  const at3 = await Promise.all([0, 1, 2].map((i) => at.chat(observation({ model: STATEFUL, session_id: `s${i}` }))));
-  expect(at3.map(({ status }) => status)).toEqual([200, 200, 200]);
-  const fourth = await at.chat(observation({ model: STATEFUL, session_id: "s4", stream: true }));
-  expect([await failure(fourth), fourth.headers.get("retry-after")]).toEqual([
-    { status: 429, code: "no_replica_free", param: undefined },
-    "60",
-  ]);
-});
-
 test("a description streams like a chunk when stream is true", async () => {
   const at = await stage();
   const body = withContent("what are you?", { stream: true });
@@ -160,7 +135,7 @@ test("a client that leaves a stream before the model has started cancels; afterw
   await settle();
   expect([at.engine.cancels, at.engine.commits, at.clock.armed]).toEqual([1, 0, 0]);
   at.engine.script.start = async () => {};
-  const release = held(at);
+  const release = holdModel(at);
   const response = await at.chat(streamed);
   await settle();
   await response.body?.cancel();
@@ -172,7 +147,7 @@ test("a client that leaves a stream before the model has started cancels; afterw
 
 test("the service waits for a stream when it shuts down", async () => {
   const at = await stage();
-  const release = held(at);
+  const release = holdModel(at);
   const response = await at.chat(streamed);
   let drained = false;
   const drain = at.service.core.lifecycle.drain().then(() => {

@@ -2,8 +2,7 @@
 import { expect, test } from "bun:test";
 import { LIMITS } from "../../../src/limits.ts";
 import { present } from "../../../src/std/assert.ts";
-import { runUntilCancelled } from "../../fake-engine.ts";
-import { CARTESIAN, cartesianState, MODEL, observation, type Stage, stage, textPart, withContent } from "../stage.ts";
+import { MODEL, observation, type Stage, stage, textPart, withContent } from "../stage.ts";
 import { expectClean, failure, session, settle } from "./outcome.ts";
 
 /** Runs of three frames that one account may have. */
@@ -49,31 +48,12 @@ test("a thousand requests of one account are all answered, while another account
   await expectClean(at, 0);
 });
 
-test("an account's runs are bounded over all models; the others wait", async () => {
-  const at = await stage();
-  const model = Promise.withResolvers<void>();
-  at.engine.script.run = async (observed) => {
-    await model.promise;
-    return at.engine.chunk(observed);
-  };
-  const changes = [{}, { model: CARTESIAN, robot_state: cartesianState }];
-  // A part of the share is kept for the third of the served models.
-  const share = LIMITS.accountChunksMax - Math.floor(LIMITS.accountChunksMax / 4 / 3);
-  const length = share + 10;
-  const running = Array.from({ length }, (_, index) => at.chat(observation(changes[index % 2])));
-  await settle();
-  expect([at.engine.observations.length, at.service.robot.admission.waiting]).toEqual([share, 10]);
-  model.resolve();
-  expect((await Promise.all(running)).map(({ status }) => status)).toEqual(Array(length).fill(200));
-  await expectClean(at, 0);
-});
-
 test("a waiting request has put no frame; its session is busy until it is answered", async () => {
   const at = await stage();
   const empty = fill(at);
   const pending = at.chat(session);
   await settle();
-  expect([at.service.robot.admission.waiting, at.engine.cameras.length]).toEqual([1, 0]);
+  expect([at.service.robot.admission.waiting, at.engine.framesPut]).toEqual([1, 0]);
   expect(await failure(await at.chat(session))).toMatchObject({ status: 409, code: "session_busy" });
   empty();
   expect((await pending).status).toBe(200);
@@ -105,28 +85,7 @@ test("a waiting client that leaves frees its place, its session and its observat
   await pending;
   expect([at.service.robot.admission.waiting, at.service.robot.replays.size]).toEqual([0, 0]);
   empty();
-  expect([at.engine.cameras.length, at.service.robot.admission.held]).toEqual([0, 0]);
-  await expectClean(at, 0);
-});
-
-test("a request that waits past its deadline: 503 engine_unavailable with Retry-After, and it is gone", async () => {
-  const at = await stage();
-  const empty = fill(at);
-  const pending = at.chat(session);
-  await settle();
-  at.clock.advance(9_999);
-  await settle();
-  expect(at.service.robot.admission.waiting).toBe(1);
-  at.clock.advance(1);
-  const response = await pending;
-  const { error } = (await response.clone().json()) as { error: { message: string } };
-  expect([response.headers.get("retry-after"), error.message]).toEqual([
-    "1",
-    "the chunk was not ready within 10 s and was stopped; retry with backoff",
-  ]);
-  expect(await failure(response)).toMatchObject({ status: 503, code: "engine_unavailable" });
-  expect([at.service.robot.admission.waiting, at.engine.cameras.length]).toEqual([0, 0]);
-  empty();
+  expect([at.engine.framesPut, at.service.robot.admission.held]).toEqual([0, 0]);
   await expectClean(at, 0);
 });
 
@@ -139,25 +98,8 @@ test("slots that come free in the moment of the deadline are given back", async 
   empty();
   expect(at.service.robot.admission.held).toBe(1);
   expect(await failure(await pending)).toMatchObject({ status: 503, code: "engine_unavailable" });
-  expect(at.engine.cameras.length).toBe(0);
+  expect(at.engine.framesPut).toBe(0);
   await expectClean(at, 0);
-});
-
-test("when the service ends, whoever waits for a slot is answered: 503 engine_unavailable", async () => {
-  const at = await stage();
-  at.engine.script.run = runUntilCancelled;
-  const requests = Array.from({ length: SHARE + 5 }, () => at.chat(observation()));
-  await settle();
-  expect(at.service.robot.admission.waiting).toBe(5);
-  const drained = at.service.core.lifecycle.drain();
-  at.service.core.lifecycle.cut();
-  const answers = await Promise.all(requests);
-  expect(answers.map(({ status }) => status)).toEqual(Array(SHARE + 5).fill(503));
-  await drained;
-  await settle();
-  const { held, waiting } = at.service.robot.admission;
-  expect([held, waiting, at.engine.runsHeld, at.engine.framesHeld, at.clock.armed]).toEqual([0, 0, 0, 0, 0]);
-  expect(at.engine.observations.length).toBe(SHARE);
 });
 
 test("frames of a client that left hold their slots until a decoder comes to them", async () => {
@@ -165,7 +107,6 @@ test("frames of a client that left hold their slots until a decoder comes to the
   const served = present(at.service.robot.catalog.models.get(MODEL), "the served model");
   const model = present(served.model, "the loaded model");
   const decoder = Promise.withResolvers<undefined>();
-  const { decode } = at.engine.script;
   at.engine.script.decode = () => decoder.promise;
   const slow: typeof model = {
     ...model,
@@ -183,6 +124,5 @@ test("frames of a client that left hold their slots until a decoder comes to the
   await pending;
   expect([at.engine.framesHeld, at.service.robot.admission.held]).toEqual([0, 1]);
   decoder.resolve(undefined);
-  at.engine.script.decode = decode;
   await expectClean(at, 0);
 });

@@ -1,15 +1,12 @@
 /** Two robots that use one session_id without `expected_step`: told apart by their keys, and nothing else is taken for two robots. */
 import { expect, test } from "bun:test";
-import { keyDigest, keyPublicId, makeKey } from "../../../src/account/key.ts";
 import { Peer } from "../socket/peer.ts";
-import { observation, type Stage, stage } from "../stage.ts";
+import { addKey, observation, type Stage, stage } from "../stage.ts";
 import { failure } from "./outcome.ts";
 
 /** `chat` with another key of the stage's account, and that key. */
 async function second(at: Stage) {
-  const key = makeKey();
-  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: "acct_1", name: "" };
-  await at.store.accounts.keyAdd({ ...record, createdAt: 0 });
+  const key = await addKey(at.store, "acct_1");
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   return { key, chat: (body: object) => at.chat(body, { headers }) };
 }
@@ -48,10 +45,9 @@ test("a run that failed has driven nothing, and a replay asks nothing", async ()
   const at = await stage();
   const other = await second(at);
   expect(await told(await at.chat(next({ observation_id: "a" })))).toBe("0");
-  const { run } = at.engine.script;
   at.engine.script.run = async () => at.engine.fault("no");
   expect(await told(await other.chat(next({ expected_step: 1 })))).toBe("model_failure");
-  at.engine.script.run = run;
+  at.engine.mend();
   expect(await told(await other.chat(next({ observation_id: "a" })))).toBe("0");
   expect(await told(await at.chat(next()))).toBe("1");
 });

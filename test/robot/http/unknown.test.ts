@@ -121,20 +121,4 @@ describe("a result that is gone says not to retry", () => {
     expect(one.last).toMatchObject({ code: UNKNOWN, closing: true });
     expect(one.last).not.toHaveProperty("retry_after");
   });
-
-  test("an observation that still runs may be repeated: 409 with Retry-After", async () => {
-    const at = await stage();
-    const gate = Promise.withResolvers<void>();
-    const { run } = at.engine.script;
-    at.engine.script.run = async (observed) => {
-      await gate.promise;
-      return await run(observed);
-    };
-    const body = observation({ observation_id: "o" });
-    const first = at.chat(body);
-    await settle();
-    expect(await told(await at.chat(body))).toMatchObject({ status: 409, code: UNKNOWN, after: "1", retry: null });
-    gate.resolve();
-    expect((await first).status).toBe(200);
-  });
 });

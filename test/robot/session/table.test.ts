@@ -67,31 +67,11 @@ class Stand {
   }
 }
 
-test("steps are gapless: 0, 1, 2", async () => {
-  const stand = new Stand();
-  expect([await stand.chunk(), await stand.chunk(), await stand.chunk()]).toEqual([0, 1, 2]);
-});
-
 test("sessions are keyed by account, model and session_id", async () => {
   const stand = new Stand();
   await stand.chunk();
   const others = [name("t"), name("s", "a2"), name("s", "a1", "m2"), name("s")];
   expect(await Promise.all(others.map((other) => stand.chunk(other)))).toEqual([0, 0, 0, 1]);
-});
-
-test("another request for the session is running: 409 session_busy, until the ticket is back", async () => {
-  const stand = new Stand();
-  const first = await stand.hold();
-  expect(await stand.begin()).toMatchObject({ code: "session_busy", status: 409 });
-  first.fail();
-  expect(stand.table.size).toBe(0);
-  expect(await stand.code(name("s"), { instruction: "other" })).toBe("step 0");
-});
-
-test("of two first requests at once, one opens the session and the other is told that it is busy", async () => {
-  const stand = new Stand();
-  const both = await Promise.all([stand.begin(), stand.begin()]);
-  expect(both.map((result) => (result instanceof Failure ? result.code : result.step))).toEqual([0, "session_busy"]);
 });
 
 test("idle for 60 seconds: 410, until the record of the session is forgotten", async () => {

@@ -7,7 +7,6 @@ import { held, money, NOTHING, Peer, peer } from "./peer.ts";
 test("one that passes while the model is at it ends the connection, 1011, free of charge; the session goes on, and a repeat runs", async () => {
   const one = await peer();
   await one.open({ session_id: "s" });
-  const { run } = one.at.engine.script;
   one.at.engine.script.run = () => new Promise(() => {});
   one.sayObserve({ observation_id: "o", deadline_ms: 300 });
   one.sayObserve({ observation_id: "p" });
@@ -25,7 +24,7 @@ test("one that passes while the model is at it ends the connection, 1011, free o
   });
   expect([one.closed, one.at.engine.cancels, held(one.at)]).toEqual([1011, 1, NOTHING]);
   expect(await money(one.at)).toEqual({ paid: 0n, held: 0n });
-  one.at.engine.script.run = run;
+  one.at.engine.mend();
   const next = new Peer(one.at);
   expect(await next.open({ session_id: "s" })).toMatchObject({ type: "session.opened", step: 0 });
   const chunk = await next.act({ observation_id: "o", deadline_ms: 600 });

@@ -1,7 +1,5 @@
 /** Episodes on a socket: what the contract's section 3 says of messages and their order. */
 import { describe, expect, test } from "bun:test";
-import { keyPublicId } from "../../../src/account/key.ts";
-import { Fault } from "../../../src/engine/fault.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import { settle } from "../http/outcome.ts";
 import { jointState, jpeg, MODEL, STATEFUL, stage } from "../stage.ts";
@@ -50,7 +48,7 @@ describe("frames", () => {
     const one = new Peer(at);
     await one.open({ model: STATEFUL, session_id: "s" });
     one.frames([2, 0, 1]);
-    expect([at.engine.cameras, at.engine.framesHeld]).toEqual([[2, 0, 1], 3]);
+    expect([at.engine.framesPut, at.engine.framesHeld]).toEqual([3, 3]);
     await one.observe();
     expect(one.last.type).toBe("action_chunk");
     const cameras = [2, 1, 0, 0, 1, 2, 1, 0, 2, 1, 2, 0];
@@ -74,34 +72,6 @@ describe("frames", () => {
     expect(new Set(others.map((one) => one.last.type))).toEqual(new Set(["action_chunk"]));
     expect(held(at)).toEqual(NOTHING);
   });
-
-  test("those of an observation that is refused go with it", async () => {
-    const one = await peer();
-    await one.open();
-    one.frames([0, 1, 2, 0]);
-    await one.observe();
-    expect(one.last.code).toBe("image_count_mismatch");
-    expect([(await one.act()).type, held(one.at)]).toEqual(["action_chunk", NOTHING]);
-  });
-
-  test("one that cannot be decoded is its observation's error: it closes on a session's first one, not later", async () => {
-    const bad = async () => new Fault("bad_image", "no JPEG");
-    const one = await peer();
-    await one.open();
-    await one.act();
-    const { decode } = one.at.engine.script;
-    one.at.engine.script.decode = bad;
-    const message = expect.stringMatching(/^camera 0, frame 0: no JPEG; /);
-    const error = { type: "error", code: "invalid_image", message, observation_id: "o" };
-    expect(await one.act({ observation_id: "o" })).toEqual({ ...error, closing: false });
-    one.at.engine.script.decode = decode;
-    expect([(await one.act({ observation_id: "o" })).step, held(one.at)]).toEqual([1, NOTHING]);
-    const first = await peer();
-    await first.open();
-    first.at.engine.script.decode = bad;
-    expect(await first.act({ observation_id: "o" })).toEqual({ ...error, closing: true });
-    expect([first.closed, held(first.at)]).toEqual([1008, NOTHING]);
-  });
 });
 
 describe("observations", () => {
@@ -122,78 +92,6 @@ describe("observations", () => {
     expect(ids(one).slice(1)).toEqual(names);
     expect(one.heard.slice(1).map((message) => (message as Heard).step)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
     expect(held(one.at)).toEqual(NOTHING);
-  });
-
-  test("too_many_observations: the ninth closes with 1008; what runs is kept for a repeat, what waits never runs", async () => {
-    const one = await peer();
-    await one.open({ session_id: "s" });
-    const next = gate(one.at);
-    for (let n = 0; n < 9; n += 1) {
-      one.frames();
-      await one.observe({ observation_id: `o${n}` });
-    }
-    expect(one.heard.slice(1)).toEqual([
-      {
-        type: "error",
-        code: "too_many_observations",
-        message: expect.any(String),
-        closing: true,
-        dropped: 7,
-        observation_id: "o8",
-      },
-    ]);
-    expect(one.closed).toBe(1008);
-    await next();
-    expect([one.at.engine.observations.length, held(one.at)]).toEqual([1, NOTHING]);
-    const again = new Peer(one.at);
-    // What ran was kept: its step was taken.
-    expect(await again.open({ session_id: "s" })).toMatchObject({ type: "session.opened", step: 1 });
-    again.frames();
-    await again.observe({ observation_id: "o0" });
-    expect(again.last).toMatchObject({ type: "action_chunk", observation_id: "o0", step: 0, replayed: true });
-    again.frames();
-    const pending = again.observe({ observation_id: "o1" });
-    await settle();
-    await next();
-    expect(again.last).toMatchObject({ type: "action_chunk", observation_id: "o1", step: 1 });
-    await pending;
-  });
-
-  test("message_too_large: over 65,536 characters it stays while a session is open, and closes with 1008 before", async () => {
-    const long = (chars: number) => JSON.stringify({ type: "observation", note: "😀".repeat(chars) });
-    const one = await peer();
-    await one.say(`"${"x".repeat(65_534)}"`);
-    expect(one.last.code).toBe("invalid_body");
-    await one.open();
-    await one.say(`"${"x".repeat(65_535)}"`);
-    expect(one.last).toEqual({ type: "error", code: "message_too_large", message: expect.any(String), closing: false });
-    await one.say(long(65_536));
-    expect(one.last.code).toBe("message_too_large");
-    // Characters are counted, not UTF-16 units.
-    await one.say(long(65_000));
-    expect(one.last.code).toBe("state_missing");
-    const other = await peer();
-    await other.say(long(65_536));
-    expect(other.last).toMatchObject({ code: "message_too_large", closing: true });
-    expect(other.closed).toBe(1008);
-  });
-
-  test("message_too_large: 128 messages or 16 MiB that no runner has taken close with 1008", async () => {
-    const many = await peer();
-    await many.open();
-    for (let n = 0; n < 128; n += 1) many.frames([0]);
-    expect(many.closed).toBeUndefined();
-    many.frames([0]);
-    expect(many.last).toMatchObject({ code: "message_too_large", closing: true });
-    expect([many.closed, held(many.at)]).toEqual([1008, NOTHING]);
-
-    const large = await peer();
-    await large.open();
-    const file = jpeg(LIMITS.jpegBytesMax);
-    for (let n = 0; n < 63; n += 1) large.frames([0], file);
-    expect(large.closed).toBeUndefined();
-    large.frames([0], file);
-    expect([large.last.code, large.closed, held(large.at)]).toEqual(["message_too_large", 1008, NOTHING]);
   });
 
   test("its text is held in the memory of all requests, in bytes, until it is answered", async () => {
@@ -261,29 +159,6 @@ describe("observations", () => {
     });
     expect((await json.act({ observation_id: "o" })).replayed).toBe(true);
     expect(one.at.store.kept).toHaveLength(2);
-  });
-
-  test("with other frames or another state the observation_id is idempotency_conflict", async () => {
-    const one = await peer();
-    await one.open({ session_id: "s" });
-    await one.act({ observation_id: "o" });
-    one.frames([0, 1, 2], jpeg(65));
-    await one.observe({ observation_id: "o" });
-    expect([one.last.code, one.closed]).toEqual(["idempotency_conflict", 1008]);
-  });
-
-  test("a key that is revoked during the episode: invalid_api_key at the next observation, 1008", async () => {
-    const one = await peer();
-    await one.open();
-    await one.act();
-    await one.at.store.accounts.keyRevoke({ publicId: keyPublicId(one.at.key) ?? "", at: 1 });
-    await one.at.service.core.keys.refresh();
-    expect(await one.act({ observation_id: "o" })).toMatchObject({
-      code: "invalid_api_key",
-      closing: true,
-      observation_id: "o",
-    });
-    expect([one.closed, held(one.at)]).toEqual([1008, NOTHING]);
   });
 });
 

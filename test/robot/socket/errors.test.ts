@@ -3,14 +3,12 @@
  * and what becomes of what is around a fault, are in `queued.test.ts`.
  */
 import { describe, expect, test } from "bun:test";
-import { readDrills } from "../../../src/drill.ts";
 import { LIMITS } from "../../../src/limits.ts";
-import { Problem } from "../../../src/std/problem.ts";
 import { failure, settle } from "../http/outcome.ts";
-import { jpeg, observation, STATEFUL, stage } from "../stage.ts";
-import { held, NOTHING, Peer, peer } from "./peer.ts";
+import { observation } from "../stage.ts";
+import { held, NOTHING, peer } from "./peer.ts";
 
-/** Before a session and while one is open: the error, nothing closes, and a right message goes on working. */
+/** Before a session: the error, nothing closes, and a right message goes on working. */
 describe("messages that are none, with closing: false", () => {
   const cases: [code: string, message: string | object][] = [
     ["invalid_json", "{"],
@@ -29,8 +27,6 @@ describe("messages that are none, with closing: false", () => {
       await one.say(message);
       expect(one.last).toEqual({ type: "error", code, message: expect.any(String), closing: false });
       await one.open();
-      await one.say(message);
-      expect(one.last).toMatchObject({ code, closing: false });
       expect([(await one.act()).type, one.closed]).toEqual(["action_chunk", undefined]);
     });
   }
@@ -107,34 +103,6 @@ describe("session.open that cannot be", () => {
     expect((await one.act()).message).toEndWith("connect again and repeat the observation");
   });
 
-  test("auth_unavailable, closing, 1008: the key cannot be verified when the session is opened", async () => {
-    const drills = readDrills("auth_unavailable");
-    if (drills instanceof Problem) throw new Error(drills.message);
-    const one = await peer({ drills });
-    expect(await one.open()).toMatchObject({ type: "error", code: "auth_unavailable", closing: true });
-    expect([one.closed, one.ended]).toEqual([1008, true]);
-  });
-
-  test("session_open: the socket has a session already, and keeps it", async () => {
-    const one = await peer();
-    await one.open();
-    expect(await one.open()).toEqual({
-      type: "error",
-      code: "session_open",
-      message: expect.any(String),
-      closing: false,
-    });
-    expect((await one.act()).type).toBe("action_chunk");
-  });
-
-  test("session_busy, 1008: another connection holds this session_id; the one that holds it goes on", async () => {
-    const one = await peer();
-    await one.open({ session_id: "s" });
-    const other = new Peer(one.at);
-    expect(await other.open({ session_id: "s" })).toMatchObject({ code: "session_busy", closing: true });
-    expect([other.closed, (await one.act()).type]).toEqual([1008, "action_chunk"]);
-  });
-
   test("session_busy: over HTTP 409 while a socket holds the session, 410 after session.close", async () => {
     const one = await peer();
     await one.open({ session_id: "s" });
@@ -145,21 +113,7 @@ describe("session.open that cannot be", () => {
     expect(await send()).toMatchObject({ status: 410, code: "session_expired" });
   });
 
-  test("no_replica_free, 1008: no slot of a model with memory; closed sessions make room at once", async () => {
-    const at = await stage();
-    const peers = Array.from({ length: 4 }, () => new Peer(at));
-    for (const one of peers) await one.open({ model: STATEFUL });
-    expect(peers.map((one) => [one.last.type, one.last.code, one.closed])).toEqual([
-      ...Array.from({ length: 3 }, () => ["session.opened", undefined, undefined]),
-      ["error", "no_replica_free", 1008],
-    ]);
-    await peers[0]?.say({ type: "session.close" });
-    expect([peers[0]?.last, peers[0]?.closed]).toEqual([{ type: "session.closed", reason: "session_close" }, 1000]);
-    const next = new Peer(at);
-    expect((await next.open({ model: STATEFUL })).type).toBe("session.opened");
-  });
-
-  test("session_expired, 1008: the session has ended; and after 60 s without an observation", async () => {
+  test("session_expired, 1008: after 60 s without an observation", async () => {
     const one = await peer();
     await one.open({ session_id: "s" });
     await one.act();
@@ -169,56 +123,12 @@ describe("session.open that cannot be", () => {
       { type: "error", code: "session_expired", message: expect.any(String), closing: true },
       1008,
     ]);
-    const again = new Peer(one.at);
-    expect(await again.open({ session_id: "s" })).toMatchObject({ code: "session_expired", closing: true });
-    expect(again.closed).toBe(1008);
-  });
-
-  test("instruction_changed: closing false; with the first instruction it is resumed", async () => {
-    const one = await peer();
-    await one.open({ session_id: "s" });
-    await one.act();
-    one.episode.dropped();
-    const again = new Peer(one.at);
-    expect(await again.open({ session_id: "s", instruction: "other" })).toMatchObject({
-      code: "instruction_changed",
-      closing: false,
-    });
-    expect(await again.open({ session_id: "s" })).toMatchObject({ type: "session.opened", step: 1 });
   });
 });
 
-describe("frames that are none, with closing: false and no observation_id; they are not pending", () => {
-  const cases: [code: string, message: Uint8Array][] = [
-    ["invalid_frame", new Uint8Array(0)],
-    ["invalid_frame", Uint8Array.of(0, 0xff, 0xd8)],
-    ["invalid_camera", Buffer.concat([Uint8Array.of(3), jpeg()])],
-    ["invalid_camera", Buffer.concat([Uint8Array.of(255), jpeg()])],
-    ["image_too_large", Buffer.concat([Uint8Array.of(0), jpeg(LIMITS.jpegBytesMax + 1)])],
-    ["unsupported_image_format", Uint8Array.of(0, 0x89, 0x50, 0x4e, 0x47)],
-  ];
-  for (const [code, message] of cases) {
-    test(`${code}, ${message.length} bytes`, async () => {
-      const one = await peer();
-      await one.open();
-      one.frames([0, 1]);
-      one.episode.receive(message);
-      expect(one.last).toEqual({ type: "error", code, message: expect.any(String), closing: false });
-      one.frames([2]);
-      await one.observe();
-      expect(one.last.type).toBe("action_chunk");
-      expect(one.at.engine.framesHeld).toBe(0);
-    });
-  }
-
-  test("session_missing: a frame, an observation or a close before session.open", async () => {
-    const one = await peer();
-    one.frames([0]);
-    expect(one.last).toEqual({ type: "error", code: "session_missing", message: expect.any(String), closing: false });
-    await one.observe({ observation_id: "o" });
-    expect(one.last).toMatchObject({ code: "session_missing", closing: false, observation_id: "o" });
-    await one.say({ type: "session.close" });
-    expect(one.last).toMatchObject({ code: "session_missing", closing: false });
-    expect((await one.open()).type).toBe("session.opened");
-  });
+test("session_missing: a session.close before session.open", async () => {
+  const one = await peer();
+  await one.say({ type: "session.close" });
+  expect(one.last).toMatchObject({ code: "session_missing", closing: false });
+  expect((await one.open()).type).toBe("session.opened");
 });

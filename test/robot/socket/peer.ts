@@ -116,6 +116,12 @@ export async function money({ store }: Stage): Promise<{ paid: bigint; held: big
   return { paid: account.settled, held: account.held };
 }
 
+/** Leaves `amount` of the 10^15 that the account has. */
+export async function leave({ store }: Stage, amount: bigint): Promise<void> {
+  const pay = { accountId: "acct_1", transferId: `t${amount}`, amount: amount - 10n ** 15n, at: 0, month: 197_001 };
+  if ((await store.charges.credit(pay)) !== "credited") throw new Error("the account could not be debited");
+}
+
 /** A run that waits until the test lets it go. */
 export function gate(at: Stage) {
   const { engine } = at;

@@ -9,8 +9,8 @@ import { Fault as EngineFault } from "../../../src/engine/fault.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { settle } from "../http/outcome.ts";
-import { jointState, jpeg, MODEL, type stage } from "../stage.ts";
-import { gate, type Heard, held, ids, money, NOTHING, Peer, peer } from "./peer.ts";
+import { jointState, jpeg, type stage } from "../stage.ts";
+import { gate, type Heard, held, ids, leave, money, NOTHING, Peer, peer } from "./peer.ts";
 
 /** What is at fault in the second of three observations that are sent at once. */
 interface Row {
@@ -35,6 +35,7 @@ interface Row {
   readonly barred?: true;
   /** The error says when to try again. */
   readonly retry?: true;
+  readonly message?: RegExp;
 }
 
 /** Files of this size are none for the decoder. */
@@ -67,7 +68,7 @@ const ROWS: readonly Row[] = [
     close: 1008,
     first: true,
   },
-  { code: "invalid_image", file: BROKEN, before: breakDecoder },
+  { code: "invalid_image", file: BROKEN, before: breakDecoder, message: /^camera 0, frame 0: no JPEG; / },
   { code: "invalid_image", file: BROKEN, before: breakDecoder, close: 1008, first: true },
   { code: "invalid_observation_id", fields: { observation_id: "ü" }, close: 1008, unnamed: true },
   { code: "invalid_observation_id", fields: { observation_id: "x".repeat(129) }, close: 1008, unnamed: true },
@@ -87,8 +88,8 @@ const ROWS: readonly Row[] = [
     },
     barred: true,
   },
-  { code: "insufficient_credit", close: 1008, before: (one) => leave(one, CHUNK + CHUNK / 2n), barred: true },
-  { code: "payment_required", close: 1008, before: (one) => leave(one, CHUNK), barred: true },
+  { code: "insufficient_credit", close: 1008, before: ({ at }) => leave(at, CHUNK + CHUNK / 2n), barred: true },
+  { code: "payment_required", close: 1008, before: ({ at }) => leave(at, CHUNK), barred: true },
   { code: "metering_unavailable", close: 1008, drill: "metering_unavailable", retry: true },
   { code: "billing_unavailable", close: 1008, drill: "billing_unavailable", retry: true },
   {
@@ -145,12 +146,6 @@ function misshape({ at: { engine } }: Peer, wrong: object): void {
 /** What a chunk costs at the stage's rates, and what is held for it: 100 tokens and 30 rows. */
 const CHUNK = 100n * 1_000n + 30n * 1_000_000n;
 
-/** The account has this much money and no more. */
-async function leave({ at }: Peer, amount: bigint): Promise<void> {
-  const pay = { accountId: "acct_1", transferId: "t", amount: amount - 10n ** 15n, at: 0, month: 197_001 };
-  expect(await at.store.charges.credit(pay)).toBe("credited");
-}
-
 describe("observations at fault between two others that are sent with them", () => {
   for (const row of ROWS) {
     const how =
@@ -170,7 +165,7 @@ describe("observations at fault between two others that are sent with them", () 
       const error = {
         type: "error",
         code: row.code,
-        message: expect.any(String),
+        message: expect.stringMatching(row.message ?? /./),
         closing: row.close !== undefined,
         ...(row.unnamed ? {} : { observation_id: "fault" }),
         ...(row.retry ? { retry_after: expect.any(Number) } : {}),
@@ -228,7 +223,9 @@ const FAULTS: readonly Fault[] = [
   { name: "too long a text", code: "message_too_large", send: says(LONG), text: true },
   { name: "a second session", code: "session_open", send: (one) => one.sayOpen({ session_id: "t" }), text: true },
   { name: "an empty frame", code: "invalid_frame", send: (one) => one.episode.receive(new Uint8Array(0)) },
+  { name: "a frame of two bytes", code: "invalid_frame", send: shows(0, Uint8Array.of(0xff, 0xd8)) },
   { name: "a frame of no camera", code: "invalid_camera", send: shows(3, jpeg()) },
+  { name: "a frame of camera 255", code: "invalid_camera", send: shows(255, jpeg()) },
   { name: "too large a frame", code: "image_too_large", send: shows(0, jpeg(LIMITS.jpegBytesMax + 1)) },
   { name: "a frame that is no JPEG", code: "unsupported_image_format", send: shows(0, new Uint8Array(9)) },
   {
@@ -322,20 +319,4 @@ describe("messages at fault while one observation runs and another waits", () =>
       expect(await money(one.at)).toEqual({ paid: 2n * CHUNK, held: 0n });
     });
   }
-
-  test("session_expired: what runs is answered, what waits never runs", async () => {
-    const one = await peer();
-    await one.open({ session_id: "s" });
-    const next = gate(one.at);
-    for (const id of ["running", "queued"]) one.sayObserve({ observation_id: id });
-    await settle();
-    one.at.service.robot.sessions.end({ accountId: "acct_1", model: MODEL, sessionId: "s" });
-    await next();
-    expect(one.heard.slice(1)).toMatchObject([
-      { type: "action_chunk", observation_id: "running" },
-      { type: "error", code: "session_expired", closing: true },
-    ]);
-    expect([one.closed, one.at.engine.observations.length, held(one.at)]).toEqual([1008, 1, NOTHING]);
-    expect(await money(one.at)).toEqual({ paid: CHUNK, held: 0n });
-  });
 });

@@ -46,7 +46,10 @@ export class RawSocket {
   private wake = () => {};
   private ended = false;
 
-  private constructor(readonly socket: Socket) {
+  private constructor(
+    readonly socket: Socket,
+    readonly head: string,
+  ) {
     socket.on("data", (bytes: Buffer) => {
       this.buffer = Buffer.concat([this.buffer, bytes]);
       this.parse();
@@ -61,8 +64,8 @@ export class RawSocket {
     socket.on("end", end);
   }
 
-  /** `headers`: beside those of a right handshake. The answer's head is what the server said. */
-  static async open(url: string, key: string, headers = ""): Promise<{ raw: RawSocket; head: string }> {
+  /** `headers`: beside those of a right handshake. The connection's `head` is that of the server's answer. */
+  static async open({ url, at }: { url: string; at: { key: string } }, headers = ""): Promise<RawSocket> {
     const { hostname, port } = new URL(url);
     const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
     await once(socket, "connect");
@@ -78,11 +81,14 @@ export class RawSocket {
     };
     socket.on("data", read);
     socket.write(
-      `GET /v1/responses HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: Bearer ${key}\r\nConnection: Upgrade\r\n` +
+      `GET /v1/responses HTTP/1.1\r\nHost: ${hostname}:${port}\r\nAuthorization: Bearer ${at.key}\r\nConnection: Upgrade\r\n` +
         `Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${headers}\r\n`,
     );
-    const head = await promise;
-    return { raw: new RawSocket(socket), head };
+    return new RawSocket(socket, await promise);
+  }
+
+  [Symbol.dispose](): void {
+    this.socket.destroy();
   }
 
   text(message: object): void {

@@ -80,29 +80,6 @@ describe("observations behind a session.open that is refused", () => {
     expect((one.heard.slice(1) as Heard[]).map(({ type }) => type)).toEqual(["action_chunk", "action_chunk"]);
   });
 
-  test("instruction_changed: closing false; each is told that there is no session, and those behind the right one run", async () => {
-    const one = await peer();
-    await one.open({ session_id: "s" });
-    await one.act();
-    one.episode.dropped();
-    const again = new Peer(one.at);
-    again.sayOpen({ session_id: "s", instruction: "other" });
-    again.sayObserve({ observation_id: "a" });
-    await settle();
-    again.sayOpen({ session_id: "s" });
-    again.sayObserve({ observation_id: "b" });
-    await settle();
-    const codes = (again.heard as Heard[]).map(({ code, type, observation_id: id }) => [code ?? type, id]);
-    expect(codes).toEqual([
-      ["instruction_changed", undefined],
-      ...Array(3).fill(["session_missing", undefined]),
-      ["session_missing", "a"],
-      ["session.opened", undefined],
-      ["action_chunk", "b"],
-    ]);
-    expect([one.at.engine.observations.length, held(one.at)]).toEqual([2, NOTHING]);
-  });
-
   test("message_too_large before a session: closing, 1008; what comes behind the text is not read", async () => {
     const one = await peer();
     one.episode.receive(LONG);

@@ -67,11 +67,12 @@ describe("one session table with HTTP", () => {
     expect(await failure(await one.at.chat(observation({ session_id: "s" })))).toMatchObject({ status: 410 });
   });
 
-  test("DELETE while a chunk runs: the chunk is answered first, then session_expired, 1008", async () => {
+  test("DELETE while a chunk runs: the chunk is answered first, then session_expired, 1008; what waits never runs", async () => {
     const one = await peer();
     await one.open({ session_id: "s" });
     const next = gate(one.at);
-    await one.act({ observation_id: "o" });
+    for (const id of ["o", "queued"]) one.sayObserve({ observation_id: id });
+    await settle();
     const path = `/v1/robot/sessions/s?model=${encodeURIComponent(MODEL)}`;
     await one.at.send(path, { method: "DELETE", headers: { authorization: `Bearer ${one.at.key}` } });
     await next();
@@ -79,7 +80,7 @@ describe("one session table with HTTP", () => {
       { type: "action_chunk", observation_id: "o" },
       { code: "session_expired", closing: true },
     ]);
-    expect(one.closed).toBe(1008);
+    expect([one.closed, one.at.engine.observations.length, held(one.at)]).toEqual([1008, 1, NOTHING]);
   });
 
   test("session.close waits for what was asked before it, ignores what comes after, and frees the slot at once", async () => {

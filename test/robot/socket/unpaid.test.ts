@@ -3,16 +3,10 @@ import { describe, expect, test } from "bun:test";
 import { Fault } from "../../../src/engine/fault.ts";
 import { settle } from "../http/outcome.ts";
 import { jpeg, observation, STATEFUL, type Stage, stage } from "../stage.ts";
-import { held, NOTHING, Peer } from "./peer.ts";
+import { held, leave, NOTHING, Peer } from "./peer.ts";
 
 /** 100 prompt tokens and 24 rows (stage.ts, fake-engine.ts). */
 const CHUNK = 24_100_000n;
-
-/** Leaves the account with so much. */
-async function leave(at: Stage, amount: bigint): Promise<void> {
-  const pay = { accountId: "acct_1", transferId: `t${amount}`, amount: amount - 10n ** 15n, at: 0, month: 197_001 };
-  expect(await at.store.charges.credit(pay)).toBe("credited");
-}
 
 const free = (at: Stage) => at.service.robot.catalog.models.get(STATEFUL)?.slots?.freeCount;
 
@@ -33,20 +27,12 @@ describe("a session takes a slot only if its account could pay for one chunk", (
         expect(one.heard).toEqual([{ type: "error", code, message: expect.any(String), closing: true, dropped: 1 }]);
         expect([one.closed, free(at), at.service.robot.sessions.size]).toEqual([1008, slots, 0]);
       }
-      expect([at.engine.cameras, held(at)]).toEqual([[], NOTHING]);
+      expect([at.engine.framesPut, held(at)]).toEqual([0, NOTHING]);
       // No record of a session was made either: the name is still free.
       await leave(at, 10n ** 15n + CHUNK);
       expect(await new Peer(at).open({ model: STATEFUL, session_id: "s" })).toMatchObject({ type: "session.opened" });
     });
   }
-
-  test("spend_limit_exceeded likewise", async () => {
-    const at = await stage();
-    await at.store.accounts.spendLimit({ accountId: "acct_1", limit: CHUNK - 1n });
-    const one = new Peer(at);
-    expect(await one.open({ model: STATEFUL })).toMatchObject({ code: "spend_limit_exceeded", closing: true });
-    expect([one.closed, free(at)]).toEqual([1008, 4]);
-  });
 
   test("billing_unavailable when nobody can say", async () => {
     const at = await stage();

@@ -6,6 +6,8 @@ import { Problem } from "../../../src/std/problem.ts";
 import { jointState, jpeg, STATEFUL, type Stage, stage } from "../stage.ts";
 import { frame, OPCODE, RawSocket } from "./raw.ts";
 
+type Served = Awaited<ReturnType<typeof serving>>;
+
 async function serving(silentSeconds?: number) {
   const at = await stage(silentSeconds === undefined ? {} : { socketSilentSeconds: silentSeconds });
   const listener = listen(at.app, { host: "127.0.0.1", port: 0 });
@@ -28,10 +30,10 @@ function head(length: bigint): Buffer {
 }
 
 /** A connection with an open session. */
-async function opened(url: string, at: Stage): Promise<RawSocket> {
-  const { raw } = await RawSocket.open(url, at.key);
-  raw.text(OPEN);
-  expect(await raw.message()).toMatchObject({ type: "session.opened" });
+async function opened(served: Served, fields: object = {}, step = 0): Promise<RawSocket> {
+  const raw = await RawSocket.open(served);
+  raw.text({ ...OPEN, ...fields });
+  expect(await raw.message()).toMatchObject({ type: "session.opened", step });
   return raw;
 }
 
@@ -78,25 +80,13 @@ describe("handshake", () => {
     expect(served.at.service.socket.sockets.size).toBe(0);
   });
 
-  test("the 101 has a request id as every response", async () => {
+  test("the 101 has a request id; there is no subprotocol and no compression, though the client offers them", async () => {
     await using served = await serving();
-    const { raw, head } = await RawSocket.open(served.url, served.at.key);
-    expect(head).toMatch(/^HTTP\/1\.1 101 [\s\S]*\r\nx-request-id: req_\w{24,}\r\n/i);
-    raw.socket.destroy();
-  });
-
-  test("there is no subprotocol and no compression, whatever the client offers", async () => {
-    await using served = await serving();
-    const { raw, head } = await RawSocket.open(
-      served.url,
-      served.at.key,
-      "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\nSec-WebSocket-Protocol: chat\r\n",
-    );
-    expect(head).toStartWith("HTTP/1.1 101");
-    expect(head.toLowerCase()).not.toContain("sec-websocket-extensions");
-    expect(head.toLowerCase()).not.toContain("sec-websocket-protocol");
-    raw.socket.destroy();
-    await empty(served.at);
+    const offers =
+      "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\nSec-WebSocket-Protocol: chat\r\n";
+    using raw = await RawSocket.open(served, offers);
+    expect(raw.head).toMatch(/^HTTP\/1\.1 101 [\s\S]*\r\nx-request-id: req_\w{24,}\r\n/i);
+    expect(raw.head).not.toMatch(/sec-websocket-(extensions|protocol)/i);
   });
 
   test("more connections than an account may have are refused with 503 before the upgrade", async () => {
@@ -114,7 +104,7 @@ describe("handshake", () => {
 describe("what Bun and Elysia would do by themselves", () => {
   test("text that looks like a number, a boolean or broken JSON is judged as it was sent", async () => {
     await using served = await serving();
-    const { raw } = await RawSocket.open(served.url, served.at.key);
+    using raw = await RawSocket.open(served);
     const codes: unknown[] = [];
     for (const text of ["123", "true", "null", "{broken", '"x"', ""]) {
       raw.socket.write(frame(text, { opcode: OPCODE.text }));
@@ -128,23 +118,11 @@ describe("what Bun and Elysia would do by themselves", () => {
       "invalid_body",
       "invalid_json",
     ]);
-    raw.socket.destroy();
   });
 
-  test("f32 rows go out as one binary message", async () => {
+  test("frames provoke no message; what is said comes as text, f32 rows as one binary message, and nothing twice", async () => {
     await using served = await serving();
-    const { raw } = await RawSocket.open(served.url, served.at.key);
-    raw.text({ ...OPEN, actions_format: "f32" });
-    await raw.message();
-    expect(await act(raw)).toMatchObject({ type: "action_chunk" });
-    const rows = await raw.next();
-    expect([rows?.opcode, rows?.payload.length]).toEqual([OPCODE.binary, 24 * 14 * 4]);
-    raw.socket.destroy();
-  });
-
-  test("frames provoke no message; what is said comes as text, and nothing twice", async () => {
-    await using served = await serving();
-    const raw = await opened(served.url, served.at);
+    using raw = await opened(served, { actions_format: "f32" });
     raw.socket.write(cameraFrame(0));
     raw.socket.write(frame("", { opcode: OPCODE.binary }));
     for (const camera of [1, 2]) raw.socket.write(cameraFrame(camera));
@@ -152,15 +130,16 @@ describe("what Bun and Elysia would do by themselves", () => {
     raw.text({ type: "session.close" });
     const heard: unknown[] = [];
     for (let got = await raw.next(); got; got = await raw.next()) {
-      heard.push(got.opcode === OPCODE.text ? JSON.parse(got.payload.toString()).type : got.payload.readUInt16BE(0));
+      const { opcode, payload } = got;
+      if (opcode === OPCODE.text) heard.push(JSON.parse(payload.toString()).type);
+      else heard.push(opcode === OPCODE.binary ? payload.length : payload.readUInt16BE(0));
     }
-    expect(heard).toEqual(["error", "action_chunk", "session.closed", 1000]);
-    raw.socket.destroy();
+    expect(heard).toEqual(["error", "action_chunk", 24 * 14 * 4, "session.closed", 1000]);
   });
 
   test("a text of 65,536 characters is read, whatever their bytes; one more is message_too_large", async () => {
     await using served = await serving();
-    const raw = await opened(served.url, served.at);
+    using raw = await opened(served);
     const codes: unknown[] = [];
     for (const chars of [LIMITS.socketTextCharsMax, LIMITS.socketTextCharsMax + 1]) {
       raw.socket.write(frame(`"${"😀".repeat(chars - 2)}"`, { opcode: OPCODE.text }));
@@ -171,7 +150,6 @@ describe("what Bun and Elysia would do by themselves", () => {
       { code: "message_too_large", closing: false },
     ]);
     expect(await act(raw)).toMatchObject({ type: "action_chunk" });
-    raw.socket.destroy();
   });
 
   for (const [name, most, bytes] of [
@@ -180,7 +158,7 @@ describe("what Bun and Elysia would do by themselves", () => {
   ] as const) {
     test(`${name} may wait for their observation; with the next message they are message_too_large, 1008`, async () => {
       await using served = await serving();
-      const raw = await opened(served.url, served.at);
+      const raw = await opened(served);
       const file = frame(Buffer.concat([Uint8Array.of(0), jpeg(bytes)]), { opcode: OPCODE.binary });
       for (let n = 0; n < most; n += 1) raw.socket.write(file);
       // Messages are answered in their order: nothing was wrong so far. A refused frame leaves the pending ones as they are.
@@ -197,9 +175,8 @@ describe("what Bun and Elysia would do by themselves", () => {
   // The shortest time that Bun can be told; it asks four seconds after the last sign of life.
   test("a client that is silent is asked by a ping", async () => {
     await using served = await serving(8);
-    const raw = await opened(served.url, served.at);
+    using raw = await opened(served);
     expect((await raw.next())?.opcode).toBe(OPCODE.ping);
-    raw.socket.destroy();
   });
 });
 
@@ -252,7 +229,7 @@ describe("clients that break the protocol neither stop the server nor keep a slo
   for (const [name, code, abuse] of abuses) {
     test(`${name}: ${code ?? "gone"}`, async () => {
       await using served = await serving();
-      const raw = await opened(served.url, served.at);
+      const raw = await opened(served);
       raw.socket.write(cameraFrame(0));
       abuse(raw);
       expect(await raw.closed()).toBe(code);
@@ -262,15 +239,14 @@ describe("clients that break the protocol neither stop the server nor keep a slo
       served.at.clock.advance(LIMITS.sessionIdleMs);
       served.at.service.robot.sessions.sweep();
       expect(served.at.service.robot.catalog.models.get(STATEFUL)?.slots?.freeCount).toBe(4);
-      const next = await opened(served.url, served.at);
+      using next = await opened(served);
       expect(await act(next)).toMatchObject({ type: "action_chunk" });
-      next.socket.destroy();
     }, 20_000);
   }
 
   test("a message in parts, with pings between them, is one message", async () => {
     await using served = await serving();
-    const raw = await opened(served.url, served.at);
+    using raw = await opened(served);
     const whole = Buffer.concat([Uint8Array.of(0), jpeg(3_000)]);
     raw.socket.write(frame(whole.subarray(0, 1), { opcode: OPCODE.binary, final: false }));
     raw.socket.write(frame("p", { opcode: OPCODE.ping }));
@@ -279,17 +255,11 @@ describe("clients that break the protocol neither stop the server nor keep a slo
     for (const camera of [1, 2]) raw.socket.write(cameraFrame(camera));
     raw.text(OBSERVE);
     expect(await raw.message()).toMatchObject({ type: "action_chunk" });
-    raw.socket.destroy();
   });
 
   test("a connection that is cut between two messages or inside one leaves its session at its step", async () => {
     await using served = await serving();
-    const resume = async (step: number) => {
-      const { raw } = await RawSocket.open(served.url, served.at.key);
-      raw.text({ ...OPEN, session_id: "s" });
-      expect(await raw.message()).toMatchObject({ type: "session.opened", step });
-      return raw;
-    };
+    const resume = (step: number) => opened(served, { session_id: "s" }, step);
     // Before a message, inside its head, behind that, in the middle, and before its last byte.
     const inside = (length: number) => [0, 1, 6, length >> 1, length - 1];
     for (const [step, cameras] of [
@@ -320,7 +290,7 @@ describe("clients that break the protocol neither stop the server nor keep a slo
   for (const reads of [true, false]) {
     test(`floods of pings from a client that reads ${reads ? "its pongs" : "nothing"} do not keep another robot from its chunk`, async () => {
       await using served = await serving();
-      const [flood, robot] = [await opened(served.url, served.at), await opened(served.url, served.at)];
+      const [flood, robot] = [await opened(served), await opened(served)];
       if (!reads) flood.socket.pause();
       const ping = frame(Buffer.alloc(125), { opcode: OPCODE.ping });
       // 13 MB of pongs for a client that does not read: more than lies between the two ends.
@@ -337,9 +307,7 @@ describe("clients that break the protocol neither stop the server nor keep a slo
     const how = reads ? "told 1013 when it reads again" : "cut off after a while";
     test(`a client that does not read is ${how} once 1 MiB waits for it, and its session is free again`, async () => {
       await using served = await serving();
-      const { raw } = await RawSocket.open(served.url, served.at.key);
-      raw.text({ ...OPEN, session_id: "s" });
-      await raw.message();
+      const raw = await opened(served, { session_id: "s" });
       raw.socket.pause();
       // Errors are answers as well: each of some hundred bytes.
       const bad = frame("{", { opcode: OPCODE.text });
@@ -355,10 +323,7 @@ describe("clients that break the protocol neither stop the server nor keep a slo
       } else clock.advance(LIMITS.socketCloseMs);
       await empty(served.at);
       raw.socket.destroy();
-      const next = await RawSocket.open(served.url, served.at.key);
-      next.raw.text({ ...OPEN, session_id: "s" });
-      expect(await next.raw.message()).toMatchObject({ type: "session.opened", step: 0 });
-      next.raw.socket.destroy();
+      using _next = await opened(served, { session_id: "s" });
     }, 30_000);
   }
 });

@@ -2,15 +2,17 @@
 import { expect, test } from "bun:test";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { Folders } from "../../../src/runs/blob/disk.ts";
 import { blobPath, folderBackend } from "../../../src/runs/blob/folder.ts";
-import { Folders } from "../../../src/runs/blob/folders.ts";
 import { temporaryFolder } from "../../store/temporary.ts";
-import { begun, blobId, nonce, random, reason, sent, staged, stored } from "./bytes.ts";
+import { begun, blobId, nonce, random, reason, sent, staged, stored, withBlobs } from "./bytes.ts";
+
+withBlobs();
 
 const privileged = process.getuid?.() === 0;
 
 for (const name of ["staging", "parts", "blobs"]) {
-  test.skipIf(!privileged)(`a mount of its own at ${name} shows at the start`, async () => {
+  test.skipIf(!privileged)(`a mount at ${name} is found at the start`, async () => {
     await using dir = await temporaryFolder();
     const mounted = join(dir.path, name);
     const staging = join(dir.path, "staging");
@@ -26,18 +28,18 @@ for (const name of ["staging", "parts", "blobs"]) {
   });
 }
 
-test("the list has blobs of ours alone, whatever else lies there", async () => {
+test("the list has only blobs, whatever else lies there", async () => {
   await using dir = await temporaryFolder();
   const backend = folderBackend(dir.path, nonce);
   await backend.check();
   await backend.identity("store_1");
-  const blob = await stored(dir, backend, random(3));
+  const blob = await stored(backend, random(3));
   const to = await begun(backend);
-  await sent(dir, backend, to, 1, random(4));
+  await sent(backend, to, 1, random(4));
   for (const one of ["lost+found", "snapshots", "parts/.snapshot"]) {
     await mkdir(join(dir.path, one.startsWith("parts") ? one : `blobs/${one}`), { recursive: true });
   }
-  await writeFile(join(dir.path, "blobs/ab"), "a file that is named as a folder of ours");
+  await writeFile(join(dir.path, "blobs/ab"), "a file with the name of a folder");
   await writeFile(join(dir.path, "parts/README"), "");
   await writeFile(`${blobPath(dir.path, blob)}.bak`, "");
   await writeFile(join(blobPath(dir.path, blob), "../.nfs0001"), "");
@@ -79,8 +81,15 @@ test("a folder that was removed meanwhile is made again", async () => {
   const backend = folderBackend(dir.path, nonce);
   await backend.check();
   const name = blobId();
-  await backend.put(await staged(dir, random(1)), name);
+  await backend.put(await staged(random(1)), name);
   Bun.spawnSync(["rm", "-r", join(dir.path, "blobs")]);
-  await backend.put(await staged(dir, random(2)), name);
+  await backend.put(await staged(random(2)), name);
   expect((await readFile(blobPath(dir.path, name))).length).toBe(2);
+});
+
+test("a folder that is a file cannot be used", async () => {
+  await using dir = await temporaryFolder();
+  const path = join(dir.path, "file");
+  await Bun.write(path, "");
+  await reason(folderBackend(path, nonce).check());
 });

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Backend, Staged } from "../../../src/runs/blob/backend.ts";
 import { folderBackend } from "../../../src/runs/blob/folder.ts";
-import type { BlobOptions } from "../../../src/runs/blob/messages.ts";
+import type { BlobOptions } from "../../../src/runs/blob/loop.ts";
 import { s3Backend } from "../../../src/runs/blob/s3.ts";
 
 const [, , said = "", dir = "", bytes = ""] = process.argv;

@@ -8,7 +8,7 @@ import { freePort, type TemporaryFolder, temporaryFolder } from "../../store/tem
 const REASON =
   "versitygw is not installed (go install github.com/versity/versitygw/cmd/versitygw@v1.8.0); .ci/run installs it";
 
-/** By its variable, by PATH, or where `go install` puts it. */
+/** The program that a variable names, that is in PATH, or that `go install` made. */
 function found(): string | null {
   const named = process.env.TENDON_TEST_VERSITYGW;
   if (named) return named;

@@ -1,56 +1,35 @@
 /** What is particular to S3: what an operator is told, bad links, and the form of requests. backend.test.ts has what holds for all. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { s3Backend } from "../../../src/runs/blob/s3.ts";
-import { type TemporaryFolder, temporaryFolder } from "../../store/temporary.ts";
-import { badLink } from "./bad-link.ts";
-import { begun, blobId, bytesOf, random, reason, sent, sha256, staged, stored } from "./bytes.ts";
-import { S3, S3Server } from "./s3-server.ts";
+import { BadLink } from "../../client/bad-link.ts";
+import { freePort } from "../../store/temporary.ts";
+import { begun, blobId, bytesOf, random, reason, sent, server, sha256, staged, stored, withBlobs } from "./bytes.ts";
+import { S3, type S3Server } from "./s3-server.ts";
 
 const MiB = 2 ** 20;
 
-let server: S3Server;
-let dir: TemporaryFolder;
-
-beforeAll(async () => {
-  dir = await temporaryFolder();
-  if (!S3.absent) server = await S3Server.start();
-});
-afterAll(async () => {
-  await server?.[Symbol.asyncDispose]();
-  await dir[Symbol.asyncDispose]();
-});
+withBlobs();
 
 describe.skipIf(S3.absent)("S3: what an operator is told", () => {
   const told = (changes: Parameters<S3Server["options"]>[0]) =>
     reason(s3Backend(server.options(changes), { silentMs: 300 }).check());
-  const credentials = { accessKeyId: "tendon", secretAccessKey: "another", sessionToken: undefined };
+  const credentials = { accessKeyId: "tendon", secretAccessKey: "a-wrong-secret", sessionToken: undefined };
 
-  test("of a bucket that is not there: to create it or to name another", async () => {
-    expect(await told({ bucket: "nowhere" })).toBe(
-      `${server.endpoint} has no bucket "nowhere"; create it, or name another in TENDON_BLOBS`,
-    );
-  });
-
-  test("of a key that the store does not know, and of a wrong secret: which variable", async () => {
-    expect(await told({ credentials: { ...credentials, accessKeyId: "nobody" } })).toEndWith(
-      "does not know the access key nobody; correct AWS_ACCESS_KEY_ID",
-    );
-    const text = await told({ credentials });
-    expect(text).toContain("; correct AWS_SECRET_ACCESS_KEY");
+  test.each([
+    ["a missing bucket", { bucket: "nowhere" }, 'has no bucket "nowhere"; create it, or name another in TENDON_BLOBS'],
+    ["an unknown key", { credentials: { ...credentials, accessKeyId: "nobody" } }, "nobody; correct AWS_ACCESS_KEY_ID"],
+    ["a wrong secret", { credentials }, "; correct AWS_SECRET_ACCESS_KEY"],
+    ["another region", { region: "eu-central-1" }, "the region us-east-1, not eu-central-1; set TENDON_S3_REGION"],
+  ])("of %s: what is wrong, and what to set", async (_, changes, words) => {
+    const text = await told(changes);
+    expect(text).toContain(words);
     expect(text).not.toContain(credentials.secretAccessKey);
   });
 
-  test("of another region: which one it is", async () => {
-    expect(await told({ region: "eu-central-1" })).toBe(
-      'the bucket "runs" is in the region us-east-1, not eu-central-1; set TENDON_S3_REGION',
-    );
-  });
-
   test("of a port where nothing listens: to check the endpoint", async () => {
-    await using link = await badLink(server.port, () => ({}));
-    const { endpoint } = link;
-    await link[Symbol.asyncDispose]();
-    expect(await told({ endpoint })).toMatch(/ does not answer \(.*ECONNREFUSED.*\); check .*TENDON_S3_ENDPOINT$/);
+    expect(await told({ endpoint: `http://127.0.0.1:${await freePort()}` })).toMatch(
+      / does not answer \(.*ECONNREFUSED.*\); check .*TENDON_S3_ENDPOINT$/,
+    );
   });
 
   test("of a server that takes connections and answers nothing: the same, after one span of silence", async () => {
@@ -78,101 +57,70 @@ describe.skipIf(S3.absent)("S3: what an operator is told", () => {
 });
 
 describe.skipIf(S3.absent)("S3: a bad link", () => {
-  /** Inverts one bit in the body of a request that puts something, so many times in all. */
-  function flips(times: number) {
-    let done = 0;
-    return () => {
-      let passed = 0;
-      const toServer = (block: Buffer) => {
-        if (block.subarray(0, 4).toString() === "PUT ") passed = 0;
-        const at = 20_000 - passed;
-        passed += block.length;
-        if (done === times || at < 0 || at >= block.length) return block;
-        done += 1;
-        block[at] = (block[at] ?? 0) ^ 1;
-        return block;
-      };
-      return { toServer };
-    };
+  /** An empty store, directly and over a link that fails as a test says. */
+  async function linked() {
+    const options = server.options();
+    const link = await BadLink.to(server.endpoint);
+    const direct = s3Backend(options);
+    const backend = s3Backend({ ...options, endpoint: link.url });
+    return { link, direct, backend, [Symbol.asyncDispose]: () => link[Symbol.asyncDispose]() };
   }
 
+  const flip = { kind: "flip up", atByte: 20_000 } as const;
+
   test("a bit that changes on the way is refused, and nothing is stored", async () => {
-    const options = server.options();
-    const direct = s3Backend(options);
-    await using link = await badLink(server.port, flips(Number.POSITIVE_INFINITY));
-    const backend = s3Backend({ ...options, endpoint: link.endpoint });
+    await using given = await linked();
+    const { link, direct, backend } = given;
+    // Each of the two bodies is sent three times.
+    for (let request = 0; request < 6; request += 1) link.next("PUT", flip);
     const blob = blobId();
-    expect(await reason(backend.put(await staged(dir, random(100_000)), blob))).toMatch(/Mismatch|BadDigest/);
+    expect(await reason(backend.put(await staged(random(100_000)), blob))).toMatch(/Mismatch|BadDigest/);
     expect(await bytesOf(direct, blob, 0, 1)).toBeUndefined();
     const to = await begun(direct);
-    expect(await reason(sent(dir, backend, to, 1, random(100_000)))).toMatch(/Mismatch|BadDigest/);
+    expect(await reason(sent(backend, to, 1, random(100_000)))).toMatch(/Mismatch|BadDigest/);
     expect(await direct.join(to, [{ part: 1, tag: "none", size: 100_000 }])).toEqual({ changed: [1] });
+    expect(link.take("PUT").length).toBe(6);
   });
 
   test("a bit that changes once is put right by sending the bytes again", async () => {
-    const options = server.options();
-    let requests = 0;
-    const once = flips(1);
-    await using link = await badLink(server.port, () => {
-      const { toServer } = once();
-      return {
-        toServer: (block) => {
-          if (block.subarray(0, 4).toString() === "PUT ") requests += 1;
-          return toServer(block);
-        },
-      };
-    });
+    await using given = await linked();
+    const { link, direct, backend } = given;
+    link.next("PUT", flip);
     const bytes = random(100_000);
-    const blob = await stored(dir, s3Backend({ ...options, endpoint: link.endpoint }), bytes);
-    expect(requests).toBe(2);
-    expect(await bytesOf(s3Backend(options), blob, 0, bytes.length)).toEqual(bytes);
+    const blob = await stored(backend, bytes);
+    expect(link.take("PUT").length).toBe(2);
+    expect(await bytesOf(direct, blob, 0, bytes.length)).toEqual(bytes);
   });
 
   test("a download that is cut goes on where it stopped", async () => {
-    const options = server.options();
+    await using given = await linked();
+    const { link, direct, backend } = given;
     const bytes = random(5 * MiB);
-    const blob = await stored(dir, s3Backend(options), bytes);
-    const cut = (block: Buffer, before: number) => (before + block.length > 2 * MiB ? "cut" : block);
-    await using link = await badLink(server.port, () => ({ toClient: cut }));
-    const backend = s3Backend({ ...options, endpoint: link.endpoint });
+    const blob = await stored(direct, bytes);
+    for (let request = 0; request < 2; request += 1) link.next("GET", { kind: "cut down", atByte: 2 * MiB });
     expect(await bytesOf(backend, blob, 100, bytes.length)).toEqual(bytes.slice(100));
-    expect(link.count()).toBeGreaterThan(2);
+    expect(link.take("GET").length).toBe(3);
   });
 
   test("a server that was started anew is used as before", async () => {
     const backend = s3Backend(server.options());
-    const blob = await stored(dir, backend, random(1000));
+    const blob = await stored(backend, random(1000));
     await server.down();
     await server.up();
     // The client still has its connection to the old one.
     expect(await bytesOf(backend, blob, 0, 1000)).toHaveLength(1000);
-    await stored(dir, backend, random(1000));
+    await stored(backend, random(1000));
   });
 
   test("a join whose answer is lost succeeds", async () => {
-    const options = server.options();
-    const direct = s3Backend(options);
+    await using given = await linked();
+    const { link, direct, backend } = given;
     const bytes = random(1000);
     const to = await begun(direct);
-    const parts = [await sent(dir, direct, to, 1, bytes)];
-    let lost = 0;
-    await using link = await badLink(server.port, () => {
-      let asked = false;
-      return {
-        toServer: (block) => {
-          asked ||= block.includes("POST ");
-          return block;
-        },
-        toClient: (block) => {
-          if (!asked || lost > 0) return block;
-          lost += 1;
-          return "cut";
-        },
-      };
-    });
-    const backend = s3Backend({ ...options, endpoint: link.endpoint });
+    const parts = [await sent(direct, to, 1, bytes)];
+    link.next("POST", { kind: "cut down", atByte: 0 });
     expect(await backend.join(to, parts)).toEqual({ size: 1000, sha256: sha256(bytes) });
-    expect(lost).toBe(1);
+    expect(link.take("POST").length).toBe(2);
   });
 });
 
@@ -197,7 +145,7 @@ describe("S3: a request", () => {
         return new Response(null, { headers: { ETag: '"1"' } });
       },
     });
-    await s3Backend({ ...options, endpoint: web.url.origin }).put(await staged(dir, bytes), "blob_1");
+    await s3Backend({ ...options, endpoint: web.url.origin }).put(await staged(bytes), "blob_1");
     expect(seen).toMatchObject({
       "content-length": "200000",
       "x-amz-content-sha256": Buffer.from(sha256(bytes)).toString("hex"),
@@ -224,7 +172,7 @@ describe("S3: a request", () => {
       },
     });
     const backend = s3Backend({ ...options, endpoint: web.url.origin });
-    const error = await backend.put(await staged(dir, random(10)), "blob_1").catch((failed: unknown) => failed);
+    const error = await backend.put(await staged(random(10)), "blob_1").catch((failed: unknown) => failed);
     expect(error).toMatchObject({
       message: `S3 PutObject: ${code} (${status}): No.`,
       code: status === 507 ? "ENOSPC" : undefined,

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { digestField, readDigest, readHex } from "../../../src/runs/http/digest.ts";
 import { Failure } from "../../../src/std/failure.ts";
 
-/** Of RFC 9530, appendix B.1: `{"hello": "world"}` and a line's end. */
+/** The digest of `{"hello": "world"}` and a line end (RFC 9530, appendix B.1). */
 const BASE64 = "RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=";
 const SHA256 = "44aff4ab2d7c3250525675a08f0cfa9591168cffe51791c5f5bbc417c15a6c38";
 const FIELD = `sha-256=:${BASE64}:`;

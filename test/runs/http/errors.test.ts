@@ -1,16 +1,22 @@
 /** Every row of the runs error table (specification, "Robot runs"), on every pair of stores. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { RUNS } from "../../../src/runs/errors.ts";
 import { type Answer, fileOf, Person, sha256 } from "../person.ts";
-import { MATRIX, RunsStage, startServers, stopServers } from "../stage.ts";
-
-beforeAll(() => startServers("PostgreSQL", "S3"));
-afterAll(stopServers);
+import { DEFAULT, MATRIX, onStores } from "../stage.ts";
 
 const BOUNDS = { runBytesMax: 1_000, runFilesMax: 3, runUploadsMax: 2, accountBytesMax: 1_500 };
 
 const X64 = "x".repeat(64);
 const WRONG = { "x-content-sha256": sha256("something else") };
+
+/** A body without a known length. */
+function chunked(text: string): ReadableStream {
+  const start = (controller: ReadableStreamDefaultController) => {
+    controller.enqueue(new TextEncoder().encode(text));
+    controller.close();
+  };
+  return new ReadableStream({ start });
+}
 
 /** How each code is brought about. */
 const ROWS: Readonly<Record<keyof typeof RUNS, (ann: Person) => Promise<Answer>>> = {
@@ -38,27 +44,7 @@ const ROWS: Readonly<Record<keyof typeof RUNS, (ann: Person) => Promise<Answer>>
     return await ann.begin("one", "c", { size: 5 });
   },
   storage_busy: (ann) => ann.put("busy", "a", "1"),
-  length_required: async (ann) => {
-    const body = new ReadableStream({
-      start: (controller) => {
-        controller.enqueue(new Uint8Array(5));
-        controller.close();
-      },
-    });
-    const headers = { authorization: `Bearer ${ann.key}` };
-    const url = `${ann.url}/v1/robot/runs/arm/one/files/a`;
-    const response = await fetch(url, { method: "PUT", headers, body });
-    const json = (await response.json()) as Answer["json"];
-    const { status } = response;
-    return {
-      status,
-      said: `${status} ${json.error.code}`,
-      headers: response.headers,
-      bytes: new Uint8Array(),
-      json,
-      body: json,
-    };
-  },
+  length_required: (ann) => ann.send("PUT", "/v1/robot/runs/arm/one/files/a", chunked("12345")),
   request_too_large: (ann) => ann.send("POST", "/v1/robot/runs/arm/one/complete", " ".repeat(2 ** 20 + 1)),
   run_too_large: (ann) => ann.put("one", "a", "x".repeat(1_001)),
   storage_quota_exceeded: async (ann) => {
@@ -74,32 +60,51 @@ const ROWS: Readonly<Record<keyof typeof RUNS, (ann: Person) => Promise<Answer>>
   storage_unavailable: (ann) => ann.put("down", "a", "1"),
 };
 
-for (const combination of MATRIX) {
-  describe.skipIf(combination.absent)(combination.title, () => {
-    let at: RunsStage;
-    beforeAll(async () => {
-      at = await RunsStage.start({ ...combination, bounds: BOUNDS });
+onStores(MATRIX, { bounds: BOUNDS }, (test) => {
+  for (const [code, bringAbout] of Object.entries(ROWS)) {
+    const row = RUNS[code as keyof typeof RUNS];
+    test(`${row.status} ${code} has the error object and a request id, and changes nothing`, async ({ at, ann }) => {
+      if (code === "storage_busy" || code === "storage_unavailable") at.drills.names.add(code);
+      const answer = await bringAbout(ann);
+      at.drills.names.clear();
+      expect(answer.said).toBe(`${row.status} ${code}`);
+      const { error } = answer.json;
+      expect(error).toMatchObject({ code, type: row.type, message: expect.stringMatching(/.{10}/) });
+      expect(answer.headers.get("x-request-id")).toMatch(/^req_[0-9A-Za-z]{24}$/);
+      expect(answer.headers.get("retry-after")).toEqual(row.status === 503 ? expect.stringMatching(/^\d+$/) : null);
+      expect(await at.wrong()).toEqual([]);
     });
-    afterAll(() => at[Symbol.asyncDispose]());
+  }
 
-    for (const [code, bringAbout] of Object.entries(ROWS)) {
-      const row = RUNS[code as keyof typeof RUNS];
-      test(`${row.status} ${code}, with the error object and a request id, and what was there stays`, async () => {
-        if (code === "storage_busy" || code === "storage_unavailable") at.drills.names.add(code);
-        const answer = await bringAbout(await at.person());
-        at.drills.names.clear();
-        expect(answer.said).toBe(`${row.status} ${code}`);
-        const { error } = answer.json;
-        expect(error).toMatchObject({ code, type: row.type, message: expect.stringMatching(/.{10}/) });
-        expect(answer.headers.get("x-request-id")).toMatch(/^req_[0-9A-Za-z]{24}$/);
-        expect(answer.headers.get("retry-after")).toEqual(row.status === 503 ? expect.stringMatching(/^\d+$/) : null);
-        expect(await at.wrong()).toEqual([]);
-      });
+  test("the first of several faults counts: size, syntax, names, digests, then the run's state", async ({ ann }) => {
+    await ann.completed("one", { a: "1" });
+    const wrong = ["X-Content-Sha256: x"];
+    const puts: readonly (readonly [run: string, length: string, digest: readonly string[], said: string])[] = [
+      ["-/one", `Content-Length: ${64 * 2 ** 20 + 1}`, wrong, "413 request_too_large"],
+      ["-/one", "Transfer-Encoding: chunked", wrong, "411 length_required"],
+      ["-/one", "Content-Length: 5", wrong, "422 invalid_request"],
+      ["arm/one", "Content-Length: 5", wrong, "422 invalid_request"],
+      // Neither a completed run nor a full one takes a byte.
+      ["arm/one", "Content-Length: 5", [], "409 run_completed"],
+      ["arm/two", "Content-Length: 1001", [], "413 run_too_large"],
+    ];
+    for (const [run, length, digest, said] of puts) {
+      const half = ann.half("PUT", `/v1/robot/runs/${run}/files/a`, [length, "Connection: close", ...digest]);
+      expect([run, length, await half.said]).toEqual([run, length, said]);
+    }
+    for (const [run, body, said, param] of [
+      ["-/one", " ".repeat(2 ** 20 + 1), "413 request_too_large", undefined],
+      ["-/one", "{", "422 invalid_request", undefined],
+      ["-/one", '{"files":1}', "422 invalid_request", "robot"],
+      ["arm/one", '{"files":1}', "422 invalid_request", "files"],
+    ] as const) {
+      const answer = await ann.send("POST", `/v1/robot/runs/${run}/complete`, body);
+      expect([answer.said, answer.json.error.param]).toEqual([said, param]);
     }
   });
-}
+});
 
-describe("on every route", () => {
+onStores(DEFAULT, { fresh: true }, (test) => {
   /** With bodies that are wrong, so that only what comes before them can answer. */
   const ROUTES: readonly (readonly [method: string, path: string, body?: string])[] = [
     ["GET", ""],
@@ -117,9 +122,7 @@ describe("on every route", () => {
     ["DELETE", "/arm/one/uploads/a?upload_id=up_1"],
   ];
 
-  test("the key is checked before the body is read, or anything else", async () => {
-    await using at = await RunsStage.start();
-    const ann = await at.person();
+  test("the key is checked before the body is read, or anything else", async ({ ann }) => {
     for (const [method, path, body] of ROUTES) {
       for (const authorization of ["", "Bearer tdn_wrong"]) {
         const answer = await ann.send(method, `/v1/robot/runs${path}`, body, { authorization });
@@ -137,10 +140,11 @@ describe("on every route", () => {
   });
 
   for (const name of ["storage_busy", "storage_unavailable"] as const) {
-    test(`the drill ${name} strikes after the names and fields are checked, and says when to retry`, async () => {
-      await using at = await RunsStage.start();
+    test(`the drill ${name} strikes after the names and fields are checked, and says when to retry`, async ({
+      at,
+      ann,
+    }) => {
       at.drills.names.add(name);
-      const ann = await at.person();
       for (const [method, path, body] of ROUTES) {
         const right =
           body === "no json" ? (path.endsWith("complete") ? '{"files":[{"path":"a","size":1}]}' : '{"size":1}') : body;
@@ -155,9 +159,7 @@ describe("on every route", () => {
     });
   }
 
-  test("an unknown route, or another method, is 404 not_found with a key and without one", async () => {
-    await using at = await RunsStage.start();
-    const ann = await at.person();
+  test("an unknown route, or another method, is 404 not_found with a key and without one", async ({ ann }) => {
     const unknown: readonly (readonly [string, string])[] = [
       ["POST", ""],
       ["DELETE", ""],
@@ -182,46 +184,4 @@ describe("on every route", () => {
       }
     }
   });
-
-  test("dot segments and backslashes are normalised before routing; what remains is decoded once", async () => {
-    await using at = await RunsStage.start();
-    const ann = await at.person();
-    await ann.completed("one", { "a/b.txt": "1", "%2f": "2" });
-    const said = async (path: string) => {
-      const half = ann.half("GET", `/v1/robot/runs/arm/one/files/${path}`, ["Connection: close"]);
-      return await half.said;
-    };
-    for (const path of ["a/b.txt", "./a/x/../b.txt", "x/%2e%2E/a/b.txt", "a\\b.txt", "../../one/files/a/b.txt"]) {
-      expect([path, await said(path)]).toEqual([path, "200"]);
-    }
-    expect(await said("%252f")).toBe("200");
-    for (const path of ["a%2fb.txt", "a%5cb.txt", "a%00", "a%7f", "a%c2%85", "%ff", "a//b", "a/", ""]) {
-      expect([path, await said(path)]).toEqual([path, "422 invalid_request"]);
-    }
-    expect(await said("..")).toBe("404 not_found");
-  });
-});
-
-test("of several wrongs the first in the contract's order is told: size, then syntax, then names, then digests, then the run's state", async () => {
-  await using at = await RunsStage.start({ bounds: BOUNDS });
-  const ann = await at.person();
-  await ann.completed("one", { a: "1" });
-  const put = (path: string, length: string, headers: readonly string[]) =>
-    ann.half("PUT", `/v1/robot/runs/${path}`, [length, "Connection: close", ...headers]).said;
-  const huge = `Content-Length: ${64 * 2 ** 20 + 1}`;
-  expect(await put("-/one/files/a", huge, ["X-Content-Sha256: x"])).toBe("413 request_too_large");
-  expect(await put("-/one/files/a", "Transfer-Encoding: chunked", ["X-Content-Sha256: x"])).toBe("411 length_required");
-  expect(await put("-/one/files/a", "Content-Length: 5", ["X-Content-Sha256: x"])).toBe("422 invalid_request");
-  expect(await put("arm/one/files/a", "Content-Length: 5", ["X-Content-Sha256: x"])).toBe("422 invalid_request");
-  // Neither a sealed run nor one without room takes a byte.
-  expect(await put("arm/one/files/a", "Content-Length: 5", [])).toBe("409 run_completed");
-  expect(await put("arm/two/files/a", "Content-Length: 1001", [])).toBe("413 run_too_large");
-  const complete = (path: string, body: string) => ann.send("POST", `/v1/robot/runs/${path}/complete`, body);
-  expect((await complete("-/one", " ".repeat(2 ** 20 + 1))).said).toBe("413 request_too_large");
-  const malformed = await complete("-/one", "{");
-  expect([malformed.said, malformed.json.error.param]).toEqual(["422 invalid_request", undefined]);
-  const named = await complete("-/one", '{"files":1}');
-  expect([named.said, named.json.error.param]).toEqual(["422 invalid_request", "robot"]);
-  const listed = await complete("arm/one", '{"files":1}');
-  expect([listed.said, listed.json.error.param]).toEqual(["422 invalid_request", "files"]);
 });

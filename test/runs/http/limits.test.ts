@@ -1,114 +1,92 @@
 /** Each limit of run storage (specification, "Limits") at its edge and one past it. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { fileOf, type Person } from "../person.ts";
-import { MATRIX, RunsStage, startServers, stopServers } from "../stage.ts";
-
-beforeAll(() => startServers("PostgreSQL", "S3"));
-afterAll(stopServers);
+import { expect } from "bun:test";
+import { fileOf } from "../person.ts";
+import { DEFAULT, MATRIX, onStores } from "../stage.ts";
 
 const MiB = 2 ** 20;
 const GiB = 2 ** 30;
 const x = (count: number) => "x".repeat(count);
 
-/** The bounds that stand in the records, small, on every pair of stores. */
-for (const combination of MATRIX) {
-  describe.skipIf(combination.absent)(combination.title, () => {
-    const bounds = { runBytesMax: 1_000, runFilesMax: 3, runUploadsMax: 2, accountBytesMax: 1_500 };
-    let at: RunsStage;
-    beforeAll(async () => {
-      at = await RunsStage.start({ ...combination, bounds });
-    });
-    afterAll(() => at[Symbol.asyncDispose]());
+/** Small bounds of the records. */
+const BOUNDS = { runBytesMax: 1_000, runFilesMax: 3, runUploadsMax: 2, accountBytesMax: 1_500 };
 
-    test("the bytes of a run: files and uploads together", async () => {
-      const ann = await at.person();
-      expect((await ann.put("one", "a", x(1_001))).said).toBe("413 run_too_large");
-      expect((await ann.put("one", "a", x(450))).said).toBe("201");
-      expect((await ann.begin("one", "b", { size: 551 })).said).toBe("413 run_too_large");
-      const id = await ann.begun("one", "b", { size: 550 });
-      expect((await ann.put("one", "c", "1")).said).toBe("413 run_too_large");
-      expect((await ann.put("one", "c", "")).said).toBe("201");
-      // A path counts once, however often it is replaced, and while it is.
-      expect((await ann.put("one", "a", x(450))).said).toBe("200");
-      expect((await ann.put("one", "a", x(451))).said).toBe("413 run_too_large");
-      await ann.abort("one", "b", id);
-      expect((await ann.put("one", "a", x(451))).said).toBe("200");
-      expect(await ann.room()).toEqual([451, 0]);
-    });
-
-    test("a full run can be sent anew, its files side by side", async () => {
-      const ann = await at.person();
-      await ann.put("one", "video", x(700));
-      await ann.put("one", "log", x(10));
-      await ann.put("one", "map", x(10));
-      const id = await ann.begun("one", "video", { size: 700 });
-      expect((await ann.put("one", "log", x(20))).said).toBe("200");
-      expect((await ann.begin("one", "map", { size: 281 })).said).toBe("413 run_too_large");
-      expect((await ann.begin("one", "map", { size: 30 })).said).toBe("201");
-      expect((await ann.put("one", "other", "")).said).toBe("413 run_too_large");
-      await ann.part("one", "video", id, 1, x(700));
-      await ann.erase("one");
-    });
-
-    test("the files of a run: those that are there and those that come", async () => {
-      const ann = await at.person();
-      await ann.put("one", "a", "1");
-      await ann.put("one", "b", "1");
-      const id = await ann.begun("one", "c", { size: 1 });
-      expect((await ann.put("one", "d", "1")).said).toBe("413 run_too_large");
-      expect((await ann.begin("one", "d", { size: 1 })).said).toBe("413 run_too_large");
-      expect((await ann.put("one", "a", "2")).said).toBe("200");
-      await ann.part("one", "c", id, 1, "1");
-      expect((await ann.finish("one", "c", id)).said).toBe("200");
-      expect((await ann.put("one", "d", "1")).said).toBe("413 run_too_large");
-      await ann.remove("one", "a");
-      expect((await ann.put("one", "d", "1")).said).toBe("201");
-    });
-
-    test("the unfinished uploads of a run, told before its room", async () => {
-      const ann = await at.person();
-      const first = await ann.begun("one", "a", { size: 1 });
-      await ann.begun("one", "b", { size: 1 });
-      for (const size of [1, 1_001, 2_000]) {
-        expect((await ann.begin("one", "c", { size })).said).toBe("429 too_many_uploads");
-      }
-      expect((await ann.begin("one", "a", { size: 1 })).said).toBe("409 upload_in_progress");
-      expect((await ann.begin("two", "c", { size: 1 })).said).toBe("201");
-      await ann.part("one", "a", first, 1, "1");
-      await ann.finish("one", "a", first);
-      expect((await ann.begin("one", "c", { size: 1 })).said).toBe("201");
-    });
-
-    test("the bytes of an account: all its runs and reservations, a replaced file beside its replacement", async () => {
-      const ann = await at.person();
-      await ann.put("one", "a", x(900));
-      const id = await ann.begun("two", "a", { size: 500 });
-      expect((await ann.put("two", "b", x(101))).said).toBe("413 storage_quota_exceeded");
-      expect((await ann.begin("three", "b", { size: 101 })).said).toBe("413 storage_quota_exceeded");
-      expect((await ann.put("one", "a", x(101))).said).toBe("413 storage_quota_exceeded");
-      expect((await ann.put("two", "b", x(100))).said).toBe("201");
-      // Putting it together needs room for a copy: the upload is kept, until there is some.
-      await ann.part("two", "a", id, 1, x(500));
-      expect((await ann.finish("two", "a", id)).said).toBe("413 storage_quota_exceeded");
-      expect((await ann.uploads("two", "a", id)).json).toMatchObject({ received: [{ part: 1, size: 500 }] });
-      expect(await ann.room()).toEqual([1_000, 500]);
-      await ann.erase("one");
-      expect((await ann.finish("two", "a", id)).said).toBe("200");
-      expect(await ann.room()).toEqual([600, 0]);
-    });
+onStores(MATRIX, { bounds: BOUNDS }, (test) => {
+  test("the bytes of a run: files and uploads together", async ({ ann }) => {
+    expect((await ann.put("one", "a", x(1_001))).said).toBe("413 run_too_large");
+    expect((await ann.put("one", "a", x(450))).said).toBe("201");
+    expect((await ann.begin("one", "b", { size: 551 })).said).toBe("413 run_too_large");
+    const id = await ann.begun("one", "b", { size: 550 });
+    expect((await ann.put("one", "c", "1")).said).toBe("413 run_too_large");
+    expect((await ann.put("one", "c", "")).said).toBe("201");
+    // A path counts once, however often it is replaced, and while it is.
+    expect((await ann.put("one", "a", x(450))).said).toBe("200");
+    expect((await ann.put("one", "a", x(451))).said).toBe("413 run_too_large");
+    await ann.abort("one", "b", id);
+    expect((await ann.put("one", "a", x(451))).said).toBe("200");
+    expect(await ann.room()).toEqual([451, 0]);
   });
-}
 
-describe("the real ones", () => {
-  let at: RunsStage;
-  let ann: Person;
-  beforeAll(async () => {
-    at = await RunsStage.start();
-    ann = await at.person();
+  test("a full run can be sent anew, its files side by side", async ({ ann }) => {
+    await ann.put("one", "video", x(700));
+    await ann.put("one", "log", x(10));
+    await ann.put("one", "map", x(10));
+    const id = await ann.begun("one", "video", { size: 700 });
+    expect((await ann.put("one", "log", x(20))).said).toBe("200");
+    expect((await ann.begin("one", "map", { size: 281 })).said).toBe("413 run_too_large");
+    expect((await ann.begin("one", "map", { size: 30 })).said).toBe("201");
+    expect((await ann.put("one", "other", "")).said).toBe("413 run_too_large");
+    await ann.part("one", "video", id, 1, x(700));
+    await ann.erase("one");
   });
-  afterAll(() => at[Symbol.asyncDispose]());
 
-  test("a file of 64 MiB in one request, and no byte more; no part that is larger", async () => {
+  test("the files of a run: those that are there and those that come", async ({ ann }) => {
+    await ann.put("one", "a", "1");
+    await ann.put("one", "b", "1");
+    const id = await ann.begun("one", "c", { size: 1 });
+    expect((await ann.put("one", "d", "1")).said).toBe("413 run_too_large");
+    expect((await ann.begin("one", "d", { size: 1 })).said).toBe("413 run_too_large");
+    expect((await ann.put("one", "a", "2")).said).toBe("200");
+    await ann.part("one", "c", id, 1, "1");
+    expect((await ann.finish("one", "c", id)).said).toBe("200");
+    expect((await ann.put("one", "d", "1")).said).toBe("413 run_too_large");
+    await ann.remove("one", "a");
+    expect((await ann.put("one", "d", "1")).said).toBe("201");
+  });
+
+  test("the unfinished uploads of a run, told before its room", async ({ ann }) => {
+    const first = await ann.begun("one", "a", { size: 1 });
+    await ann.begun("one", "b", { size: 1 });
+    for (const size of [1, 1_001, 2_000]) {
+      expect((await ann.begin("one", "c", { size })).said).toBe("429 too_many_uploads");
+    }
+    expect((await ann.begin("one", "a", { size: 1 })).said).toBe("409 upload_in_progress");
+    expect((await ann.begin("two", "c", { size: 1 })).said).toBe("201");
+    await ann.part("one", "a", first, 1, "1");
+    await ann.finish("one", "a", first);
+    expect((await ann.begin("one", "c", { size: 1 })).said).toBe("201");
+  });
+
+  test("the bytes of an account: runs, reservations, and a replaced file beside its replacement", async ({ ann }) => {
+    await ann.put("one", "a", x(900));
+    const id = await ann.begun("two", "a", { size: 500 });
+    expect((await ann.put("two", "b", x(101))).said).toBe("413 storage_quota_exceeded");
+    expect((await ann.begin("three", "b", { size: 101 })).said).toBe("413 storage_quota_exceeded");
+    expect((await ann.put("one", "a", x(101))).said).toBe("413 storage_quota_exceeded");
+    expect((await ann.put("two", "b", x(100))).said).toBe("201");
+    // Putting it together needs room for a copy: the upload is kept, until there is some.
+    await ann.part("two", "a", id, 1, x(500));
+    expect((await ann.finish("two", "a", id)).said).toBe("413 storage_quota_exceeded");
+    expect((await ann.uploads("two", "a", id)).json).toMatchObject({ received: [{ part: 1, size: 500 }] });
+    expect(await ann.room()).toEqual([1_000, 500]);
+    await ann.erase("one");
+    expect((await ann.finish("two", "a", id)).said).toBe("200");
+    expect(await ann.room()).toEqual([600, 0]);
+  });
+});
+
+/** The real bounds. */
+onStores(DEFAULT, {}, (test) => {
+  test("a file of 64 MiB in one request, and no byte more; no part that is larger", async ({ ann }) => {
     const bytes = new Uint8Array(64 * MiB + 1).fill(7);
     const file = bytes.subarray(0, 64 * MiB);
     expect((await ann.put("file", "a", file)).said).toBe("201");
@@ -125,7 +103,7 @@ describe("the real ones", () => {
     await ann.erase("file");
   });
 
-  test("a JSON body of 1 MiB, 64 levels deep, of 20,000 values, and no more", async () => {
+  test("a JSON body of 1 MiB, 64 levels deep, of 20,000 values, and no more", async ({ ann }) => {
     await ann.put("json", "a", "1");
     const complete = (body: string) => ann.send("POST", "/v1/robot/runs/arm/json/complete", body);
     const padded = (length: number) => {
@@ -144,48 +122,45 @@ describe("the real ones", () => {
     expect(upload.said).toBe("413 request_too_large");
   });
 
-  test("a run of 2 GiB, and an account of 100 GiB", async () => {
-    const bob = await at.person();
-    expect((await bob.begin("one", "a", { size: 2 * GiB + 1 })).said).toBe("413 run_too_large");
-    expect((await bob.begin("one", "a", { size: 2 * GiB - 5 })).said).toBe("201");
-    expect((await bob.put("one", "b", "123456")).said).toBe("413 run_too_large");
-    expect((await bob.put("one", "b", "12345")).said).toBe("201");
+  test("a run of 2 GiB, and an account of 100 GiB", async ({ ann }) => {
+    expect((await ann.begin("one", "a", { size: 2 * GiB + 1 })).said).toBe("413 run_too_large");
+    expect((await ann.begin("one", "a", { size: 2 * GiB - 5 })).said).toBe("201");
+    expect((await ann.put("one", "b", "123456")).said).toBe("413 run_too_large");
+    expect((await ann.put("one", "b", "12345")).said).toBe("201");
     for (let run = 2; run <= 50; run += 1) {
-      expect((await bob.begin(`run-${run}`, "a", { size: 2 * GiB })).json).toMatchObject({ parts: 128 });
+      expect((await ann.begin(`run-${run}`, "a", { size: 2 * GiB })).json).toMatchObject({ parts: 128 });
     }
-    expect(await bob.room()).toEqual([5, 100 * GiB - 5]);
-    expect((await bob.begin("run-51", "a", { size: 1 })).said).toBe("413 storage_quota_exceeded");
-    expect((await bob.put("run-51", "a", "")).said).toBe("201");
+    expect(await ann.room()).toEqual([5, 100 * GiB - 5]);
+    expect((await ann.begin("run-51", "a", { size: 1 })).said).toBe("413 storage_quota_exceeded");
+    expect((await ann.put("run-51", "a", "")).said).toBe("201");
   });
 
-  test("2,000 files, which can be completed with one list", async () => {
-    const bob = await at.person();
-    await bob.put("many", "f0", "");
+  test("2,000 files, which can be completed with one list", async ({ at, ann }) => {
+    await ann.put("many", "f0", "");
     // 1,998 more, as if they had come.
     const made = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1998)";
     const run = "(SELECT id FROM robot_runs WHERE run = 'many')";
     await at.place.corrupt(`INSERT INTO run_files (run_id, path, blob_id, size, sha256, stored_at, replaced)
       ${made} SELECT ${run}, 'f' || i, 'blob_many' || i, 0, zeroblob(32), 0, 0 FROM n`);
     await at.place.corrupt("UPDATE robot_runs SET files = 1999 WHERE run = 'many'");
-    expect((await bob.put("many", "f1999", "")).said).toBe("201");
-    expect((await bob.put("many", "f2000", "")).said).toBe("413 run_too_large");
-    expect((await bob.begin("many", "f2000", { size: 1 })).said).toBe("413 run_too_large");
+    expect((await ann.put("many", "f1999", "")).said).toBe("201");
+    expect((await ann.put("many", "f2000", "")).said).toBe("413 run_too_large");
+    expect((await ann.begin("many", "f2000", { size: 1 })).said).toBe("413 run_too_large");
     const files = Array.from({ length: 2_000 }, (_, index) => ({ path: `f${index}`, size: 0 }));
-    const both = await Promise.all(["f0", "f1999"].map((path) => bob.put("many", path, "")));
+    const both = await Promise.all(["f0", "f1999"].map((path) => ann.put("many", path, "")));
     expect(both.map(({ said }) => said)).toEqual(["200", "200"]);
-    expect((await bob.complete("many", files.slice(1))).said).toBe("409 run_incomplete");
-    expect((await bob.complete("many", files)).json.files.length).toBe(2_000);
-    await bob.erase("many");
+    expect((await ann.complete("many", files.slice(1))).said).toBe("409 run_incomplete");
+    expect((await ann.complete("many", files)).json.files.length).toBe(2_000);
+    await ann.erase("many");
   });
 
-  test("16 unfinished uploads of a run", async () => {
-    const bob = await at.person();
-    for (let count = 1; count <= 16; count += 1) await bob.begun("one", `a${count}`, { size: 1 });
-    const refused = await bob.begin("one", "a17", { size: 1 });
+  test("16 unfinished uploads of a run", async ({ ann }) => {
+    for (let count = 1; count <= 16; count += 1) await ann.begun("one", `a${count}`, { size: 1 });
+    const refused = await ann.begin("one", "a17", { size: 1 });
     expect([refused.said, refused.json.error.type]).toEqual(["429 too_many_uploads", "rate_limit_error"]);
   });
 
-  test("names of 128 characters of their alphabet", async () => {
+  test("names of 128 characters of their alphabet", async ({ ann }) => {
     const names = ["a", "0", "A.b_c-d", x(128)];
     const wrong = [x(129), ".a", "_a", "-a", "a%20b", "a%2fb", "%c3%a4", "a%00", "a*"];
     for (const [list, said] of [
@@ -199,7 +174,7 @@ describe("the real ones", () => {
     }
   });
 
-  test("paths of 512 bytes of UTF-8 and 16 segments, in an address as in a list", async () => {
+  test("paths of 512 bytes of UTF-8 and 16 segments, in an address as in a list", async ({ ann }) => {
     const right = ["b", "…", ".a", "a..", "a b?#%&+", "ä".repeat(256), x(512), Array(16).fill("a").join("/")];
     const wrong = [`${"ä".repeat(256)}a`, x(513), Array(17).fill("a").join("/"), "a\\b", "a\nb", "a\u007f", "a\u0085"];
     for (const path of right) {
@@ -224,7 +199,9 @@ describe("the real ones", () => {
     for (const path of right) expect((await ann.get("paths", path)).bytes).toEqual(new TextEncoder().encode(path));
   });
 
-  test("a run that no file system can hold is not completed: a path that is a folder of another one", async () => {
+  test("a run that no file system can hold is not completed: a path that is a folder of another one", async ({
+    ann,
+  }) => {
     const paths = ["a.b", "a/b/c", "ab", "a-b/c"];
     for (const path of [...paths, "a/b"]) await ann.put("folders", path, path);
     const list = paths.map((path) => fileOf(path, path));
@@ -241,7 +218,7 @@ describe("the real ones", () => {
     expect((await ann.complete("folders", list)).said).toBe("200");
   });
 
-  test("fields that break their format are 422 with their name", async () => {
+  test("fields that break their format are 422 with their name", async ({ ann }) => {
     const complete: readonly (readonly [unknown, string])[] = [
       [{}, "files"],
       [{ files: [] }, "files"],

@@ -1,9 +1,6 @@
 /** The player's page in Chromium. What runs inside of the page is text: it belongs to another world than the test. */
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
-import { listen } from "../../../src/http/listen.ts";
-import { Problem } from "../../../src/std/problem.ts";
-import type { Stage } from "../../robot/stage.ts";
 import type { ShownRow } from "../views/episode.ts";
 
 /** Mean differences of two pictures' bytes: of one frame through two decoders, and of two frames. */
@@ -15,12 +12,6 @@ export function distance(one: Uint8Array, other: Uint8Array): number {
   let sum = 0;
   for (let at = 0; at < one.length; at += 1) sum += Math.abs((one[at] ?? 0) - (other[at] ?? 0));
   return sum / one.length;
-}
-
-export function opened({ app }: Stage) {
-  const result = listen(app, { host: "127.0.0.1", port: 0 });
-  if (result instanceof Problem) throw new Error(result.message);
-  return result;
 }
 
 /** The videos have arrived, and the row is the one of this time. */
@@ -74,8 +65,8 @@ export class PlayerPage {
     return Number(await this.page.locator("#scrubber").inputValue());
   }
 
-  /** Where every video stands. */
-  async places(): Promise<number[]> {
+  /** The time of every video. */
+  async times(): Promise<number[]> {
     return await this.page.evaluate('[...document.querySelectorAll("video")].map((video) => video.currentTime)');
   }
 

@@ -1,29 +1,29 @@
 /**
- * A person with a real browser plays a run: Debian's Chromium, driven by playwright-core, on the pages and a folder. What is
- * scrubbed to is compared with ffmpeg's extraction of that frame, and with the log. TENDON_TEST_PICTURES=DIR keeps pictures.
+ * A person plays a run in a real browser: Debian's Chromium, driven by playwright-core, over real storage. The shown frames are compared
+ * with ffmpeg's extraction of them, and the rows with the log. TENDON_TEST_PICTURES=DIR keeps pictures.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type Browser, chromium } from "playwright-core";
 import { testRequirement } from "../../../src/config/environment.ts";
-import { signedIn } from "../../account/pages/browser.ts";
 import { look } from "../../program/looking.ts";
+import { temporaryFolder } from "../../store/temporary.ts";
+import { RunsStage } from "../stage.ts";
 import { drawFrames, drawVideo, type Episode, episode, expectedRow, frameOf, logOf } from "../views/episode.ts";
-import { distance, FAR, NEAR, opened, PlayerPage } from "./player-page.ts";
-import { type RunsStage, runsStage } from "./runs-stage.ts";
+import { distance, FAR, NEAR, PlayerPage } from "./player-page.ts";
 
 const CHROMIUM = Bun.which("chromium");
 const FIXTURES = join(import.meta.dir, "../../../../shared/fixtures");
-const ME = "acct_me@example.org";
-const NAME = { accountId: ME, robot: "arm-1", run: "fold-the-towel.2026-11-22" };
-const ADDRESS = `/account/runs/${NAME.robot}/${NAME.run}`;
+const RUN = "arm-1/fold-the-towel.2026-11-22";
+const ADDRESS = `/account/runs/${RUN}`;
 
 /** A run whose page is open in Chromium. */
 interface Watched extends AsyncDisposable {
-  readonly at: RunsStage;
   readonly page: PlayerPage;
-  /** Requests to elsewhere, errors of the script, broken policies. */
+  /** The path in the run and the range of each request for a file. */
+  readonly asked: { readonly path: string; readonly range: string | undefined }[];
+  /** Requests to other sites, errors of the script, violations of the policy. */
   readonly notes: string[];
 }
 
@@ -38,22 +38,29 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
   afterAll(() => browser.close());
 
   async function watch(fill: (folder: string) => Promise<void>): Promise<Watched> {
-    const at = await runsStage();
-    const folder = await at.folder();
-    await fill(folder);
-    at.runs.add(NAME, folder, 1_700_000_000);
-    const { cookie } = await signedIn(at);
-    const server = opened(at);
-    const context = await browser.newContext({ baseURL: server.url, viewport: { width: 1280, height: 900 } });
-    const [name = "", value = ""] = cookie.split("=");
-    await context.addCookies([{ name, value, url: server.url }]);
+    const at = await RunsStage.start();
+    const { me, browser: signedIn } = await at.owner();
+    const folder = await temporaryFolder();
+    await fill(folder.path);
+    const entries = await readdir(folder.path, { recursive: true, withFileTypes: true });
+    const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+    const files = paths.map(
+      async (path) => [path.slice(folder.path.length + 1), await Bun.file(path).bytes()] as const,
+    );
+    await me.completed(RUN, Object.fromEntries(await Promise.all(files)));
+    const context = await browser.newContext({ baseURL: at.url, viewport: { width: 1280, height: 900 } });
+    const [name = "", value = ""] = signedIn.cookie.split("=");
+    await context.addCookies([{ name, value, url: at.url }]);
+    const asked: Watched["asked"] = [];
     const notes: string[] = [];
     const page = await context.newPage();
     page.on("request", (request) => {
-      if (!request.url().startsWith(server.url) && !request.url().startsWith("data:")) notes.push(request.url());
+      const [site, path] = request.url().split(`${ADDRESS}/files/`);
+      if (path !== undefined) asked.push({ path, range: request.headers().range });
+      if (!site?.startsWith(at.url) && !site?.startsWith("data:")) notes.push(request.url());
     });
     page.on("console", (message) => {
-      // The service has no icon, which browsers ask every site for.
+      // Browsers ask every site for an icon, and the service has none.
       const { url } = message.location();
       if (!url.endsWith("/favicon.ico")) notes.push(`${message.text()} ${url}`);
     });
@@ -62,10 +69,10 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
     await page.waitForSelector("#player[data-ready]");
     const close = async () => {
       await context.close();
-      await server.stop();
+      await folder[Symbol.asyncDispose]();
       await at[Symbol.asyncDispose]();
     };
-    return { at, page: new PlayerPage(page), notes, [Symbol.asyncDispose]: close };
+    return { page: new PlayerPage(page), asked, notes, [Symbol.asyncDispose]: close };
   }
 
   /** A run of drawn videos of different length and pace. */
@@ -79,9 +86,9 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
   test("scrubbing shows every camera's frame of that moment, and the log's row", async () => {
     const of = episode();
     let folder = "";
-    await using watched = await watch(async (place) => {
-      folder = place;
-      await drawn(place, of);
+    await using watched = await watch(async (path) => {
+      folder = path;
+      await drawn(path, of);
     });
     const { page, notes } = watched;
     for (const t of [2.4, 0, 1.0, 3.9]) {
@@ -119,18 +126,17 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
     for (const [key, t] of moves) {
       await page.page.keyboard.press(key);
       await page.arrived(t);
-      for (const place of await page.places())
-        expect(Math.abs(place - Math.min(t, place < t ? 3 : t))).toBeLessThan(0.01);
+      for (const time of await page.times()) expect(Math.abs(time - Math.min(t, time < t ? 3 : t))).toBeLessThan(0.01);
     }
     await page.page.keyboard.press("Space");
     expect(await page.page.locator("#play").textContent()).toBe("Pause");
     await page.until("document.querySelector('#scrubber').value > 0.7");
     await page.page.keyboard.press("Space");
     await page.settled();
-    const places = await page.places();
+    const times = await page.times();
     const t = await page.time();
     expect(t).toBeGreaterThan(0.7);
-    for (const place of places) expect(Math.abs(place - t)).toBeLessThan(0.01);
+    for (const time of times) expect(Math.abs(time - t)).toBeLessThan(0.01);
     expect(await page.page.getByRole("slider", { name: "Time in the run" }).getAttribute("aria-valuetext")).toMatch(
       /^0:0\d\.\d{3} of 0:04\.\d{3}$/,
     );
@@ -140,10 +146,10 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
   test("a camera without a video shows its frames, one observation a step", async () => {
     const of = episode({ cameras: { top: undefined } });
     let folder = "";
-    await using watched = await watch(async (place) => {
-      folder = place;
-      await drawFrames(join(place, "frames/top"), of.observations);
-      await Bun.write(join(place, "episode.jsonl"), logOf(of));
+    await using watched = await watch(async (path) => {
+      folder = path;
+      await drawFrames(join(path, "frames/top"), of.observations);
+      await Bun.write(join(path, "episode.jsonl"), logOf(of));
     });
     const { page, notes } = watched;
     await page.scrub(1.2);
@@ -153,8 +159,8 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
     await page.page.keyboard.press("ArrowRight");
     await page.arrived(1.5);
     await page.page.waitForSelector('.camera img[src$="000003.jpg"]');
-    // Its neighbours were there before they were wanted.
-    const asked = watched.at.runs.reads.map(({ path }) => path);
+    // The neighbours of a frame are loaded ahead.
+    const asked = watched.asked.map(({ path }) => path);
     for (const step of [1, 2, 3, 4]) expect(asked).toContain(`frames/top/00000${step}.jpg`);
     expect(notes).toEqual([]);
   }, 60_000);
@@ -168,16 +174,19 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
       await drawVideo(join(folder, "videos/top.mp4"), { seconds: 4, fps: 15 });
       await Bun.write(join(folder, "episode.jsonl"), log);
     });
-    const { page, notes, at } = watched;
+    const { page, notes, asked } = watched;
     await page.until("document.querySelector('#joints .trace-state').getAttribute('d')?.length > 100");
     for (const t of [3599.4, 1800.2, 7.7]) {
       await page.scrub(t);
       expect(await page.row()).toEqual(expectedRow(of, t));
     }
     await page.until("/from 2\\d\\d /.test(document.querySelector('#sampled').textContent)");
-    const read = at.runs.reads.filter(({ path }) => path === "episode.jsonl");
-    expect(read.filter(({ range }) => range === null)).toEqual([]);
-    expect(read.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThan(log.length / 3);
+    const ranges = asked.filter(({ path }) => path === "episode.jsonl").map(({ range }) => range ?? "none");
+    const sizes = ranges.map((range) => {
+      const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(range) ?? [];
+      return Number(to) + 1 - Number(from);
+    });
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(log.length / 3);
     await page.page.locator("#window").selectOption("10");
     await page.page.waitForSelector("#sampled", { state: "hidden" });
     expect(notes).toEqual([]);
@@ -199,7 +208,7 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
       expect(await page.page.locator("#log-problem").textContent()).toContain(words);
       await page.until("document.querySelector('#scrubber').max > 3");
       await page.scrub(2);
-      expect((await page.places())[0]).toBeCloseTo(2, 2);
+      expect((await page.times())[0]).toBeCloseTo(2, 2);
       expect(await page.page.locator("#trace-section").isVisible()).toBe(false);
       expect(await page.page.locator(".files tbody tr").count()).toBe(log === undefined ? 1 : 2);
     },
@@ -226,14 +235,14 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
     await look(page.page, "run");
     await page.page.locator("#play").click();
     await page.until("document.querySelector('#scrubber').value > 14");
-    const places = await page.places();
-    // A video that is further off is set to its place.
-    expect(Math.max(...places) - Math.min(...places)).toBeLessThan(0.5);
+    const times = await page.times();
+    // A video that drifts further is set to the time of the others.
+    expect(Math.max(...times) - Math.min(...times)).toBeLessThan(0.5);
     await page.page.keyboard.press("Space");
     await page.page.locator("#scrubber").focus();
     await page.page.keyboard.press("ArrowRight");
     await page.settled();
-    const [first = 0, ...others] = await page.places();
+    const [first = 0, ...others] = await page.times();
     for (const other of others) expect(other).toBe(first);
     await page.page.goto("/account/runs");
     await look(page.page, "runs");

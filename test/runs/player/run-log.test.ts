@@ -1,7 +1,6 @@
 /** Reading a run's log by ranges: what is found, and how little is read for it. */
 import { describe, expect, test } from "bun:test";
-import { dueAt, dueLines, dueSamples } from "../../../src/runs/player/due.ts";
-import { LogProblem, type Observation } from "../../../src/runs/player/log-lines.ts";
+import { dueAt, dueLines, dueSamples, LogProblem, type Observation } from "../../../src/runs/player/log-lines.ts";
 import { PAGE_BYTES, PagedFile } from "../../../src/runs/player/paged-file.ts";
 import { evenly, RunLog, type Stretch, WHOLE_BYTES_MAX } from "../../../src/runs/player/run-log.ts";
 import { type Episode, episode, headLine, logOf, observationLine } from "../views/episode.ts";

@@ -103,6 +103,12 @@ async function opened(engine: EngineName) {
 
 for (const { name, absent, title } of ENGINES) {
   describe.skipIf(absent)(title, () => {
+    const given = (what: string, work: (at: Awaited<ReturnType<typeof opened>>) => Promise<void>) =>
+      test(what, async () => {
+        await using at = await opened(name);
+        await work(at);
+      });
+
     test("every write that is called twice says the same twice, and leaves what it leaves when it is called once", async () => {
       await using once = await opened(name);
       await using again = await opened(name);
@@ -118,24 +124,23 @@ for (const { name, absent, title } of ENGINES) {
       }
     });
 
-    test("a file that was stored stays so for its repeat, whatever has replaced or deleted it since", async () => {
-      await using at = await opened(name);
-      const { runs } = at;
-      expect(await stored(runs, "blob_1")).toEqual({ replaced: false });
-      expect(await stored(runs, "blob_2")).toEqual({ replaced: true });
-      await stored(runs, "blob_3");
-      await stored(runs, "blob_4", "b");
-      await runs.fileDelete({ ...KEY, path: "b", cause: "del_1", at: AT });
-      await stored(runs, "blob_5", "c");
-      await runs.runDelete({ ...KEY, cause: "del_2", at: AT });
-      const replaced = Object.entries({ blob_1: false, blob_2: true, blob_3: true, blob_4: false, blob_5: false });
-      for (const [blobId, was] of replaced) expect(await runs.fileCommit(commit(blobId))).toEqual({ replaced: was });
-      expect(await at.rows("SELECT * FROM run_files")).toEqual([]);
-    });
+    given(
+      "a stored file has the same outcome again, whatever has replaced or deleted it since",
+      async ({ runs, rows }) => {
+        expect(await stored(runs, "blob_1")).toEqual({ replaced: false });
+        expect(await stored(runs, "blob_2")).toEqual({ replaced: true });
+        await stored(runs, "blob_3");
+        await stored(runs, "blob_4", "b");
+        await runs.fileDelete({ ...KEY, path: "b", cause: "del_1", at: AT });
+        await stored(runs, "blob_5", "c");
+        await runs.runDelete({ ...KEY, cause: "del_2", at: AT });
+        const replaced = Object.entries({ blob_1: false, blob_2: true, blob_3: true, blob_4: false, blob_5: false });
+        for (const [blobId, was] of replaced) expect(await runs.fileCommit(commit(blobId))).toEqual({ replaced: was });
+        expect(await rows("SELECT * FROM run_files")).toEqual([]);
+      },
+    );
 
-    test("a file that came too late for its run is refused alike again, also when the run is deleted since", async () => {
-      await using at = await opened(name);
-      const { runs } = at;
+    given("a file that was too late for its run is refused alike again, also after the run", async ({ runs }) => {
       await stored(runs, "blob_1");
       await runs.fileBegin(newFile("blob_2", "b"));
       await runs.fileBegin(newFile("blob_3", "c"));
@@ -151,9 +156,7 @@ for (const { name, absent, title } of ENGINES) {
       await runs.fileAbort({ accountId, blobId: "blob_3", at: AT });
     });
 
-    test("an upload that was put together stays so for its repeat, whatever has become of its file since", async () => {
-      await using at = await opened(name);
-      const { runs } = at;
+    given("a joined upload has the same outcome again, whatever has become of its file since", async ({ runs }) => {
       expect(await uploaded(runs, "up_1")).toEqual({ replaced: false });
       expect(await uploaded(runs, "up_2")).toEqual({ replaced: true });
       await stored(runs, "blob_1");
@@ -164,9 +167,7 @@ for (const { name, absent, title } of ENGINES) {
       expect(await Promise.all(said)).toEqual([{ replaced: false }, { replaced: true }, { replaced: false }]);
     });
 
-    test("an upload that was begun and dropped since does not begin anew", async () => {
-      await using at = await opened(name);
-      const { runs } = at;
+    given("an upload that was begun and dropped since does not begin anew", async ({ runs, rows }) => {
       for (const [id, end] of [
         ["up_1", () => runs.uploadDrop({ accountId, uploadId: "up_1", at: AT })],
         ["up_2", () => runs.runDelete({ ...KEY, cause: "del_1", at: AT })],
@@ -178,13 +179,11 @@ for (const { name, absent, title } of ENGINES) {
       await uploaded(runs, "up_3");
       await runs.runDelete({ ...KEY, cause: "del_2", at: AT });
       expect(await runs.uploadBegin(newUpload("up_3"))).toBe("begun");
-      expect(await at.rows("SELECT id FROM run_uploads")).toEqual([]);
+      expect(await rows("SELECT id FROM run_uploads")).toEqual([]);
       expect(await runs.runUsage({ accountId, month: MONTH })).toMatchObject({ stored: 0, reserved: 0 });
     });
 
-    test("a part that was stored stays so for its repeat when the upload is finished since, and names again what it replaced", async () => {
-      await using at = await opened(name);
-      const { runs } = at;
+    given("a stored part has the same outcome again, also when the upload is finished since", async ({ runs }) => {
       await sent(runs, "up_1");
       const again = newPart("up_1", 1, "1-y");
       for (const _ of [1, 2]) expect(await runs.partCommit(again)).toEqual({ replaced: "1-x" });
@@ -195,9 +194,7 @@ for (const { name, absent, title } of ENGINES) {
       expect(await runs.partCommit(newPart("up_1", 1, "1-z"))).toBe("gone");
     });
 
-    test("a flush of the meter counts once, those after it too; what processes remember that ended long ago goes", async () => {
-      await using at = await opened(name);
-      const { runs } = at;
+    given("a flush of the meter counts once, and meters that ended long ago are forgotten", async ({ runs, rows }) => {
       const flush = (number: number, owner = "o", when = AT) =>
         told(runs.runsMeter({ owner, flush: number, at: when, metered: METERED }));
       for (const number of [1, 1, 2, 2, 3, 3]) await flush(number);
@@ -205,7 +202,7 @@ for (const { name, absent, title } of ENGINES) {
       const counted = { downloaded: 4 * 5, requests: 4 * 2 };
       expect(await runs.runUsage({ accountId, month: MONTH })).toMatchObject(counted);
       await flush(1, "later", AT + 8 * 86_400);
-      expect(await at.rows("SELECT owner FROM run_meters")).toEqual([{ owner: "later" }]);
+      expect(await rows("SELECT owner FROM run_meters")).toEqual([{ owner: "later" }]);
     });
   });
 }

@@ -3,7 +3,6 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { runsListed } from "../../../src/runs/store/reads.ts";
 import { runs } from "../../../src/runs/store/runs.ts";
-import { DOMAINS } from "../../../src/service/domains.ts";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
 import { onSqlite } from "../../../src/store/sqlite/statements.ts";
 import { drive, first, type Statement, type Steps } from "../../../src/store/steps.ts";
@@ -26,7 +25,7 @@ function workOf(asked: readonly Asked[]) {
 /** An empty database, and what was asked of it. */
 function database() {
   const db = new Database(":memory:", { strict: true, safeIntegers: true });
-  migrate(db, DOMAINS);
+  migrate(db);
   const execute = onSqlite(db);
   const asked: Asked[] = [];
   const run = <T>(steps: Steps<T>): T =>
@@ -45,7 +44,7 @@ function database() {
   return { db, run, asked, upload, count, [Symbol.dispose]: () => db.close() };
 }
 
-/** `count` finished uploads of the run, each of two parts and of a path of its own, as if they had been there. */
+/** Adds rows of `count` finished uploads, each of two parts and of another path. */
 function fill(db: Database, count: number): void {
   const made = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})`;
   db.run(`INSERT INTO run_uploads (id, account_id, run_id, path, blob_id, size, part_size, state, expires_at)
@@ -87,7 +86,7 @@ test("of finished uploads those of files that are there stay, of each path the l
 
 test("a page of the list is read in its order from an index, of all robots and of one", () => {
   using at = database();
-  // As it asks for an account of many runs; the planner has seen none.
+  // The planner has seen no run, so the plan is that of an account of any size.
   for (const robot of [undefined, "arm"]) {
     for (const after of [undefined, { completedAt: AT, id: "run_1" }]) {
       at.asked.length = 0;

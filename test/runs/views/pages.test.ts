@@ -1,25 +1,24 @@
 /** The pages of runs as HTML. */
 import { expect, test } from "bun:test";
-import { fileAddress, listAddress, runAddress } from "../../../src/runs/views/address.ts";
+import { fileAddress, listAddress, runAddress, sizeText } from "../../../src/runs/views/address.ts";
 import { type RunsPage, runsPage } from "../../../src/runs/views/list.ts";
 import { runPage } from "../../../src/runs/views/run.ts";
-import { sizeText } from "../../../src/runs/views/size.ts";
-import { HOSTILE } from "../../account/views/samples.ts";
+import { HOSTILE } from "../../account/pages/samples.ts";
 
 const VIEWER = { email: "me@example.org", csrf: "csrf-1" };
 
 function listed(text: string, changes: Partial<RunsPage> = {}): string {
   const runs = [{ robot: text, run: text, size: 2048, files: 3, completedAt: 1_700_000_000 }];
-  const usage = { storedBytes: 2 ** 30, reservedBytes: 0, quotaBytes: 100 * 2 ** 30 };
+  const usage = { stored: 2 ** 30, reserved: 0, quota: 100 * 2 ** 30 };
   return runsPage({ viewer: VIEWER, usage, runs, robot: text, later: false, next: undefined, ...changes });
 }
 
 function played(text: string, contentType = "video/mp4"): string {
   const files = [
-    { path: "episode.jsonl", size: 100, sha256: "0", contentType: "application/jsonl" },
-    { path: `videos/${text}`, size: 1, sha256: "0", contentType },
+    { path: "episode.jsonl", size: 100, content_type: "application/jsonl" },
+    { path: `videos/${text}`, size: 1, content_type: contentType },
   ];
-  return runPage({ viewer: VIEWER, robot: text, run: text, completedAt: 1, size: 101, files });
+  return runPage(VIEWER, { robot: text, run: text, completed_at: 1, size: 101, files });
 }
 
 async function elementsOf(page: string): Promise<string[]> {
@@ -67,7 +66,7 @@ test("the list says when there is nothing, and deletes only after a second click
   expect(listed("", { runs: [] })).toContain("There are no runs yet.");
   expect(listed("arm", { runs: [] })).toContain("There are no runs of this robot.");
   expect(listed("arm")).toMatch(/<details class="revoke">[\s\S]*action="\/account\/runs\/delete"/);
-  const full = { storedBytes: 2 ** 31, reservedBytes: 5, quotaBytes: 2 ** 30 };
+  const full = { stored: 2 ** 31, reserved: 5, quota: 2 ** 30 };
   expect(listed("arm", { usage: full })).toMatch(/class="full" width="100%"/);
 });
 

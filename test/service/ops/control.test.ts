@@ -15,7 +15,7 @@ const figures = (device: string, changes: Partial<DeviceFigures> = {}): DeviceFi
   ...changes,
 });
 const wire = (device: string, changes: object = {}) => ({
-  ...{ device, health: "ready", replicas: 2, replicas_out: 0, runs: 1, slots: 8, slots_held: 3 },
+  ...{ device, health: "ready", replicas: 2, replicas_out: 0, inferences: 1, slots: 8, slots_held: 3 },
   ...changes,
 });
 

@@ -1,9 +1,9 @@
-/** Readiness makes a durable write, bounded by time and rate. */
+/** Liveness and readiness; readiness makes a durable write, bounded by time and rate. */
 import { expect, test } from "bun:test";
 import { LIMITS } from "../../../src/limits.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { settle } from "../../robot/http/outcome.ts";
-import { type Stage, stage } from "../../robot/stage.ts";
+import { MODEL, type Stage, stage } from "../../robot/stage.ts";
 
 async function ready(at: Stage): Promise<{ status: number; missing?: string[] }> {
   const response = await at.send("/readyz");
@@ -52,5 +52,35 @@ test("a write that hangs answers 503 within a second, and no other one is sent b
     expect((await pending).status).toBe(503);
   }
   expect(writes()).toBe(1);
+  expect(at.clock.armed).toBe(0);
+});
+
+test("readyz says what is missing; healthz answers always", async () => {
+  const at = await stage();
+  expect(await ready(at)).toMatchObject({ status: 200 });
+  const { models } = at.service.robot.catalog;
+  const served = models.get(MODEL);
+  if (served) models.set(MODEL, { ...served, model: undefined });
+  at.store.down = true;
+  const missing = [`model ${MODEL} is loading`, "the store does not answer"];
+  expect(await ready(at)).toMatchObject({ status: 503, missing });
+  expect(at.logLines.join()).toContain("switched off by the test");
+  await at.service.core.lifecycle.drain();
+  const response = await at.send("/readyz");
+  expect([response.headers.get("retry-after"), await response.json()]).toMatchObject([
+    "1",
+    { error: { code: "engine_unavailable" }, missing: ["the service is shutting down", ...missing] },
+  ]);
+  expect((await at.send("/healthz")).status).toBe(200);
+});
+
+test("readyz answers within a second although the store says nothing", async () => {
+  const at = await stage();
+  at.store.ping = () => new Promise(() => {});
+  const pending = ready(at);
+  await settle();
+  at.clock.advance(LIMITS.storePingMs);
+  expect(await pending).toMatchObject({ status: 503, missing: ["the store does not answer"] });
+  expect(at.logLines.join()).toContain("within 1000 ms");
   expect(at.clock.armed).toBe(0);
 });

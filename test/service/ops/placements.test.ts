@@ -1,7 +1,7 @@
 /** `auto` keeps a refusal with its number for /readyz: "a model is ready on a device only after its bundle's parity vectors ran there". */
 import { expect, test } from "bun:test";
 import { Catalog } from "../../../src/robot/catalog.ts";
-import { placements } from "../../../src/service/ops/placements.ts";
+import { placements } from "../../../src/service/ops/health.ts";
 import { FakeEngine } from "../../fake-engine.ts";
 import { manifest } from "../../robot/manifests.ts";
 

@@ -2,17 +2,16 @@
  * A failover that loses the last commits is detected at reconnect by the ledger's high-water mark, and told: a real replica is
  * promoted without them, behind an address that stays.
  */
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { LedgerWatch } from "../../../src/charge/ledger-watch.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
-import { Problem } from "../../../src/std/problem.ts";
-import { markFile } from "../../../src/store/postgres/mark-file.ts";
+import { markFile } from "../../../src/store/postgres/high-water.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { funded } from "../../account/fake-store.ts";
 import { CutProxy } from "../../program/cut-proxy.ts";
-import { ENGINES } from "../engines.ts";
+import { onPostgres, usable } from "../engines.ts";
 import { PostgresServer } from "../postgres-server.ts";
 import { newCharge, settled } from "../rows.ts";
 import { temporaryFolder } from "../temporary.ts";
@@ -28,11 +27,9 @@ async function pair() {
   const replica = await primary.replica();
   const proxy = await CutProxy.before(primary.port);
   const dir = await temporaryFolder();
-  const url = new URL(primary.url("postgres"));
-  url.port = String(proxy.port);
+  const url = proxy.through(primary.url("postgres"));
   const open = async () => {
-    const store = await openPostgresStore(DOMAINS, url.href, { mark: markFile(join(dir.path, "mark.json")) });
-    if (store instanceof Problem) throw new Error(store.message);
+    const store = usable(await openPostgresStore(DOMAINS, url, { mark: markFile(join(dir.path, "mark.json")) }));
     const lines: Line[] = [];
     const told = Promise.withResolvers<void>();
     const note = (event: string, facts: Line["facts"] = {}) => {
@@ -63,77 +60,75 @@ async function pair() {
   };
 }
 
-for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQL")) {
-  describe.skipIf(absent)(title, () => {
-    for (const restarted of [false, true]) {
-      const when = restarted ? "before the next start" : "while the service runs";
+onPostgres(() => {
+  for (const restarted of [false, true]) {
+    const when = restarted ? "before the next start" : "while the service runs";
 
-      test(`a replica promoted ${when} without the last commits: the operator is told what is gone`, async () => {
-        await using at = await pair();
-        let one = await at.open();
-        for (const id of ["a", "b"]) await one.store.accounts.accountAdd(funded(id, `${id}@example.org`));
-        await one.chunk("gen_1", "a");
-        await at.replica.caughtUp(at.primary);
-        await at.replica.cutOff();
-        for (const [id, account] of [
-          ["gen_2", "a"],
-          ["gen_3", "a"],
-          ["gen_4", "b"],
-        ] as const)
-          await one.chunk(id, account);
-        expect([one.lines, one.watch.warning]).toEqual([[], undefined]);
-        if (restarted) await one.store.close();
-        await at.primary.down();
-        await at.replica.promote();
-        at.proxy.lead(at.replica.port);
-        if (restarted) one = await at.open();
-        await one.told;
-        const { event, facts } = one.lines[0] ?? { event: "", facts: {} };
-        expect([event, facts.checked, facts.missing, facts.usd]).toEqual(["ledger lost", 4, 3, "0.000001560"]);
-        expect(facts.usd_by_account).toBe("a 0.000001040, b 0.000000520");
-        expect(facts.before).toMatch(/^system \d+, timeline 00000001, database \d+$/);
-        expect(facts.now).toBe(String(facts.before).replace("00000001", "00000002"));
-        expect(facts.advice).toContain("tendon admin credit");
-        expect(one.watch).toMatchObject({ lostTransfers: 3, lostAmount: 1_560n });
-        expect(one.watch.warning).toContain("ledger lost");
-        // Told once; the service goes on with what there is.
-        await one.chunk("gen_5", "a");
-        expect(one.lines).toHaveLength(1);
-        expect(await one.store.charges.ledgerCheck()).toMatchObject({ problem: undefined });
-        await one.store.close();
-        const next = await at.open();
-        expect([next.lines, next.watch.warning]).toEqual([[], undefined]);
-        await next.store.close();
-      }, 120_000);
-    }
-
-    test("a replica that had everything: the operator reads that the server is another one, and nothing is missing", async () => {
+    test(`a replica promoted ${when} without the last commits: the operator is told what is gone`, async () => {
       await using at = await pair();
-      const one = await at.open();
-      await one.store.accounts.accountAdd(funded("a", "a@example.org"));
+      let one = await at.open();
+      for (const id of ["a", "b"]) await one.store.accounts.accountAdd(funded(id, `${id}@example.org`));
       await one.chunk("gen_1", "a");
       await at.replica.caughtUp(at.primary);
+      await at.replica.cutOff();
+      for (const [id, account] of [
+        ["gen_2", "a"],
+        ["gen_3", "a"],
+        ["gen_4", "b"],
+      ] as const)
+        await one.chunk(id, account);
+      expect([one.lines, one.watch.warning]).toEqual([[], undefined]);
+      if (restarted) await one.store.close();
       await at.primary.down();
       await at.replica.promote();
       at.proxy.lead(at.replica.port);
+      if (restarted) one = await at.open();
       await one.told;
-      expect(one.lines).toMatchObject([{ event: "database server replaced", facts: { checked: 1, missing: 0 } }]);
-      expect(one.watch.warning).toBeUndefined();
-      await one.store.close();
-    }, 120_000);
-
-    test("a server that only crashed: nothing is said", async () => {
-      await using at = await pair();
-      const one = await at.open();
-      await one.store.accounts.accountAdd(funded("a", "a@example.org"));
-      await one.chunk("gen_1", "a");
-      await at.primary.down();
-      await at.primary.up();
-      await one.chunk("gen_2", "a");
+      const { event, facts } = one.lines[0] ?? { event: "", facts: {} };
+      expect([event, facts.checked, facts.missing, facts.usd]).toEqual(["ledger lost", 4, 3, "0.000001560"]);
+      expect(facts.usd_by_account).toBe("a 0.000001040, b 0.000000520");
+      expect(facts.before).toMatch(/^system \d+, timeline 00000001, database \d+$/);
+      expect(facts.now).toBe(String(facts.before).replace("00000001", "00000002"));
+      expect(facts.advice).toContain("tendon admin credit");
+      expect(one.watch).toMatchObject({ lostTransfers: 3, lostAmount: 1_560n });
+      expect(one.watch.warning).toContain("ledger lost");
+      // Told once; the service goes on with what there is.
+      await one.chunk("gen_5", "a");
+      expect(one.lines).toHaveLength(1);
+      expect(await one.store.charges.ledgerCheck()).toMatchObject({ problem: undefined });
       await one.store.close();
       const next = await at.open();
-      expect([one.lines, next.lines]).toEqual([[], []]);
+      expect([next.lines, next.watch.warning]).toEqual([[], undefined]);
       await next.store.close();
     }, 120_000);
-  });
-}
+  }
+
+  test("a replica that had everything: the operator reads that the server is another one, and nothing is missing", async () => {
+    await using at = await pair();
+    const one = await at.open();
+    await one.store.accounts.accountAdd(funded("a", "a@example.org"));
+    await one.chunk("gen_1", "a");
+    await at.replica.caughtUp(at.primary);
+    await at.primary.down();
+    await at.replica.promote();
+    at.proxy.lead(at.replica.port);
+    await one.told;
+    expect(one.lines).toMatchObject([{ event: "database server replaced", facts: { checked: 1, missing: 0 } }]);
+    expect(one.watch.warning).toBeUndefined();
+    await one.store.close();
+  }, 120_000);
+
+  test("a server that only crashed: nothing is said", async () => {
+    await using at = await pair();
+    const one = await at.open();
+    await one.store.accounts.accountAdd(funded("a", "a@example.org"));
+    await one.chunk("gen_1", "a");
+    await at.primary.down();
+    await at.primary.up();
+    await one.chunk("gen_2", "a");
+    await one.store.close();
+    const next = await at.open();
+    expect([one.lines, next.lines]).toEqual([[], []]);
+    await next.store.close();
+  }, 120_000);
+});

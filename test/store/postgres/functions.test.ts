@@ -1,17 +1,15 @@
 /** Functions of PostgreSQL by the hash of their text, and the schema in its types. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import postgres from "postgres";
 import type { Settlement } from "../../../src/charge/store/records.ts";
 import { SETTLE_DECLARE, SETTLE_SQL, settle, settlementOrder } from "../../../src/charge/store/settle.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
-import { Problem } from "../../../src/std/problem.ts";
 import type { DomainOf } from "../../../src/store/domain.ts";
-import { functionsOf } from "../../../src/store/postgres/functions.ts";
-import { schemaForPostgres } from "../../../src/store/postgres/migrate.ts";
+import { functionsOf, schemaForPostgres } from "../../../src/store/postgres/migrate.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { changes, type Steps } from "../../../src/store/steps.ts";
 import { funded } from "../../account/fake-store.ts";
-import { ENGINES, place, startServer, stopServer } from "../engines.ts";
+import { onPostgres, place, startServer, stopServer, usable } from "../engines.ts";
 import { newCharge, settled } from "../rows.ts";
 
 test("PostgreSQL's schema has 64-bit integers and no words of SQLite", () => {
@@ -55,7 +53,6 @@ const records = {
   reads: {},
   writes,
   notDurable: [],
-  migrations: [["CREATE TABLE records (id TEXT PRIMARY KEY) STRICT;"]],
   hot: {
     record: {
       sql: `
@@ -72,50 +69,47 @@ END`,
   },
 } as const satisfies DomainOf<object, typeof writes>;
 
-for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQL")) {
-  describe.skipIf(absent)(title, () => {
-    beforeAll(startServer, 60_000);
-    afterAll(stopServer);
+onPostgres(() => {
+  beforeAll(startServer, 60_000);
+  afterAll(stopServer);
 
-    test("a changed text makes functions of its own, an unchanged one changes nothing; nodes of both versions work", async () => {
-      await using at = await place("PostgreSQL");
-      const url = at.environment.DATABASE_URL ?? "";
-      const client = postgres(url, { max: 1 });
-      const functions = async () =>
-        (await client.unsafe("SELECT proname, xmin::text FROM pg_proc WHERE proname LIKE 'tendon%' ORDER BY oid")).map(
-          ({ proname, xmin }) => `${proname} ${xmin}`,
-        );
-      const now = await at.open();
-      const first = await functions();
-      expect(first).toHaveLength(4);
-      await at.open();
-      expect(await functions()).toEqual(first);
-      const later = await openPostgresStore(LATER, url);
-      if (later instanceof Problem) throw new Error(later.message);
-      const both = await functions();
-      expect([both.length, both.slice(0, 4)]).toEqual([8, first]);
-      await now.accounts.accountAdd(funded("a1", "one@example.org"));
-      expect([
-        await now.charges.hold(newCharge("r1")),
-        await later.charges.hold(newCharge("r2")),
-        await now.charges.release({ chargeId: "r2", accountId: "a1" }),
-        await later.robot.settleChunk(settled("r1")),
-      ]).toEqual(["held", "held", "released", "kept"]);
-      await later.close();
-      await client.end();
-    }, 60_000);
+  test("a changed text makes functions of its own, an unchanged one changes nothing; nodes of both versions work", async () => {
+    await using at = await place("PostgreSQL");
+    const url = at.environment.DATABASE_URL ?? "";
+    const client = postgres(url, { max: 1 });
+    const functions = async () =>
+      (await client.unsafe("SELECT proname, xmin::text FROM pg_proc WHERE proname LIKE 'tendon%' ORDER BY oid")).map(
+        ({ proname, xmin }) => `${proname} ${xmin}`,
+      );
+    const now = await at.open();
+    const first = await functions();
+    expect(first).toHaveLength(4);
+    await at.open();
+    expect(await functions()).toEqual(first);
+    const later = usable(await openPostgresStore(LATER, url));
+    const both = await functions();
+    expect([both.length, both.slice(0, 4)]).toEqual([8, first]);
+    await now.accounts.accountAdd(funded("a1", "one@example.org"));
+    expect([
+      await now.charges.hold(newCharge("r1")),
+      await later.charges.hold(newCharge("r2")),
+      await now.charges.release({ chargeId: "r2", accountId: "a1" }),
+      await later.robot.settleChunk(settled("r1")),
+    ]).toEqual(["held", "held", "released", "kept"]);
+    await later.close();
+    await client.end();
+  }, 60_000);
 
-    test("another surface settles with a record of its own, in one function, beside what there is", async () => {
-      await using at = await place("PostgreSQL");
-      const store = await openPostgresStore({ ...DOMAINS, records }, at.environment.DATABASE_URL ?? "");
-      if (store instanceof Problem) throw new Error(store.message);
-      await store.accounts.accountAdd(funded("a1", "one@example.org"));
-      await store.charges.hold(newCharge("r1"));
-      const { session: _, observation: __, ...settlement } = settled("r1");
-      const outcomes = [await store.records.record(settlement), await store.records.record(settlement)];
-      expect([outcomes, await at.rows("SELECT id FROM records")]).toEqual([["kept", "not_held"], [{ id: "r1" }]]);
-      expect(await store.charges.ledgerCheck()).toMatchObject({ entries: 4n, problem: undefined });
-      await store.close();
-    }, 60_000);
-  });
-}
+  test("another surface settles with a record of its own, in one function, beside what there is", async () => {
+    await using at = await place("PostgreSQL");
+    const store = usable(await openPostgresStore({ ...DOMAINS, records }, at.environment.DATABASE_URL ?? ""));
+    await at.corrupt("CREATE TABLE records (id TEXT PRIMARY KEY)");
+    await store.accounts.accountAdd(funded("a1", "one@example.org"));
+    await store.charges.hold(newCharge("r1"));
+    const { session: _, observation: __, ...settlement } = settled("r1");
+    const outcomes = [await store.records.record(settlement), await store.records.record(settlement)];
+    expect([outcomes, await at.rows("SELECT id FROM records")]).toEqual([["kept", "not_held"], [{ id: "r1" }]]);
+    expect(await store.charges.ledgerCheck()).toMatchObject({ entries: 4n, problem: undefined });
+    await store.close();
+  }, 60_000);
+});

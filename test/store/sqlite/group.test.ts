@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
-import { list } from "../../../src/account/store/accounts-accounts.ts";
+import { list } from "../../../src/account/store/accounts.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
 import { everyWrite } from "../../../src/store/domain.ts";
 import { commitGroup, warmGroup } from "../../../src/store/sqlite/group.ts";
@@ -16,7 +16,7 @@ const WRITES = new Map(everyWrite(DOMAINS).map((operation) => [operation.key, op
 function database(): Database {
   const db = new Database(":memory:", { strict: true, safeIntegers: true });
   db.run("PRAGMA foreign_keys = ON");
-  expect(migrate(db, DOMAINS)).toBeUndefined();
+  expect(migrate(db)).toBeUndefined();
   return db;
 }
 
@@ -41,7 +41,7 @@ test("a lock of another process is waited for once by the whole group, of which 
   await using dir = await temporaryFolder();
   const path = join(dir.path, "tendon.sqlite");
   using db = new Database(path, { strict: true, safeIntegers: true });
-  expect(migrate(db, DOMAINS)).toBeUndefined();
+  expect(migrate(db)).toBeUndefined();
   db.run("PRAGMA busy_timeout = 1");
   using other = new Database(path);
   other.run("BEGIN IMMEDIATE");

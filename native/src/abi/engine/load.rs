@@ -1,6 +1,6 @@
-//! Loading and unloading models, each on a thread of its own.
+//! Loads and unloads models, each on its own thread.
 
-use super::{Answer, Engine, NAMED, Place, misuse};
+use super::{Answer, Engine, NAMED, SlotState, misuse};
 use crate::core::completion::count_panic;
 use crate::core::layout::MODELS_MAX;
 use crate::core::status::{Failure, Status};
@@ -13,10 +13,10 @@ impl Engine {
     /// Loads a model; the completion has the outcome.
     pub fn load(&self, plan: String) -> Answer<Ticket> {
         let free = self.models.iter().position(|slot| {
-            let mut place = lock(&slot.place);
-            let free = matches!(*place, Place::Free);
+            let mut state = lock(&slot.state);
+            let free = matches!(*state, SlotState::Free);
             if free {
-                *place = Place::Loading;
+                *state = SlotState::Loading;
             }
             free
         });
@@ -24,7 +24,7 @@ impl Engine {
             return Err(Failure::new(Status::Busy, format!("{MODELS_MAX} models are loaded already")));
         };
         let word = &self.models[index].word;
-        let ticket = word.next().expect("a model's place outlives its generations");
+        let ticket = word.next().expect("a model's slot outlives its generations");
         word.open(ticket, NAMED);
         let (host, models) = (self.host.clone(), self.models.clone());
         self.spawn("tendon-load", move || {
@@ -33,26 +33,26 @@ impl Engine {
                 Err(Failure::new(Status::Panic, "loading panicked"))
             });
             let slot = &models[index];
-            let (place, status) = match loaded {
-                Ok(model) => (Place::Ready(model), Status::Ok),
+            let (state, status) = match loaded {
+                Ok(model) => (SlotState::Ready(model), Status::Ok),
                 Err(failure) => {
                     lock(&slot.error).set(format_args!("{}", failure.text));
-                    (Place::Failed, failure.status)
+                    (SlotState::Failed, failure.status)
                 }
             };
-            *lock(&slot.place) = place;
+            *lock(&slot.state) = state;
             host.completions.tell(ticket, status);
         })
-        .inspect_err(|_| *lock(&self.models[index].place) = Place::Free)?;
+        .inspect_err(|_| *lock(&self.models[index].state) = SlotState::Free)?;
         Ok(ticket)
     }
 
     /// Unloads a model. Its ticket is invalid from here on; the completion comes when its memory is free.
     pub fn unload(&self, ticket: Ticket) -> Answer<()> {
         let Some(slot) = self.slot(ticket) else { return misuse("unknown model") };
-        let place = std::mem::take(&mut *lock(&slot.place));
-        match place {
-            Place::Ready(model) => {
+        let state = std::mem::take(&mut *lock(&slot.state));
+        match state {
+            SlotState::Ready(model) => {
                 slot.word.turn(ticket, NAMED, FREE);
                 let host = self.host.clone();
                 let kept = model.clone();
@@ -69,13 +69,13 @@ impl Engine {
                 }
                 Ok(())
             }
-            Place::Failed => {
+            SlotState::Failed => {
                 slot.word.turn(ticket, NAMED, FREE);
                 self.host.completions.tell(ticket, Status::Ok);
                 Ok(())
             }
             other => {
-                *lock(&slot.place) = other;
+                *lock(&slot.state) = other;
                 misuse("the model is still loading")
             }
         }

@@ -75,7 +75,7 @@ pub enum Picture {
 }
 
 impl Picture {
-    /// As the type and the shape of the port `images` say; an image is wider than its three channels.
+    /// The picture that the type and the shape of a port `images` mean; an image is wider than its three channels.
     pub fn of(port: &Port) -> Picture {
         match (port.dtype, port.shape.last()) {
             (Dtype::U8, Some(Dim::Fixed(3))) => Picture::Interleaved,
@@ -89,7 +89,7 @@ impl Picture {
     }
 }
 
-/// The sizes that a run chooses.
+/// The sizes of an inference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extent {
     pub batch: usize,
@@ -98,7 +98,7 @@ pub struct Extent {
     pub prefix: usize,
 }
 
-/// A fixed size, or the word of one that a run chooses.
+/// A fixed size, or the name of a size of the inference.
 #[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
 #[serde(from = "RawDim")]
 pub enum Dim {

@@ -1,9 +1,9 @@
-//! What rows mean: rotations, and columns that are relative to the state.
+//! The meaning of rows: rotations, and columns that are relative to the state.
 
 use super::Manifest;
 
 impl Manifest {
-    /// Refuses what reaches over the end of rows or state.
+    /// Refuses rotations and columns beyond the end of rows or state.
     pub(super) fn check_motion(&self) -> Result<(), String> {
         let (state, action) = (&self.state, &self.action);
         let starts = &action.rotation6d;

@@ -1,4 +1,4 @@
-//! How columns are normalised, and their statistics from `norm.json`.
+//! The normalisation of columns, and their statistics from `norm.json`.
 
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ pub enum Norm {
 #[derive(Deserialize, Clone, Copy)]
 pub struct Normalisation {
     pub norm: Norm,
-    /// Added to what is divided by; None: `EPSILON`.
+    /// A number that is added to the divisor; None: `EPSILON`.
     pub epsilon: Option<f64>,
     /// The normalised value is kept inside.
     pub clip: Option<Clip>,
@@ -48,7 +48,7 @@ pub struct ColumnStats {
     pub std: Statistic,
 }
 
-/// One value per column, or such a list for each row of a chunk.
+/// One value per column, or a list of them for each row of a chunk.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub enum Statistic {
@@ -62,7 +62,7 @@ impl Default for Statistic {
     }
 }
 
-/// One value's two forms: `robot = model · factor + offset`.
+/// The two forms of a value: `robot = model · factor + offset`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     pub(crate) factor: f64,
@@ -82,7 +82,7 @@ impl Scale {
         self.model_of(f64::from(robot))
     }
 
-    /// The same of a value that is not rounded to 32 bits.
+    /// The same for a value that is not rounded to 32 bits.
     pub fn model_of(&self, robot: f64) -> f64 {
         ((robot - self.offset) / self.factor).clamp(self.clip.0, self.clip.1)
     }
@@ -94,7 +94,7 @@ impl Scale {
 }
 
 impl ColumnStats {
-    /// The scale of state column `index`. The error is a sentence, also where the statistics are missing or useless.
+    /// The scale of state column `index`. The error is a sentence, also about missing or useless statistics.
     ///
     /// Quantile and min-max: robot = (model + 1) / 2 · (high − low + epsilon) + low. Mean and deviation: robot =
     /// model · (std + epsilon) + mean. With epsilon 1e-6 these are openpi's (`transforms.py`, Unnormalize), with 0 GR00T's (`gr00t/data/utils.py`, which clips
@@ -106,7 +106,7 @@ impl ColumnStats {
         })
     }
 
-    /// The scale of action column `index` in row `row` of `rows`, as `state`.
+    /// The scale of action column `index` in row `row` of `rows`.
     pub fn action(&self, how: Normalisation, index: usize, row: usize, rows: usize) -> Result<Scale, String> {
         self.scale(how, index, |statistic| match statistic {
             Statistic::Columns(values) => values.get(index).copied(),

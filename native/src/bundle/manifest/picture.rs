@@ -1,11 +1,11 @@
-//! What a frame becomes.
+//! The picture that a frame becomes.
 
 use super::{Image, Manifest, Resize, Role};
 use serde::Deserialize;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum Alignment {
     /// Bars on both sides; the odd pixel is right or below (openpi's `resize_with_pad`).
     #[default]
     Centre,
@@ -15,7 +15,7 @@ pub enum Place {
 }
 
 impl Manifest {
-    /// The views of the prefix, those included that the model has no camera for.
+    /// The views of the prefix, with those that the model has no camera for.
     pub fn prefix_views(&self) -> usize {
         let images = self.graphs.prefill.inputs.iter().filter(|port| port.role == Role::Images);
         images.map(|port| port.views(&self.cameras).len()).sum()
@@ -56,26 +56,11 @@ mod tests {
     use serde_json::{Value, json};
 
     fn manifest(change: &Value) -> Manifest {
-        let graph = json!({ "file": "g", "inputs": [], "outputs": [] });
-        let mut image = json!({
-            "width": 8, "height": 6, "resize": "pad", "place": "top_left", "mean": [0, 0, 0], "std": [1, 1, 1], "tokens": 4,
-        });
+        let mut manifest: Value = serde_json::from_str(include_str!("../../../tests/manifest.json")).expect("JSON");
+        let image = &mut manifest["image"];
+        (image["resize"], image["place"]) = (json!("pad"), json!("top_left"));
         image.as_object_mut().expect("an object").extend(change.as_object().expect("a change").clone());
-        serde_json::from_value(json!({
-            "export_id": "0", "cameras": ["top", "left"], "frames": { "first": 1, "later": 1 },
-            "image": image,
-            "state": { "columns": [{ "name": "s", "norm": "none" }], "width": 1 },
-            "prompt": { "tokens_max": 8, "pad_id": 0, "parts": [] },
-            "action": {
-                "rows": 1, "width": 1, "columns": [{ "name": "a", "norm": "none", "relative_to": null, "min": 0, "max": 1 }],
-                "rotation6d": [], "out_of_range": "clamp",
-            },
-            "flow": { "t_start": 1, "t_end": 0, "steps": 1, "shift": 1 },
-            "guidance": null, "memory": null, "batch": 1,
-            "graphs": { "prefill": graph, "denoise": graph },
-            "tokenizer": "t", "norm": "n", "parity": { "file": "p", "tolerance": 1 },
-        }))
-        .expect("a manifest")
+        serde_json::from_value(manifest).expect("a manifest")
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! The graph that copies a session's staged rows to its committed ones, in the memory of a device that takes no addresses from the host.
+//! The graph that copies a session's staged rows to its committed ones, in the memory of a device whose addresses the host cannot use.
 //!
-//! `ScatterND` writes rows of one tensor over rows of another one, named by their numbers. Its output is bound to the memory of its input,
-//! so that the rows which stay are not touched. The values are moved as integers of 32 bits, whatever their type: to the bit.
+//! `ScatterND` writes rows of one tensor over rows of another, by their indices. Its output is bound to the memory of its input, so that
+//! other rows stay untouched. Rows are moved as integers of 32 bits, which keeps their bits.
 
 use super::{I32, I64, node, typed};
 
@@ -13,11 +13,11 @@ pub struct Names {
     pub staged: String,
     /// The row that each staged one is written to, i64 `[staged, 1]`.
     pub to: String,
-    /// The committed rows behind the copy, where they were.
+    /// The committed rows after the copy, in the same memory.
     pub kept: String,
 }
 
-/// Of cache number `index`, whose rows are numbered as those of all caches with so many leads.
+/// The names for cache number `index`. Caches with the same number of leads share their row indices.
 pub fn names(index: usize, leads: usize) -> Names {
     Names {
         committed: format!("committed{index}"),
@@ -27,7 +27,7 @@ pub fn names(index: usize, leads: usize) -> Names {
     }
 }
 
-/// The input that numbers the rows of caches with so many leads.
+/// The input with the row indices of caches with `leads` leads.
 pub fn to(leads: usize) -> String {
     format!("to{leads}")
 }

@@ -1,12 +1,12 @@
-//! From the graph of one flow step to one graph of the whole flow, so that a device runs all steps without a word of the host.
+//! Makes one graph of the whole flow from the graph of one step, so that a device runs all steps without the host.
 //!
-//! Nodes that depend on a latent or on the time are there once for each step, all others once: masks, positions and what else is the
-//! same in every step is computed once for a chunk. The time of a step is a constant: what depends on the time alone, ONNX Runtime
-//! computes when it loads the graph. Between two steps stand the nodes of `flow/euler.rs`, in its order of operations. Weights appear once;
-//! those in another file stay there.
+//! Nodes that depend on a latent or on the time are repeated for each step. All others, such as masks and positions, stand once and are
+//! computed once for a chunk. The time of a step is a constant: ONNX Runtime computes what depends on it alone when it loads the graph.
+//! Between two steps stand the nodes of `flow/euler.rs`, in the same order of operations. Weights stand once; weights in another file stay
+//! there.
 //!
-//! The file is read as a protobuf message by the field numbers of onnx.proto; what is not understood is kept as it is. No shapes are
-//! checked: ONNX Runtime does that when it opens what comes out.
+//! The file is read as a protobuf message by the field numbers of onnx.proto, and unknown fields are kept. No shapes are checked: ONNX
+//! Runtime does that when it opens the result.
 
 mod node;
 mod unused_inputs;
@@ -24,7 +24,7 @@ pub struct Time<'a> {
     pub name: &'a str,
     /// The type of its values, as in TensorProto: f32 or i64.
     pub kind: u8,
-    /// What it is told in each step: one value of that type, little-endian.
+    /// Its value in each step: one of that type, little-endian.
     pub values: Vec<Vec<u8>>,
 }
 
@@ -37,32 +37,33 @@ pub struct Loop<'a> {
 }
 
 impl<'a> Loop<'a> {
-    /// Names of the inputs that are not the same in every step.
+    /// Names of the inputs that differ from step to step.
     fn inputs(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let (latents, times) = (self.latents, self.times);
         latents.iter().map(|latent| latent.name).chain(times.iter().map(|time| time.name))
     }
 }
 
-/// A latent and how it is moved.
+/// A latent and its update.
 pub struct Latent<'a> {
     pub name: &'a str,
-    /// Name of its velocity, an output of the step: of the latent's shape; with `branches`, of as many rows, the latent having one.
+    /// The name of its velocity, an output of the step. It has the latent's shape; with `branches` it has as many rows, and the latent has
+    /// one.
     pub velocity: &'a str,
-    /// Rows of the velocity where the latent has one: the first with the instruction, the last without; 1 or 2.
+    /// Rows of the velocity if the latent has one: the first with the instruction, the last without; 1 or 2.
     pub branches: usize,
-    /// How far beyond the velocity without instruction it goes; None: the first branch counts alone.
+    /// The scale of the guidance; None: the first branch counts alone.
     pub guide: Option<f32>,
     pub read: bool,
 }
 
-/// Stands in every name that is made here, and in no other.
+/// A mark in every name that is made here, and in no other.
 const MARK: &str = "##";
 
-/// More nodes are no gain: each takes memory and time of the start.
+/// Nodes at most: each takes memory and time of the start.
 const NODES_MAX: usize = 200_000;
 
-/// Operators that give something else each time.
+/// Operators with a new result each time.
 const RANDOM: [&str; 6] =
     ["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"];
 
@@ -71,18 +72,18 @@ const OPSET: u64 = 8;
 const NODE: u64 = 1;
 const INPUT: u64 = 11;
 const OUTPUT: u64 = 12;
-/// Shapes that are inferred again, and annotations of values that are not there any more.
+/// Shapes, which are inferred again, and annotations of values that are gone.
 const VALUE_INFO: u64 = 13;
 const QUANTIZATION: u64 = 14;
-/// The first operator set whose `Split` takes sizes as an input.
+/// The first operator set in which `Split` takes sizes as an input.
 const SPLIT_SINCE: u64 = 13;
 
-/// The name of a latent that is read, after the last of `steps` steps.
+/// The name of the latent after the last of `steps` steps.
 pub fn result(latent: &str, steps: usize) -> String {
     at(latent, steps)
 }
 
-/// The name of what a step moves a latent by.
+/// The name of the time difference of a step.
 fn dt_of(step: usize) -> String {
     at(&format!("{MARK}dt"), step)
 }
@@ -100,7 +101,7 @@ fn guide_of(latent: &str) -> String {
     format!("{latent}.guide{MARK}")
 }
 
-/// The whole flow of the step graph `model`, a ModelProto. The error is a sentence, the reason why the host has to run the steps.
+/// Makes the whole flow of the step graph `model`, a ModelProto. The error is a sentence: the reason why the host has to run the steps.
 pub fn unroll(model: &[u8], flow: &Loop<'_>) -> Result<Vec<u8>, String> {
     let (mut whole, mut found, mut version) = (Vec::with_capacity(model.len()), None, 0);
     for field in Fields(model) {
@@ -134,7 +135,7 @@ fn standard(opset: &[u8]) -> Result<u64, String> {
     Ok(if matches!(domain, "" | "ai.onnx") { version } else { 0 })
 }
 
-/// A step graph. What is kept is kept as bytes.
+/// A step graph; kept parts are bytes.
 #[derive(Default)]
 struct Graph<'a> {
     nodes: Vec<Node<'a>>,
@@ -177,7 +178,7 @@ impl<'a> Graph<'a> {
                 return Err(format!("node {} stands before {early}, which it needs", node.name));
             }
             if node.captured.iter().any(|name| changing.contains(name)) {
-                return Err(format!("node {} has a graph of its own that reads what changes", node.name));
+                return Err(format!("node {} has a subgraph that reads what changes", node.name));
             }
             if node.inputs.iter().any(|name| changing.contains(name)) {
                 changing.extend(&node.outputs);
@@ -220,7 +221,7 @@ impl<'a> Graph<'a> {
         self.kept.iter().for_each(|kept| graph.extend(*kept));
         constants(flow).for_each(|tensor| graph.extend(bytes(5, &tensor)));
         let mut made = self.made(flow, &changing);
-        // What only a latent that nobody reads would need of the last step is left out.
+        // Nodes that only an unread latent needs are left out of the last step.
         for node in made.iter_mut().rev() {
             node.is_needed = node.outputs.iter().any(|name| needed.contains(name));
             if node.is_needed {
@@ -253,18 +254,18 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The times of all steps, and what latents are moved with.
+/// The constants: the times of all steps, and the time differences.
 fn constants(flow: &Loop<'_>) -> impl Iterator<Item = Vec<u8>> {
     let times = flow.steps.iter().enumerate().flat_map(|(step, &dt)| {
-        let told =
+        let constants =
             flow.times.iter().map(move |time| tensor(&at(time.name, step), time.kind, Some(1), &time.values[step]));
-        told.chain([floats(&dt_of(step), None, &[dt])])
+        constants.chain([floats(&dt_of(step), None, &[dt])])
     });
     let guides = flow.latents.iter().filter_map(|latent| Some(floats(&guide_of(latent.name), None, &[latent.guide?])));
     times.chain(guides).chain([ints(&branch_sizes(), &[1, 1])]).collect::<Vec<_>>().into_iter()
 }
 
-/// x ← x + dt · v, v = v_u + guide · (v_c − v_u) where there is a guide, else v_c: as `euler::advance` does it, to the bit.
+/// Adds the nodes of x ← x + dt · v, v = v_u + guide · (v_c − v_u) with guidance, else v_c: the same bits as `euler::advance`.
 fn advance(latent: &Latent<'_>, step: usize, here: impl Fn(&str) -> String, made: &mut Vec<Made>) {
     let Latent { name, velocity, branches, guide, .. } = latent;
     let own = |part: &str| at(&format!("{name}.{part}"), step);

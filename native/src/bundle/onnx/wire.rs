@@ -1,4 +1,4 @@
-//! Protobuf as bytes: the fields of a message one after another, and how one is written. What a message means is known by who reads it.
+//! Protobuf as bytes: the fields of a message in order, and how one is written. The reader knows what a message means.
 
 /// The fields of a message, in order.
 pub struct Fields<'a>(pub &'a [u8]);
@@ -11,7 +11,7 @@ pub enum Value<'a> {
     Fixed,
 }
 
-/// A field, and all of its bytes, with which it can be written again as it was.
+/// A field, and all of its bytes, so that it can be written unchanged.
 pub struct Field<'a> {
     pub number: u64,
     pub value: Value<'a>,
@@ -31,7 +31,7 @@ impl<'a> Iterator for Fields<'a> {
             value,
             whole: &whole[..whole.len() - self.0.len()],
         });
-        // Nothing is read behind what is broken.
+        // A broken field ends the message.
         if field.is_err() {
             self.0 = &[];
         }

@@ -1,4 +1,4 @@
-//! Texts and numbers of a prompt: the cleaned instruction in its template, and state values as tokens or as text.
+//! The texts and numbers of a prompt: the cleaned instruction in its template, and state values as tokens or text.
 
 use crate::bundle::manifest::Scale;
 use tokenizers::Tokenizer;
@@ -6,14 +6,14 @@ use tokenizers::Tokenizer;
 /// Turns a value of one state column into a token.
 pub(super) struct StateColumn(pub(super) Scale);
 
-/// Tokens of the numbers −1 to bins − 1, each with a space before it; `last` with the text that follows the state.
+/// Tokens of the numbers −1 to bins − 1, each after a space; `last` has the text that follows the state too.
 pub(super) struct Numbers {
     pub(super) bins: u32,
     pub(super) plain: Vec<Vec<u32>>,
     pub(super) last: Vec<Vec<u32>>,
 }
 
-/// The text around the instruction, and how it is cleaned.
+/// The text around the instruction, and its cleaning.
 pub(super) struct Frame {
     pub(super) before: String,
     pub(super) after: String,
@@ -22,7 +22,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The text that is tokenised as one.
+    /// The whole text of an instruction.
     pub(super) fn around(&self, instruction: &str) -> String {
         let mut plain = String::with_capacity(self.before.len() + instruction.len() + self.after.len());
         plain.push_str(&self.before);
@@ -55,7 +55,7 @@ impl Numbers {
         })
     }
 
-    /// Tokenising piece by piece must equal tokenising the whole text; a tokenizer that merges across pieces is refused.
+    /// The pieces must give the tokens of the whole text. A tokenizer that merges across pieces is refused.
     pub(super) fn check(&self, tokenizer: &Tokenizer, frame: &Frame, tail: &str) -> Result<(), String> {
         for (sample, instruction) in ["fold the towel", "a", "Pick up 3 cubes, bitte schön!"].iter().enumerate() {
             let bins =
@@ -75,7 +75,7 @@ impl Numbers {
     }
 }
 
-/// None when it cannot be tokenised; an empty text has no tokens, whatever a tokenizer puts before a text.
+/// The tokens of a text; None if it cannot be tokenised. An empty text has no tokens, whatever a tokenizer puts before a text.
 pub(super) fn tokens_of(tokenizer: &Tokenizer, text: &str) -> Option<Vec<u32>> {
     if text.is_empty() {
         return Some(Vec::new());

@@ -1,8 +1,7 @@
-//! Finds in an `.onnx` file the tensors whose values lie in a weight file: names, types, shapes and places.
+//! Finds the tensors of an `.onnx` file whose values lie in a weight file: names, types, shapes and ranges.
 //!
-//! The file is read as what it is, a protobuf message of the public onnx.proto: ModelProto.graph = 7, GraphProto.initializer = 5, and the
-//! fields of TensorProto below. All else is stepped over. ONNX Runtime reads the same file by itself; this is for what it does not tell
-//! before a session exists.
+//! The file is read as a protobuf message of the public onnx.proto: ModelProto.graph = 7, GraphProto.initializer = 5, and the fields of
+//! TensorProto below. Other fields are skipped. ONNX Runtime reads the same file, but tells nothing before a session exists.
 
 use crate::bundle::onnx::wire::{Field, Fields, Value, text, varint};
 use ort::sys::ONNXTensorElementDataType as Type;
@@ -20,7 +19,7 @@ pub struct External {
     pub bytes: usize,
 }
 
-/// All of the graph in `model`, the bytes of an `.onnx` file. The error is a sentence.
+/// All such tensors of the graph in `model`, the bytes of an `.onnx` file. The error is a sentence.
 pub fn externals(model: &[u8]) -> Result<Vec<External>, String> {
     let mut found = Vec::new();
     for field in Fields(model).collect::<Result<Vec<_>, _>>()? {
@@ -43,7 +42,7 @@ const DATA_TYPE: u64 = 2;
 const NAME: u64 = 8;
 const EXTERNAL_DATA: u64 = 13;
 const DATA_LOCATION: u64 = 14;
-/// The value of data_location that means another file.
+/// The value of data_location for another file.
 const ELSEWHERE: u64 = 1;
 
 /// The tensor, if its values lie in another file.
@@ -172,7 +171,7 @@ mod tests {
     fn a_file_that_is_cut_anywhere_is_refused_or_shorter_and_never_read_over_its_end() {
         let whole = model(16, "4096", "12");
         for length in 0..whole.len() {
-            // Cut between two fields it is a model without the later ones.
+            // A model that is cut between two fields lacks the later ones.
             assert!(
                 externals(&whole[..length]).is_ok_and(|found| found.is_empty()) || externals(&whole[..length]).is_err()
             );

@@ -1,6 +1,6 @@
-//! What an inference gives back.
+//! The result of an inference.
 
-use super::{CHUNK_VALUES_MAX, Field, Struct};
+use super::{Field, Struct};
 use std::mem::{offset_of, size_of};
 
 abi_struct! {
@@ -12,11 +12,11 @@ abi_struct! {
         columns: u32,
         /// Image, text and state tokens.
         prompt_tokens: u32,
-        /// Those kept from earlier chunks of the episode.
+        /// Tokens that are kept from earlier chunks of the episode.
         cached_tokens: u32,
         /// Values clamped to their column's range.
         clamped: u32,
-        /// 1 when the episode's memory window was started anew.
+        /// 1 if the episode's memory window was started anew.
         cache_reset: u32,
         /// Last frame decoded → start on a replica, microseconds.
         decoded_us: u32,
@@ -26,21 +26,21 @@ abi_struct! {
         prefill_us: u32,
         /// All flow steps.
         denoise_us: u32,
-        /// Of `prefill_us` what the device was at, by its own events; 0 where it does not tell.
+        /// The device's part of `prefill_us`, by its own events; 0 if unknown.
         prefill_device_us: u32,
-        /// Of `denoise_us` the same.
+        /// The device's part of `denoise_us`.
         denoise_device_us: u32,
         /// Model values → robot units.
         encode_us: u32,
-        /// Observations that ran in the same batch, this one included.
+        /// Observations of the batch, this one included.
         batch: u32,
-        /// What the decodes of its frames took, microseconds; also of an inference that failed.
+        /// Microseconds of its frames' decodes; also of a failed inference.
         frames_us: u32,
-        /// Of an inference that ended with `Image` or `Decoder`: the place of the first frame that could not be decoded.
+        /// The index of the first frame that could not be decoded, after `Image` or `Decoder`.
         bad_frame: u32,
-        /// Start on a replica → end, however it ended; 0 of an inference that did not start.
+        /// Start on a replica → end, also of a failed inference; 0 if it did not start.
         model_us: u32,
-        /// The replica that ran it; `tendon_placement` has its device.
+        /// The replica; `tendon_placement` has its device.
         replica: u32,
         /// Row-major values in robot units.
         values: [f32; 2048],
@@ -49,25 +49,6 @@ abi_struct! {
 
 impl ChunkResult {
     /// No rows.
-    pub const ZERO: ChunkResult = ChunkResult {
-        rows: 0,
-        columns: 0,
-        prompt_tokens: 0,
-        cached_tokens: 0,
-        clamped: 0,
-        cache_reset: 0,
-        decoded_us: 0,
-        queue_us: 0,
-        prefill_us: 0,
-        denoise_us: 0,
-        prefill_device_us: 0,
-        denoise_device_us: 0,
-        encode_us: 0,
-        batch: 0,
-        frames_us: 0,
-        bad_frame: 0,
-        model_us: 0,
-        replica: 0,
-        values: [0.0; CHUNK_VALUES_MAX],
-    };
+    // SAFETY: the struct is plain numbers.
+    pub const ZERO: ChunkResult = unsafe { std::mem::zeroed() };
 }

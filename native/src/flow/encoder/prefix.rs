@@ -1,9 +1,9 @@
-//! Rows that a chunk continues: still being executed, given in robot units, held in place by the flow.
+//! Rows that a chunk continues: the robot still executes them, and the flow keeps them in place.
 
 use super::Encoder;
 
 impl Encoder {
-    /// How many rows `prefix` has; the error is a sentence about one that no chunk could have had.
+    /// The number of rows of `prefix`; the error is a sentence about a row that no chunk could have had.
     pub fn prefix_rows(&self, prefix: &[f32]) -> Result<usize, String> {
         for (row, values) in prefix.chunks(self.columns.len()).enumerate() {
             for (column, value) in self.columns.iter().zip(values) {
@@ -16,7 +16,7 @@ impl Encoder {
         Ok(prefix.len() / self.columns.len())
     }
 
-    /// Writes the rows of `prefix` over the first of `latent` (`rows × width`) as the model has them, relative to `state`, and zeros as their
+    /// Writes the rows of `prefix` over the first rows of `latent` (`rows × width`), normalised and relative to `state`, with zeros as
     /// padding: the inverse of `convert`.
     pub fn latent_of(&self, prefix: &[f32], state: &[f32], latent: &mut [f32]) {
         let count = self.columns.len();
@@ -39,7 +39,7 @@ mod tests {
     fn what_is_encoded_comes_back_as_it_was_with_zeros_behind_its_columns() {
         let latent = [1.0, 0.5, 9.0, -1.0, 0.25, 9.0];
         let (state, mut values, mut back) = ([7.0, 0.125], [0.0; 4], [5.0; 6]);
-        encoder(true).encode(&latent, &state, &mut values).expect("rows");
+        encoder(true).encode(&[], &latent, &state, &mut values).expect("rows");
         encoder(true).latent_of(&values, &state, &mut back);
         assert_eq!(back, [1.0, 0.5, 0.0, -1.0, 0.25, 0.0]);
         // One row of two: the second is noise, which stays.
@@ -64,9 +64,9 @@ mod tests {
         // The state is far away: the arm has moved on. Row 1 is 0.5 · 0.5 + 0.25 = 0.5.
         let (latent, state) = ([0.0, 0.0, 0.0, 0.5, 0.0, 0.0], [9.0, 0.0]);
         let mut values = [0.0; 4];
-        assert_eq!(limited.encode_behind(&[0.3, 0.1], &latent, &state, &mut values), Ok(0));
+        assert_eq!(limited.encode(&[0.3, 0.1], &latent, &state, &mut values), Ok(0));
         assert_eq!(values, [0.3, 0.1, 0.5, 0.0]);
-        let refusal = |prefix: &[f32]| limited.encode_behind(prefix, &latent, &state, &mut [0.0; 4]).unwrap_err();
+        let refusal = |prefix: &[f32]| limited.encode(prefix, &latent, &state, &mut [0.0; 4]).unwrap_err();
         assert_eq!(
             refusal(&[-0.25, 0.1]),
             "row 1, joint is 0.5, 0.750 from the -0.25 of the row that it continues, max_jump is 0.5"

@@ -1,4 +1,4 @@
-//! Times of every type, as a step and as the graph of all steps are told them.
+//! Times of every type, in a step and in the graph of all steps.
 
 use super::*;
 use crate::bundle::onnx::wire::{Field, Fields, Value as Wire};
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// A manifest whose step has a latent x, the inputs `told` beside it, and a velocity v.
-fn manifest(batch: usize, told: &[Value]) -> Manifest {
+fn manifest(batch: usize, times: &[Value]) -> Manifest {
     let mut manifest = ports_tests::manifest();
     let port = |name: &str, role: &str| json!({ "name": name, "role": role, "from": null, "dtype": "f32", "shape": ["batch", 3, 2] });
-    let inputs: Vec<Value> = [port("x", "latent")].iter().chain(told).cloned().collect();
+    let inputs: Vec<Value> = [port("x", "latent")].iter().chain(times).cloned().collect();
     manifest["graphs"]["denoise"]["inputs"] = json!(inputs);
     manifest["graphs"]["denoise"]["outputs"] = json!([port("v", "velocity")]);
     // Times that no f32 holds, and buckets that lie far from one another.
@@ -83,24 +83,24 @@ fn the_graph_of_all_steps_has_the_times_to_the_bit_that_each_step_is_told() {
         let port = &manifest.graphs.denoise.inputs[1];
         let mut tensors = [Tensor::new(port, manifest.extent(2, 6)).expect("memory")];
         let inputs = Inputs::new(&manifest, 2, &[(Owner::Denoise, port)], &mut tensors).expect("inputs");
-        let mut told = Vec::new();
+        let mut distinct = Vec::new();
         for step in 0..manifest.flow.steps {
             inputs.time(&mut tensors, manifest.flow.time(step), manifest.flow.time(manifest.flow.steps));
             let value = tensors[0].bytes().to_vec();
             let (own, dims, raw) = &found[&format!("t##{step}")];
             assert_eq!((*own, &dims[..], raw), (kind, &[1][..], &value), "{dtype} step {step}");
-            told.push(value);
+            distinct.push(value);
         }
-        told.dedup();
+        distinct.dedup();
         // Else nothing would be told apart here.
-        assert_eq!(told.len(), 7);
+        assert_eq!(distinct.len(), 7);
     }
 }
 
 #[test]
 fn a_step_may_be_told_its_time_in_several_inputs() {
-    let told = [time("t", "f32", json!([1]), None), time("bucket", "i64", json!([1]), Some(50))];
-    let model = whole(&manifest(2, &told), "several").expect("one graph");
+    let times = [time("t", "f32", json!([1]), None), time("bucket", "i64", json!([1]), Some(50))];
+    let model = whole(&manifest(2, &times), "several").expect("one graph");
     let found = constants(&model);
     assert!(found.contains_key("t##6") && found.contains_key("bucket##6"));
 }

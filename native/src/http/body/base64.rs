@@ -1,12 +1,13 @@
 //! Strict base64 (RFC 4648 section 4, padded, no white space, no stray bits), decoded in place.
 //!
-//! Two passes that the compiler turns into vector code: characters to six-bit values with one flag for all that are none, then
-//! eight values to six bytes.
+//! There are two passes, which the compiler turns into vector code: characters to six-bit values with one flag for all bad ones, then eight
+//! values to six bytes.
 
 /// Characters per block of the first pass.
 const BLOCK: usize = 64;
 
-/// Decodes all of `text` into its own beginning; the number of bytes, or None if it is not base64. It is overwritten either way.
+/// Decodes all of `text` into its own beginning; returns the number of bytes, or None if it is not base64. The text is overwritten either
+/// way.
 pub fn decode_in_place(text: &mut [u8]) -> Option<usize> {
     if text.is_empty() {
         return Some(0);
@@ -15,15 +16,15 @@ pub fn decode_in_place(text: &mut [u8]) -> Option<usize> {
         return None;
     }
     let padding = text.iter().rev().take(2).take_while(|&&byte| byte == b'=').count();
-    let used = text.len() - padding;
-    if !to_sextets(&mut text[..used]) {
+    let data_len = text.len() - padding;
+    if !to_sextets(&mut text[..data_len]) {
         return None;
     }
-    text[used..].fill(0);
+    text[data_len..].fill(0);
     let stray = match padding {
         0 => 0,
-        1 => text[used - 1] & 0b11,
-        _ => text[used - 1] & 0b1111,
+        1 => text[data_len - 1] & 0b11,
+        _ => text[data_len - 1] & 0b1111,
     };
     if stray != 0 {
         return None;
@@ -51,7 +52,7 @@ fn to_sextets(text: &mut [u8]) -> bool {
     }) <= 63
 }
 
-/// Without branches, so that a block becomes comparisons and masks of whole vectors.
+/// It has no branches, so that a block becomes comparisons and masks of whole vectors.
 #[inline(always)]
 fn sextet(byte: u8) -> u8 {
     let pick = |first: u8, last: u8, value: u8| {

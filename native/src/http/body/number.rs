@@ -1,6 +1,6 @@
 //! Numbers of JSON text.
 
-/// A number of more bytes is written anew: reading hundreds of digits takes long.
+/// A longer number is rewritten, since reading hundreds of digits takes long.
 const BYTES_MAX: usize = 32;
 
 /// Index behind the number that begins at `start`; None if it is malformed.
@@ -24,7 +24,7 @@ pub fn end(text: &[u8], start: usize) -> Option<usize> {
     Some(at)
 }
 
-/// Appends a well-formed number: as it is, or, if it is long, the shortest text of the same double.
+/// Appends a well-formed number. A long one becomes the shortest text of the same double.
 pub fn append(text: &[u8], to: &mut Vec<u8>) {
     if text.len() <= BYTES_MAX {
         return to.extend_from_slice(text);

@@ -1,9 +1,9 @@
-//! One pass over JSON text: is it well-formed and within its bounds, and what of it is worth a parser's time?
+//! One pass over JSON text checks its form and bounds, and moves long strings out.
 //!
-//! The result is a skeleton, the same JSON without blanks in which every long string is a placeholder, and a table of those strings.
-//! A placeholder is the string of DEL and the index in the table; a string of the client's that begins like one is in the table
-//! itself, so nothing can be taken for a placeholder that is none. The skeleton is short, and its strings have few escapes: reading
-//! it takes a time that the number of values bounds.
+//! The result is a skeleton and a table. The skeleton is the same JSON without blanks, with placeholders for all long strings; the table
+//! has those strings. A placeholder is a string of DEL and the index in the table. A string of the client that begins with DEL goes into
+//! the table too, so no string is mistaken for a placeholder. The skeleton is short and has few escapes: the number of values bounds the
+//! time to read it.
 
 use super::text::{self, Extent};
 use super::{base64, number};
@@ -20,32 +20,32 @@ pub enum Fault {
     Values,
 }
 
-/// Bounds of a body, and what is wanted of its strings.
+/// Bounds of a body, and the wanted forms of its strings.
 #[derive(Clone, Copy)]
 pub struct Rules {
     pub depth_max: usize,
-    /// Arrays, objects and scalars; keys are none.
+    /// Arrays, objects and scalars; keys do not count.
     pub values_max: usize,
     /// A longer string goes into the table.
     pub string_bytes_max: usize,
-    /// The same of a string with an escape that it needs: escapes take a parser ten times as long as other text.
+    /// The same for a string with an escape that it needs: a parser takes ten times as long for escapes.
     pub escaped_bytes_max: usize,
     /// Bytes of a JPEG that is decoded from its data URL.
     pub image_bytes_max: usize,
-    /// Texts are wanted, not images: all strings of the table are unescaped.
+    /// All strings of the table are unescaped, and no image is decoded.
     pub texts: bool,
 }
 
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As it stands in the body, escapes and all: `start` and `len` in the body.
+    /// The text as it is in the body, with escapes: `start` and `len` in the body.
     Raw = 0,
     /// `start` and `len` in the bytes of `narrow`, one a unit.
     Narrow = 1,
     /// `start` and `len`, in units, in `wide`.
     Wide = 2,
-    /// As `Raw`: the data URL of a JPEG that is not decoded, since it is too large.
+    /// As `Raw`: the data URL of a JPEG that is too large to be decoded.
     Jpeg = 3,
     /// As `Raw`; the file is at `image` and `image_len` in the images.
     JpegBytes = 4,
@@ -64,7 +64,7 @@ impl Form {
     ];
 }
 
-/// What a scan finds; kept from body to body, so that it allocates only while it grows.
+/// The result of a scan. It is kept from body to body, and allocates only while it grows.
 #[derive(Default)]
 pub struct ScanResult {
     /// JSON in UTF-8.
@@ -96,11 +96,11 @@ impl ScanResult {
 
 /// Scans `body`.
 pub fn scan(body: &[u8], rules: Rules, found: &mut ScanResult) -> Result<(), Fault> {
-    // As a decoder of UTF-8 does, which takes one byte order mark.
+    // One byte order mark is skipped, as a UTF-8 decoder does.
     let at = if body.starts_with(&[0xEF, 0xBB, 0xBF]) { 3 } else { 0 };
     match str::from_utf8(body) {
         Ok(text) => Scan { text, body, at, values: 0, rules, found }.run(),
-        // Bounds come first, as far as they can be told.
+        // Bounds are checked first, as far as possible.
         Err(_) => {
             let text = &*String::from_utf8_lossy(body);
             Err(Scan { text, body: text.as_bytes(), at, values: 0, rules, found }.run().err().unwrap_or(Fault::Syntax))
@@ -154,7 +154,7 @@ impl Scan<'_> {
                 b'n' => self.word(b"null")?,
                 _ => return Err(Fault::Syntax),
             }
-            // Behind a value: what it stands in goes on, or ends.
+            // After a value its array or object goes on, or ends.
             loop {
                 let Some(&object) = open.last() else {
                     self.blanks();
@@ -223,7 +223,7 @@ impl Scan<'_> {
         let raw = &self.body[start..end];
         let skeleton = &mut self.found.skeleton;
         if saved > 0 {
-            // As a name is written by those who escape what need not be.
+            // A client may escape a name without need.
             let before = skeleton.len();
             skeleton.push(b'"');
             let plain = text::append_plain(raw, self.rules.string_bytes_max, skeleton);
@@ -233,7 +233,7 @@ impl Scan<'_> {
             }
             skeleton.truncate(before);
         }
-        // The second is how DEL can be written otherwise.
+        // DEL can also be written as an escape.
         let like_placeholder = raw.first() == Some(&TAG) || raw.starts_with(b"\\u");
         let bytes_max = if saved > 0 { self.rules.escaped_bytes_max } else { self.rules.string_bytes_max };
         if raw.len() <= bytes_max && !like_placeholder {
@@ -259,7 +259,7 @@ impl Scan<'_> {
             len: len as u32,
             units: units as u32,
             blank: 0,
-            told: 0,
+            jpeg_len: 0,
             image: 0,
             image_len: 0,
         };
@@ -283,11 +283,11 @@ impl Scan<'_> {
         place(Form::Wide, from, units)
     }
 
-    /// A string that begins as the data URL of a JPEG does: the image behind it, if it is one that may be decoded.
+    /// The entry of a string that begins as the data URL of a JPEG. The image is decoded if it may be.
     fn jpeg(&mut self, raw: &str, escaped: bool, stands: BodyText) -> BodyText {
-        let told = (stands.units as usize - JPEG_URL.len() - text::padding(raw, escaped)) * 3 / 4;
-        let form = |form: Form| BodyText { form: form as u32, told: told as u32, ..stands };
-        if told > self.rules.image_bytes_max {
+        let jpeg_len = (stands.units as usize - JPEG_URL.len() - text::padding(raw, escaped)) * 3 / 4;
+        let form = |form: Form| BodyText { form: form as u32, jpeg_len: jpeg_len as u32, ..stands };
+        if jpeg_len > self.rules.image_bytes_max {
             return form(Form::Jpeg);
         }
         let images = &mut self.found.images;

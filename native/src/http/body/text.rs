@@ -1,6 +1,6 @@
-//! Strings of JSON text: where they end, how long they are in JavaScript, and what they say.
+//! Strings of JSON text: their ends, their lengths in JavaScript, and their units.
 
-/// How a byte is taken inside a string. Bytes above 0x7F are plain: the whole text is known to be UTF-8.
+/// The class of a byte inside a string. Bytes above 0x7F are plain: the text is known to be UTF-8.
 #[derive(Clone, Copy, PartialEq)]
 enum Class {
     Plain,
@@ -21,16 +21,16 @@ static CLASSES: [Class; 256] = {
     classes
 };
 
-/// Bytes that are looked at together.
+/// Bytes that are checked together.
 const BLOCK: usize = 32;
-/// After so many plain bytes in a row, whole blocks are looked at.
+/// Plain bytes in a row after which whole blocks are checked.
 const PLAIN_RUN: usize = 16;
 
-/// Where a string ends, and how many units its escapes save.
+/// The end of a string, and the bytes that its escapes save.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extent {
     pub end: usize,
-    /// Bytes of its escapes less the UTF-16 units that they stand for.
+    /// Bytes of its escapes less their UTF-16 units.
     pub saved: usize,
 }
 
@@ -104,7 +104,7 @@ fn unescaped(text: &[u8]) -> (u16, usize) {
     (unit, 2)
 }
 
-/// Gives the UTF-16 units of a well-formed string one by one, as long as `take` wants more; whether it took all.
+/// Gives the UTF-16 units of a well-formed string one by one until `take` is false; returns whether it took all.
 pub fn each_unit(raw: &str, mut take: impl FnMut(u16) -> bool) -> bool {
     let bytes = raw.as_bytes();
     let mut at = 0;
@@ -133,7 +133,7 @@ pub fn is_blank(raw: &str) -> bool {
     )
 }
 
-/// Appends the string to `to`, one byte a unit; leaves `to` as it was, and is false, if a unit does not fit.
+/// Appends the string to `to`, one byte a unit. False, and `to` is unchanged, if a unit does not fit.
 pub fn append_latin1(raw: &str, to: &mut Vec<u8>) -> bool {
     let before = to.len();
     if raw.is_ascii() && !raw.as_bytes().contains(&b'\\') {
@@ -153,8 +153,8 @@ pub fn append_latin1(raw: &str, to: &mut Vec<u8>) -> bool {
     fits
 }
 
-/// Appends a string whose characters need no escape, without the escapes that it has, in at most `bytes_max` bytes of UTF-8; what
-/// was appended is to be cut off where it is false.
+/// Appends a string without its escapes, in at most `bytes_max` bytes of UTF-8. False if a character needs its escape; the caller then cuts
+/// off what was appended.
 pub fn append_plain(raw: &[u8], bytes_max: usize, to: &mut Vec<u8>) -> bool {
     if raw.len() > 6 * bytes_max {
         return false;
@@ -189,7 +189,7 @@ pub fn begins_with(raw: &[u8], text: &[u8]) -> bool {
     })
 }
 
-/// How many of its last two units are the padding of base64.
+/// How many of the last two units are padding of base64.
 pub fn padding(raw: &str, escaped: bool) -> usize {
     const PADDING: u16 = b'=' as u16;
     let mut last = [0; 2];

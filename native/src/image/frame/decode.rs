@@ -13,11 +13,11 @@ use std::time::Instant;
 pub struct Worker {
     decoder: Decoder,
     resizer: Resizer,
-    /// Address space for the largest image; memory is used only where it was written.
-    rgb: Block<u8>,
+    /// Address space for the largest image; only written pages use memory.
+    rgb: Block,
 }
 
-/// Pixel memory that a thread keeps between frames; the rest is returned to the system after a large image.
+/// Bytes of pixel memory that a thread keeps between frames; the rest goes back to the system after a large image.
 const RGB_KEEP_BYTES: usize = 8 << 20;
 
 impl Worker {
@@ -27,7 +27,7 @@ impl Worker {
         Ok(Worker { decoder, resizer: Resizer::new(), rgb: Block::lazy(edge * edge * 3 + SLACK)? })
     }
 
-    /// Decodes the pending frame of `ticket`, unless it was dropped. Whether it came out right, and who is told.
+    /// Decodes the pending frame of `ticket`, unless it was dropped. Returns its status, and who hears of it.
     pub fn decode(&mut self, slots: &FrameSlots, ticket: Ticket) -> (Status, Listener) {
         let pending = slots.slot(ticket).filter(|slot| slot.state.is_pending(ticket));
         let Some(slot) = pending else { return (Status::Cancelled, slots.give_up(ticket)) };
@@ -49,20 +49,11 @@ impl Worker {
     }
 
     /// JPEG → RGB → resized, as the graphs take it: `spec.bytes()`. The error is a sentence part.
-    pub fn frame(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut Block<u8>) -> Result<(), String> {
-        self.resized(jpeg, |resizer, rgb, source| spec.write(resizer, rgb, source, tensor))
-    }
-
-    /// JPEG → RGB → resized, normalised `[3, height, width]`. The error is a sentence part.
-    pub fn tensor(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut [f32]) -> Result<(), String> {
-        self.resized(jpeg, |resizer, rgb, source| spec.fill(resizer, rgb, source, tensor))
-    }
-
-    fn resized(&mut self, jpeg: &[u8], write: impl FnOnce(&mut Resizer, &[u8], (usize, usize))) -> Result<(), String> {
+    pub fn frame(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut Block) -> Result<(), String> {
         let Header { width, height } = self.pixels(jpeg)?;
         let source = (width as usize, height as usize);
         let rgb = &self.rgb[..source.0 * source.1 * 3 + SLACK];
-        write(&mut self.resizer, rgb, source);
+        spec.write(&mut self.resizer, rgb, source, tensor);
         if source.0 * source.1 * 3 > RGB_KEEP_BYTES {
             self.rgb.release_beyond(RGB_KEEP_BYTES);
         }

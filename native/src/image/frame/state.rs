@@ -1,9 +1,8 @@
-//! The state of a frame slot, which its caller, a decode thread and an inference change side by side.
+//! The state of a frame slot. Its caller, a decode thread and an inference change it side by side.
 //!
-//! A frame is free → pending (queued or decoding) → ready or failed → free. An inference claims its frames whatever they are: one that is
-//! still pending is awaited, and the inference is told when its decode has ended. A drop while it is pending takes effect when the decode
-//! thread is done with it. Only a frame that was asked for (watched), or dropped while it was pending, has a completion of its own,
-//! so that a chunk wakes its caller once, and not once per frame.
+//! A frame is free → pending (queued or decoding) → ready or failed → free. An inference may claim a pending frame: the decoder then
+//! reports to the inference. A drop of a pending frame takes effect when its decode ends. Only a frame that was watched, or dropped while
+//! pending, has its own completion, so that a chunk wakes its caller once and not once per frame.
 
 use crate::core::sync::{Mutex, lock};
 use crate::core::ticket::{FREE, Kind, Ticket, Word};
@@ -11,16 +10,16 @@ use crate::core::ticket::{FREE, Kind, Ticket, Word};
 const PENDING: u8 = 1;
 const READY: u8 = 2;
 const FAILED: u8 = 3;
-/// Nobody wants it; its decode has not ended.
+/// Dropped before the end of its decode.
 const DROPPED: u8 = 4;
-/// Taken over by an inference, its decode has ended.
+/// Claimed by an inference, and decoded.
 const CLAIMED: u8 = 5;
 /// Pending, and its completion was asked for.
 const WATCHED: u8 = 6;
-/// Pending, and taken over by an inference.
+/// Pending, and claimed by an inference.
 const AWAITED: u8 = 7;
 
-/// Who is told that a decode has ended, and how it did.
+/// Who hears that a decode has ended, and its result.
 #[derive(Debug, PartialEq)]
 pub enum Listener<S> {
     Nobody,
@@ -32,23 +31,23 @@ pub enum Listener<S> {
 }
 
 #[derive(Debug, PartialEq)]
-pub enum Dropped {
+pub enum DropOutcome {
     Free,
     Later,
 }
 
 #[derive(Clone, Copy)]
-pub struct Ended<S> {
+pub struct DecodeOutcome<S> {
     frame: Ticket,
     pub status: S,
-    /// What it took, microseconds.
+    /// Microseconds of the decode.
     pub spent_us: u32,
 }
 
 pub struct State<S> {
     word: Word,
-    last: Mutex<Option<Ended<S>>>,
-    /// The inference that takes the frame, and the frame's place in it. Written before the frame is awaited.
+    last: Mutex<Option<DecodeOutcome<S>>>,
+    /// The inference that claims the frame, and the frame's index there. It is written before the frame is awaited.
     run: Mutex<(Ticket, usize)>,
 }
 
@@ -62,12 +61,12 @@ impl<S: Copy> State<S> {
         }
     }
 
-    /// The next user's ticket; None once all are used. For the thread that has the slot from the free list.
+    /// The next user's ticket; None once all are used. Only the thread that took the slot from the free list calls it.
     pub fn next(&self) -> Option<Ticket> {
         self.word.next()
     }
 
-    /// Makes it pending. For the thread that has the slot from the free list.
+    /// Makes it pending. Only the thread that took the slot from the free list calls it.
     pub fn open(&self, ticket: Ticket) {
         self.word.open(ticket, PENDING);
     }
@@ -76,7 +75,7 @@ impl<S: Copy> State<S> {
         self.word.state(ticket).is_some()
     }
 
-    /// Whether somebody still wants the frame, whose decode has not ended.
+    /// Whether the frame is wanted and not decoded.
     pub fn is_pending(&self, ticket: Ticket) -> bool {
         matches!(self.word.state(ticket), Some(PENDING | WATCHED | AWAITED))
     }
@@ -85,21 +84,21 @@ impl<S: Copy> State<S> {
         self.word.state(ticket) == Some(CLAIMED)
     }
 
-    /// Whether an inference may claim it: it is not stale, dropped, watched or an inference's. Stays true until the caller's next call.
+    /// Whether an inference may claim it: it is not stale, dropped, watched or claimed. That does not change until the caller's next call.
     pub fn is_claimable(&self, ticket: Ticket) -> bool {
         matches!(self.word.state(ticket), Some(PENDING | READY | FAILED))
     }
 
     /// Frees it. None for a stale ticket, and for a frame that was dropped or belongs to an inference.
-    pub fn drop_frame(&self, ticket: Ticket) -> Option<Dropped> {
+    pub fn drop_frame(&self, ticket: Ticket) -> Option<DropOutcome> {
         if self.turn(ticket, PENDING, DROPPED) || self.turn(ticket, WATCHED, DROPPED) {
-            return Some(Dropped::Later);
+            return Some(DropOutcome::Later);
         }
-        (self.turn(ticket, READY, FREE) || self.turn(ticket, FAILED, FREE)).then_some(Dropped::Free)
+        (self.turn(ticket, READY, FREE) || self.turn(ticket, FAILED, FREE)).then_some(DropOutcome::Free)
     }
 
-    /// Asks for its completion. The result if its decode has ended; None inside if the completion comes. None for a stale ticket, and
-    /// for a frame that was dropped or belongs to an inference.
+    /// Asks for its completion. Returns the result if its decode has ended, and None inside if the completion comes. None for a stale
+    /// ticket, and for a frame that was dropped or claimed.
     pub fn watch(&self, ticket: Ticket) -> Option<Option<S>> {
         if self.turn(ticket, PENDING, WATCHED) {
             return Some(None);
@@ -111,9 +110,9 @@ impl<S: Copy> State<S> {
         }
     }
 
-    /// Takes a claimable frame for an inference, as its frame number `place`. True if it is awaited; false if its decode has ended.
-    pub fn claim(&self, ticket: Ticket, run: Ticket, place: usize) -> bool {
-        *lock(&self.run) = (run, place);
+    /// Claims a claimable frame for an inference, as its frame number `index`. True if it is awaited; false if its decode has ended.
+    pub fn claim(&self, ticket: Ticket, run: Ticket, index: usize) -> bool {
+        *lock(&self.run) = (run, index);
         if self.turn(ticket, PENDING, AWAITED) {
             return true;
         }
@@ -126,11 +125,11 @@ impl<S: Copy> State<S> {
         (self.word.state(ticket) == Some(AWAITED)).then(|| lock(&self.run).0)
     }
 
-    /// Its decode has ended, `well` or not, or does not begin. Says who is told.
+    /// Ends its decode, `well` or not, or one that does not begin. Returns who hears of it.
     pub fn ended(&self, ticket: Ticket, well: bool, status: S, spent_us: u32) -> Listener<S> {
-        *lock(&self.last) = Some(Ended { frame: ticket, status, spent_us });
+        *lock(&self.last) = Some(DecodeOutcome { frame: ticket, status, spent_us });
         let next = if well { READY } else { FAILED };
-        // In the order in which the caller can change the state meanwhile.
+        // The tries have the order in which the caller can change the state.
         if self.turn(ticket, PENDING, next) {
             return Listener::Nobody;
         }
@@ -153,13 +152,13 @@ impl<S: Copy> State<S> {
         self.turn(ticket, CLAIMED, FREE)
     }
 
-    /// The frame's place in the inference that has it.
-    pub fn place(&self) -> usize {
+    /// The frame's index in its inference.
+    pub fn index(&self) -> usize {
         lock(&self.run).1
     }
 
-    /// None if the slot has not decoded this frame, or another one since.
-    pub fn last(&self, ticket: Ticket) -> Option<Ended<S>> {
+    /// The decode of this frame; None if the slot has not decoded it, or has decoded another since.
+    pub fn last(&self, ticket: Ticket) -> Option<DecodeOutcome<S>> {
         (*lock(&self.last)).filter(|last| last.frame == ticket)
     }
 

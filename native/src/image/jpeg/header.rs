@@ -1,23 +1,23 @@
 //! Reads a JPEG's markers, so that size, depth and completeness are known before pixels are allocated.
 //!
-//! One walk over all segments and scans (ITU-T T.81 annex B). It refuses what the decoder would refuse late or
-//! half-way: sizes out of bounds, CMYK, 12-bit, arithmetic and lossless coding, and files that end before their
-//! end-of-image marker. EXIF is skipped: a frame is taken as the camera sent it, its orientation tag ignored.
+//! One walk over all segments and scans (ITU-T T.81 annex B) refuses files that the decoder would refuse late: sizes out of bounds, CMYK,
+//! 12-bit, arithmetic and lossless coding, and files that end before their end-of-image marker. EXIF is skipped: a frame is used as the
+//! camera sent it, without its orientation tag.
 
 use crate::core::layout::JPEG_EDGE_MAX;
 
-/// Scans of one file: a progressive JPEG of a camera or encoder has about ten, an attack hundreds.
+/// Scans of one file at most: a progressive JPEG of a camera or encoder has about ten, an attack hundreds.
 pub const SCANS_MAX: u32 = 64;
 
-/// What a decoder keeps whole in memory until the last scan, a progressive file or one of several scans, takes 8 ns a pixel and 0.4 ns
-/// more for each scan, however few its bytes are (tests/worst_jpeg.rs). So a pixel costs as much as `BUFFERED_SCANS` and its scans.
+/// A decoder keeps a progressive file, or one of several scans, whole in memory until the last scan. It takes 8 ns a pixel, and 0.4 ns more
+/// for each scan however few its bytes are (tests/worst_jpeg.rs). So a pixel costs as much as `BUFFERED_SCANS` and its scans.
 const BUFFERED_SCANS: u64 = 20;
 
-/// Pixels × scans of such a file, counted so: some 100 ms on one core, ten scans of 3840 × 2160. The largest file of one sequential
-/// scan takes 70 ms.
+/// Pixels × scans of such a file at most: some 100 ms on one core, ten scans of 3840 × 2160. The largest file of one sequential scan takes
+/// 70 ms.
 const SCANNED_PIXELS_MAX: u64 = 250_000_000;
 
-/// What the decoder must know before it starts.
+/// The facts that the decoder needs before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Pixels, 1 to `JPEG_EDGE_MAX`.

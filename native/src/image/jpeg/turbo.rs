@@ -1,4 +1,4 @@
-//! Pixels from libjpeg-turbo, opened by path: exact DCT, fancy upsampling, 1/1 scale, which is what Pillow does too.
+//! Pixels from libjpeg-turbo, opened by path: exact DCT, fancy upsampling and 1/1 scale, as in Pillow.
 
 use super::header::{Header, SCANS_MAX};
 use libloading::Library as Shared;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 type Handle = *mut c_void;
 
-/// libturbojpeg 3 and the calls that we need of it.
+/// libturbojpeg 3 and its calls that we use.
 pub struct Library {
     init: unsafe extern "C" fn(c_int) -> Handle,
     set: unsafe extern "C" fn(Handle, c_int, c_int) -> c_int,
@@ -61,7 +61,7 @@ impl Library {
     }
 }
 
-/// Decodes with a fresh decompressor for each picture.
+/// Decodes each picture with a new decompressor.
 ///
 /// A libjpeg decompressor keeps quantisation and Huffman tables from one image to the next: a file without tables would be
 /// decoded with those of another robot's frame, and a damaged file could spoil the next. A new one costs a few microseconds.
@@ -155,7 +155,7 @@ impl Decoder {
     }
 }
 
-/// A few stray bytes before the end-of-image marker, which cheap cameras send: all pixels have been decoded by then.
+/// Stray bytes before the end-of-image marker, which cheap cameras send: all pixels have been decoded by then.
 ///
 /// Only this warning is accepted. libjpeg keeps the text of its first warning only, so any other first warning may hide real
 /// damage; and many stray bytes before the end mean that decoding lost synchronisation.

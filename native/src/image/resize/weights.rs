@@ -1,15 +1,15 @@
 //! Weights of the triangle filter, as Pillow computes them, for both axes of a resize.
 
-use super::{Mode, Place, SPLIT_BITS, STEP, WEIGHT_BITS};
+use super::{Alignment, Mode, SPLIT_BITS, STEP, WEIGHT_BITS};
 
-/// One axis: the part of the resized image that is computed, and its place in the target.
+/// One axis: the wanted part of the resized image, and its start in the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
     /// Pixels of the source along this axis.
     pub source: usize,
     /// Pixels of the whole resized image.
     pub resized: usize,
-    /// First pixel of it that is wanted.
+    /// The first wanted pixel of it.
     pub from: usize,
     /// Pixels wanted.
     pub count: usize,
@@ -19,9 +19,9 @@ pub struct Axis {
 /// Source and target sizes to the two axes.
 pub fn axes(mode: Mode, source: (usize, usize), target: (usize, usize)) -> (Axis, Axis) {
     let offset = |bars: usize| match mode {
-        Mode::Pad(Place::TopLeft) => 0,
-        Mode::Pad(Place::BottomRight) => bars,
-        Mode::Pad(Place::Centre) | Mode::Stretch | Mode::Crop => bars / 2,
+        Mode::Pad(Alignment::TopLeft) => 0,
+        Mode::Pad(Alignment::BottomRight) => bars,
+        Mode::Pad(Alignment::Centre) | Mode::Stretch | Mode::Crop => bars / 2,
     };
     let axis = |source: usize, target: usize, resized: usize| {
         if resized <= target {
@@ -35,7 +35,7 @@ pub fn axes(mode: Mode, source: (usize, usize), target: (usize, usize)) -> (Axis
         Mode::Stretch => target,
         Mode::Pad(_) => {
             let ratio = ratios.0.max(ratios.1);
-            // At least one pixel, also for a very thin image.
+            // A very thin image has at least one pixel.
             (((source.0 as f64 / ratio) as usize).max(1), ((source.1 as f64 / ratio) as usize).max(1))
         }
         Mode::Crop => {
@@ -62,7 +62,7 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Fills in the weights of one axis; allocates only when this axis is larger than all before.
+    /// Computes the weights of one axis. It allocates only for the longest axis so far.
     pub fn compute(&mut self, axis: Axis) {
         let scale = axis.source as f64 / axis.resized as f64;
         let filter_scale = scale.max(1.0);

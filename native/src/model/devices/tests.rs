@@ -3,29 +3,29 @@
 use super::*;
 
 /// A model of which only is kept what its devices have told it.
-struct Played {
-    told: Mutex<Vec<Option<String>>>,
+struct FakeModel {
+    outcomes: Mutex<Vec<Option<String>>>,
 }
 
-impl Played {
-    fn with(replicas: usize) -> Arc<Played> {
-        Arc::new(Played { told: Mutex::new(vec![None; replicas]) })
+impl FakeModel {
+    fn with(replicas: usize) -> Arc<FakeModel> {
+        Arc::new(FakeModel { outcomes: Mutex::new(vec![None; replicas]) })
     }
 
-    fn told(&self) -> Vec<Option<String>> {
-        lock(&self.told).clone()
+    fn outcomes(&self) -> Vec<Option<String>> {
+        lock(&self.outcomes).clone()
     }
 }
 
-impl HostedModel for Played {
+impl HostedModel for FakeModel {
     fn lose(&self, replica: usize, reason: &str) {
-        lock(&self.told)[replica].get_or_insert(reason.into());
+        lock(&self.outcomes)[replica].get_or_insert(reason.into());
     }
     fn leave(&self, replica: usize) {
-        lock(&self.told)[replica].get_or_insert("left".into());
+        lock(&self.outcomes)[replica].get_or_insert("left".into());
     }
     fn accepts_work(&self, replica: usize) -> bool {
-        lock(&self.told)[replica].is_none()
+        lock(&self.outcomes)[replica].is_none()
     }
     fn is_out(&self, replica: usize) -> bool {
         !self.accepts_work(replica)
@@ -34,7 +34,7 @@ impl HostedModel for Played {
         Load { inferences: 0, slots: 4, slots_held: 1 }
     }
     fn replicas(&self) -> usize {
-        lock(&self.told).len()
+        lock(&self.outcomes).len()
     }
     fn counted(&self) -> bool {
         true
@@ -42,15 +42,15 @@ impl HostedModel for Played {
 }
 
 /// A model with a replica on each of these.
-fn placed(devices: &Devices, on: &[&str]) -> Arc<Played> {
-    let model = Played::with(on.len());
+fn placed(devices: &Devices, on: &[&str]) -> Arc<FakeModel> {
+    let model = FakeModel::with(on.len());
     let weak: Weak<dyn HostedModel> = Arc::downgrade(&(model.clone() as Arc<dyn HostedModel>));
     on.iter().enumerate().for_each(|(replica, name)| devices.named(name).join(weak.clone(), replica));
     model
 }
 
-fn reasons(model: &Played) -> Vec<String> {
-    model.told().into_iter().map(Option::unwrap_or_default).collect()
+fn reasons(model: &FakeModel) -> Vec<String> {
+    model.outcomes().into_iter().map(Option::unwrap_or_default).collect()
 }
 
 #[test]

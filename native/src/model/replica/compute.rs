@@ -1,10 +1,12 @@
-//! The work of one batch: frames, prompt, state and noise into bound tensors, the graphs, rows into result slots.
+//! The work of one batch: it fills the bound tensors, runs the graphs, and writes rows into result slots.
 
 use super::Replica;
 use super::fill::Inputs;
 use crate::core::allocator::thread_mallocs;
 use crate::core::completion::count_panic;
-use crate::core::fault::{DEVICE_FULL, DEVICE_LOST, Fault};
+#[cfg(feature = "rehearsal")]
+use crate::core::fault::DEVICE_FULL;
+use crate::core::fault::{DEVICE_LOST, Fault};
 use crate::core::layout::{NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::core::status::Status;
 use crate::core::ticket::Ticket;
@@ -25,7 +27,7 @@ pub(super) struct BatchTimes {
     pub(super) device: Option<DeviceTimes>,
 }
 
-/// The part of a job that an inference needs, copied out of its lock.
+/// The part of a job that the computation needs, copied out of its lock.
 struct Snapshot {
     frames: [Ticket; OBSERVATION_FRAMES_MAX],
     frames_len: usize,
@@ -57,7 +59,7 @@ impl Snapshot {
     }
 }
 
-/// The rows of a chunk, decoded by the device or here, and how many of its values were clamped; the error is a sentence.
+/// The rows of a chunk, decoded by the device or here, and how many values were clamped; the error is a sentence.
 pub(super) fn rows_of(
     network: &mut Network,
     encoder: &Encoder,
@@ -70,15 +72,15 @@ pub(super) fn rows_of(
         return Ok(clamped);
     }
     let refused = network.decoded(row).is_some();
-    let told = encoder.encode_behind(prefix, network.latent(row), state, values);
-    if refused && told.is_ok() {
+    let clamped = encoder.encode(prefix, network.latent(row), state, values);
+    if refused && clamped.is_ok() {
         return Err("the device refuses its rows, which the host would take".into());
     }
-    told
+    clamped
 }
 
 impl Replica {
-    /// Fills the bound tensors, runs prefill or extend, then the flow loop. None if it was stopped between steps.
+    /// Fills the bound tensors, runs prefill or extend, then the flow. None if it was stopped between steps.
     pub(super) fn compute(&mut self, batch: &[Ticket], stop: impl Fn() -> bool) -> Result<Option<BatchTimes>, String> {
         let mut start = Instant::now();
         let model = self.model.clone();
@@ -87,15 +89,15 @@ impl Replica {
         }
         self.failed.fill(None);
         self.prompt = 0;
-        // A model with memory runs one observation at a time, on the variant of its slot's place.
+        // A model with memory computes one observation at a time, on the variant of its place.
         let mut block = None;
         for (row, &ticket) in batch.iter().enumerate() {
             let place = self.place(ticket)?;
             if place.is_some() {
-                // The wait for its memory is part of the wait for the model.
+                // The wait for its memory counts as wait for the model.
                 start = Instant::now();
             }
-            // What is wrong with one observation fails that one alone. Its row then has numbers that nobody reads.
+            // A wrong observation fails alone. The numbers of its row are not read.
             let prepared = catch_unwind(AssertUnwindSafe(|| self.prepare(row, ticket, start, batch.len(), place)));
             match prepared {
                 Ok(Ok(at)) => block = at,
@@ -111,11 +113,11 @@ impl Replica {
         }
         let inferences = &model.inferences;
         let fails_at = |ticket: Ticket| inferences.job(ticket).map_or(NO_STEP, |job| job.fail_step);
-        let told = || Some((Status::Model, "the inference was told to fail at this flow step".to_string()));
+        let failure = || Some((Status::Model, "the inference was told to fail at this flow step".to_string()));
         let Some(network) = &mut self.network else {
             for (failed, &ticket) in self.failed.iter_mut().zip(batch) {
                 if failed.is_none() && fails_at(ticket) < model.manifest.flow.steps {
-                    *failed = told();
+                    *failed = failure();
                 }
             }
             return Ok(Some(BatchTimes {
@@ -136,7 +138,7 @@ impl Replica {
         let whole = network.denoise(variant, |step| {
             for (failed, &ticket) in failed.iter_mut().zip(batch) {
                 if failed.is_none() && fails_at(ticket) == step {
-                    *failed = told();
+                    *failed = failure();
                 }
             }
             !stop()
@@ -147,23 +149,23 @@ impl Replica {
         }
         let (prefill, denoise) = (prefilled.duration_since(start), prefilled.elapsed());
         let begun = Instant::now();
-        // One at a time, in row 0. A device is asked: under the watch, and without a lock that a cancel waits for.
+        // A model with memory has one row. The device is asked while the watchdog watches, and without a lock that a cancel waits for.
         if let (true, Some((place, pass)), None) = (whole, block, &failed[0]) {
             failed[0] = model.episodes[self.index].unfit(place, pass)?.map(|text| (Status::Model, text));
         }
         let finite_check = begun.elapsed();
-        // Behind the clock's reading: it asks for what has ended.
+        // The device's times are read after the clock: they wait for work that has ended.
         Ok(whole.then(|| BatchTimes { prefill, denoise, finite_check, device: network.device_times(pass.entry) }))
     }
 
-    /// Sees to it that the memory of an inference lies where the graphs read it; returns its place there, None for an inference without memory.
+    /// Brings the memory of an inference to a place that the graphs read; None for an inference without memory.
     fn place(&self, ticket: Ticket) -> Result<Option<usize>, String> {
         let slot = self.model.inferences.job(ticket).and_then(|job| job.episode.as_ref().map(|(_, slot)| *slot));
         slot.map(|slot| self.model.episodes[self.index].begin(slot)).transpose()
     }
 
-    /// Reads one observation into row `row`, and notes what is known of its run. Returns the variant and the pass of an inference with
-    /// episode memory.
+    /// Reads one observation into row `row`, and notes the facts of its inference. Returns the place and the pass of an inference with
+    /// memory.
     fn prepare(
         &mut self,
         row: usize,
@@ -173,7 +175,7 @@ impl Replica {
         place: Option<usize>,
     ) -> Result<Option<(usize, Pass)>, String> {
         let model = self.model.clone();
-        // Copied out of the lock, so that a cancel does not wait while pixels are copied.
+        // It is copied out of the lock, so that a cancel does not wait while pixels are copied.
         let mut job = model.inferences.job(ticket).ok_or(ENDED)?;
         job.begun = Some(start);
         let observed = Snapshot::of(&job);
@@ -181,6 +183,7 @@ impl Replica {
         self.prefixes[row].extend_from_slice(job.prefix());
         drop(job);
         match observed.fault {
+            #[cfg(feature = "rehearsal")]
             Fault::Feed => return Err("a frame of the inference is gone, as it was told".into()),
             Fault::Panic => panic!("an inference was told to panic"),
             _ => {}
@@ -206,13 +209,14 @@ impl Replica {
         Ok(block)
     }
 
-    /// Does what an inference was told to go wrong with while its replica works.
+    /// Does what goes wrong on purpose with an inference while its replica works.
     fn strike(&self, ticket: Ticket) -> Result<(), String> {
         let inferences = &self.model.inferences;
         match inferences.job(ticket).map_or(Fault::None, |job| job.fault) {
             Fault::Hang => loop {
                 std::thread::park();
             },
+            #[cfg(feature = "rehearsal")]
             Fault::Late => {
                 while inferences.job(ticket).is_some() {
                     std::thread::sleep(Duration::from_millis(1));
@@ -220,13 +224,14 @@ impl Replica {
                 Ok(())
             }
             Fault::Device => Err(DEVICE_LOST.into()),
+            #[cfg(feature = "rehearsal")]
             Fault::Memory => Err(DEVICE_FULL.into()),
             _ => Ok(()),
         }
     }
 
-    /// Writes one observation's frames, prompt, state and noise into row `row`, and frees its frames. Returns when the
-    /// last of its frames was decoded.
+    /// Writes the frames, prompt, state and noise of one observation into row `row`, and frees its frames. Returns when the last frame was
+    /// decoded.
     fn feed(&mut self, row: usize, pass: Pass, observed: &Snapshot) -> Result<Instant, String> {
         let model = self.model.clone();
         let Snapshot { frames, frames_len, state, instruction, step, seed, .. } = observed;
@@ -241,7 +246,7 @@ impl Replica {
         }
         let state = &state[..model.manifest.state.columns.len()];
         let instruction = instruction.as_deref().unwrap_or(&[]);
-        // Taken out and put back, so that nothing is copied or allocated.
+        // It is taken out and put back, so that nothing is copied or allocated.
         let prefix = std::mem::take(&mut self.prefixes[row]);
         let tokens = self.fill(row, pass, &Inputs { state, prefix: &prefix, instruction, step: *step, seed: *seed });
         self.prefixes[row] = prefix;
@@ -249,7 +254,7 @@ impl Replica {
         decoded.ok_or_else(|| "an observation has no frames".into())
     }
 
-    /// The rows of one inference, in robot units, into its result; returns how many values were clamped.
+    /// Writes the rows of one inference, in robot units, into its result; returns how many values were clamped.
     pub(super) fn encode(&mut self, row: usize, ticket: Ticket, times: &BatchTimes) -> Result<u32, (Status, String)> {
         let model = &*self.model;
         let begun = Instant::now();
@@ -258,7 +263,7 @@ impl Replica {
         let (chunk_rows, columns) = model.encoder.size();
         let values = &mut result.values[..chunk_rows * columns];
         if let Some((episodes, slot)) = &job.episode {
-            // The block that the inference has written may be kept.
+            // The block of the inference may be kept.
             let gone = || (Status::Model, "the memory slot is gone".to_string());
             let pass = episodes.plan(*slot).ok_or_else(gone)?;
             episodes.stage(*slot, pass);

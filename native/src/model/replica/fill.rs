@@ -1,4 +1,4 @@
-//! Writes one observation into the bound tensors: an inference's, or that of a parity vector.
+//! Writes one observation into the bound tensors: that of an inference or of a parity vector.
 
 use super::Replica;
 use crate::episode::{Entry, Pass};
@@ -18,12 +18,12 @@ impl Replica {
     /// Copies frame `index` of `count` into row `row`.
     pub(super) fn picture(&mut self, row: usize, pass: Pass, (index, count): (usize, usize), tensor: &[u8]) {
         let manifest = &self.model.manifest;
-        let given = count / manifest.cameras.len();
-        let read = if pass.entry == Entry::Later { given } else { manifest.frames.first };
-        let (camera, age) = (index / given, index % given);
-        // A window that starts anew reads the last frames of each camera.
-        if let (Some(network), true) = (&mut self.network, age + read >= given) {
-            network.picture(pass.entry, row, camera, age + read - given).copy_from_slice(tensor);
+        let per_camera = count / manifest.cameras.len();
+        let read = if pass.entry == Entry::Later { per_camera } else { manifest.frames.first };
+        let (camera, age) = (index / per_camera, index % per_camera);
+        // A new window reads the last frames of each camera.
+        if let (Some(network), true) = (&mut self.network, age + read >= per_camera) {
+            network.picture(pass.entry, row, camera, age + read - per_camera).copy_from_slice(tensor);
         }
     }
 

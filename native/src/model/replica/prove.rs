@@ -1,4 +1,4 @@
-//! What a replica does before it may serve: a first run of every shape, then the bundle's parity vectors.
+//! The proof of a replica before it serves: an inference of every shape, then the bundle's parity vectors.
 
 use super::compute::rows_of;
 use super::fill::Inputs;
@@ -12,16 +12,16 @@ use crate::model::parity::{Difference, Vector, Vectors};
 use std::sync::Arc;
 
 impl Replica {
-    /// Runs the network on the bundle's parity vectors; the error is a sentence.
+    /// Computes the bundle's parity vectors; the error is a sentence.
     pub(super) fn prove(&mut self, vectors: Option<Arc<Vectors>>) -> Proof {
         let Some(vectors) = vectors else { return Ok(Vec::new()) };
-        // This thread runs it from here on.
+        // This thread runs the network from now on.
         self.network.iter().for_each(Network::enter);
         self.warm_up()?;
         self.episode(&vectors)
     }
 
-    /// The largest difference of each parity vector; the error is a sentence. Nothing of it stays in the memory.
+    /// The largest difference of each parity vector; the error is a sentence. The memory is empty afterwards.
     fn episode(&mut self, vectors: &Vectors) -> Result<Vec<f32>, String> {
         let differences = if let Some(episodes) = self.model.episodes.get(self.index).cloned() {
             let _slot = ProofSlot::of(&episodes).ok_or("its memory is in use before it is ready")?;
@@ -57,8 +57,7 @@ impl Replica {
         Ok(difference)
     }
 
-    /// One observation alone, with no more padding than it needs, and in every row of the largest variant: each has bindings of
-    /// its own.
+    /// Computes one observation with the least padding, and in every row of the largest variant, because each has its own bindings.
     fn batched(&mut self, vectors: &Vectors, index: usize) -> Result<Difference, String> {
         let most = self.most;
         let mut worst = Difference::default();
@@ -103,7 +102,7 @@ impl Replica {
         )
     }
 
-    /// The rows of an inference against those of the vector.
+    /// Compares the rows of row `row` with those of the vector.
     fn compare(&mut self, vectors: &Vectors, index: usize, row: usize) -> Result<Difference, String> {
         let Replica { model, network, .. } = self;
         let network = network.as_mut().ok_or("it has no network")?;
@@ -111,12 +110,12 @@ impl Replica {
         let mut values = vec![0.0; rows * columns];
         let Vector { state, prefix, .. } = &vectors.episode[index];
         let refused = |text: String| format!("its rows of parity vector {} are refused: {text}", index + 1);
-        // Rows that are continued come back as they were given: only their latents tell whether the flow has held them.
+        // Continued rows come back unchanged: only their latents show whether the flow has held them.
         if !prefix.is_empty() {
             network.fetch()?;
         }
         match network.decoded(row).filter(|_| prefix.is_empty()) {
-            // Whatever the bundle says of them, they are there.
+            // The rows are there even if the bundle refuses them.
             Some((rows, verdict)) if verdict.as_ref().map_or_else(Refusal::has_rows, |_| true) => {
                 values.copy_from_slice(rows);
             }
@@ -124,24 +123,24 @@ impl Replica {
         }
         let difference = vectors.difference(index, &values);
         if vectors.admits(difference) {
-            // Right rows that the bundle's own limits refuse: the limits are wrong.
+            // If the bundle's own limits refuse right rows, the limits are wrong.
             rows_of(network, &model.encoder, row, (state, prefix), &mut values).map_err(refused)?;
         }
         Ok(difference)
     }
 
-    /// One inference per shape, so that the runtime plans shapes and allocates memory before the first observation.
+    /// Computes one inference per shape, so that the runtime plans shapes and allocates memory before the first observation.
     fn warm_up(&mut self) -> Result<(), String> {
         let Replica { model, network, .. } = self;
         let Some(network) = network else { return Ok(()) };
         let entries: &[Entry] =
             if model.manifest.memory.is_some() { &[Entry::First, Entry::Later] } else { &[Entry::First] };
         let branches = network.branches();
-        // The places of a memory have one shape; all are empty.
+        // All places have one shape, and all are empty.
         let shapes = if model.manifest.memory.is_some() { 1 } else { network.variants().len() };
         for (&entry, variant) in entries.iter().flat_map(|entry| (0..shapes).map(move |variant| (entry, variant))) {
             let rows = network.variants()[variant].batch;
-            // The lowest and the highest token of a state, in turns: an id that the graph does not know fails now.
+            // The lowest and the highest token of a state alternate: a token id that the graph does not know fails now.
             let extreme = |column: usize| if (column + variant).is_multiple_of(2) { -f32::MAX } else { f32::MAX };
             let extremes: [f32; STATE_VALUES_MAX] = std::array::from_fn(extreme);
             for (row, branch) in (0..rows).flat_map(|row| (0..branches).map(move |branch| (row, branch))) {

@@ -1,12 +1,12 @@
 //! Binds the ports of one variant of a graph, each in the memory where its device wants it.
 
-use super::{Bound, Graph};
+use super::{BoundPort, Graph};
 use crate::bundle::manifest::{Extent, Port, Role};
 use crate::ort::device_memory::DeviceBlock;
 use crate::ort::environment::{check, element};
 use crate::ort::home::{Home, Info, Reach};
 use crate::ort::mirrors::{Feed, Input, Mirrors, Origin, Pair, Shadow, Transfer};
-use crate::ort::session::Loaded;
+use crate::ort::session::GraphSession;
 use crate::ort::tensor::port_len;
 use ort::AsPointer;
 use ort::sys::{OrtIoBinding, OrtValue};
@@ -19,12 +19,12 @@ pub(super) struct PortMemory {
     host: Info,
     device: Info,
     home: Option<Home>,
-    /// Inputs and outputs that the session has on the CPU, beside its device.
+    /// Inputs and outputs that the session has on the CPU, although it runs on a device.
     beside: [HashSet<String>; 2],
 }
 
 impl PortMemory {
-    pub(super) fn of(session: &Loaded, reach: Reach) -> Result<PortMemory, String> {
+    pub(super) fn of(session: &GraphSession, reach: Reach) -> Result<PortMemory, String> {
         let home = if let Reach::Copied(home) = reach { Some(home) } else { None };
         let beside = |is_input| home.map_or(Ok(HashSet::new()), |home| home.elsewhere(session.get(), is_input));
         let device = reach.home().unwrap_or(Home::HOST).info()?;
@@ -67,16 +67,16 @@ impl<'a> VariantBinding<'a> {
     /// Binds one input (`is_input`) or output.
     ///
     /// # Safety
-    /// As `Graph::bind` says.
-    pub(super) unsafe fn bind(&mut self, bound: &Bound, is_input: bool) -> Result<(), String> {
-        let Bound { port, address, on_device } = bound;
+    /// The contract is that of `Graph::bind`.
+    pub(super) unsafe fn bind(&mut self, bound: &BoundPort, is_input: bool) -> Result<(), String> {
+        let BoundPort { port, address, on_device } = bound;
         let reach = self.graph.reach;
         let bytes = port_len(port, self.extent)? * port.dtype.bytes();
         let name = CString::new(port.name.as_str()).map_err(|_| "a tensor name contains a zero byte".to_string())?;
         let mut start = address(self.variant);
         let shadow = match reach {
             // SAFETY: the caller's.
-            Reach::Rehearsed { .. } if is_input && !on_device => Some(unsafe { Shadow::new(start.cast(), bytes) }?),
+            Reach::Played(_) if is_input && !on_device => Some(unsafe { Shadow::new(start.cast(), bytes) }?),
             _ => None,
         };
         if let Some(shadow) = &shadow {
@@ -115,7 +115,7 @@ impl<'a> VariantBinding<'a> {
         match (is_input, pair, shadow) {
             (true, Some(pair), _) => self.feed.inputs.push(Input { steps, bytes, transfer: Transfer::Written(pair) }),
             (true, None, Some(shadow)) => {
-                self.feed.inputs.push(Input { steps, bytes, transfer: Transfer::Rehearsed(shadow) })
+                self.feed.inputs.push(Input { steps, bytes, transfer: Transfer::Played(shadow) })
             }
             (true, None, None) if elsewhere => {
                 self.feed.inputs.push(Input { steps, bytes, transfer: Transfer::Bound(name, value) });

@@ -1,10 +1,10 @@
-//! What ONNX Runtime says, in words for a person.
+//! The texts of ONNX Runtime's errors for a person.
 
 /// A sentence of ONNX Runtime without the line of its source, its kind of error and the line break at its end.
 pub(super) fn plain(text: &str) -> String {
     const MARK: &str = "[ONNXRuntimeError] : ";
     let said = text.rsplit(MARK).next().unwrap_or(text);
-    // The number and the name of the kind, each with a colon behind it.
+    // The number and the name of the kind end with a colon each.
     let said = if said.len() == text.len() { said } else { said.splitn(3, " : ").last().unwrap_or(said) };
     said.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,5 @@
-//! The last error that ONNX Runtime logged on this thread: its status texts alone never name a missing file. Models are loaded side by
-//! side, and another one's error is not the reason of this one's: a device would be taken for lost that is not.
+//! The last error that ONNX Runtime logged on this thread, because its status texts never name a missing file. Models are loaded side by
+//! side: with the error of another thread a good device could be taken for lost.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ thread_local! {
     static LOGGED: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Keeps a message in place of the one before it.
+/// Replaces the message.
 pub(super) fn keep(message: &str) {
     LOGGED.with_borrow_mut(|logged| message.clone_into(logged));
 }

@@ -1,4 +1,4 @@
-//! Sessions whose work is in a stream of ours.
+//! Sessions that work in our stream.
 
 use super::{Providers, Runtime, logged};
 use crate::gpu::stream::Stream;
@@ -19,9 +19,8 @@ impl Providers {
 }
 
 impl Runtime {
-    /// Options of a session that keeps the stream until it is closed. The session itself has to: memory that it has given out keeps it
-    /// behind the end of its network. What `ort` closes behind a session is its logger alone, so this one has the stream; it does what
-    /// that of the process does.
+    /// Options of a session that keeps the stream until it is closed: memory that it has given out keeps the session longer than its
+    /// network. `ort` closes only the logger after a session, so the logger holds the stream. It logs as that of the process does.
     pub(super) fn keeping(stream: Option<&Arc<Stream>>, builder: SessionBuilder) -> ort::Result<SessionBuilder> {
         let Some(stream) = stream.cloned() else { return Ok(builder) };
         let log = move |level: LogLevel, _: &str, _: &str, _: &str, message: &str| {

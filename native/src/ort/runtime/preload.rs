@@ -1,6 +1,5 @@
-//! Opens the libraries that a provider library needs, from the folder of ONNX Runtime and before the provider is opened. A provider
-//! library names them and no folder; the loader finds by name what is open already. What is not in the folder is left to the loader's
-//! own search.
+//! Opens the libraries that a provider library needs, from the folder of ONNX Runtime and before the provider. A provider library names
+//! them without a folder, and the loader finds open libraries by name. The loader searches for libraries that are not in the folder.
 
 use crate::core::sync::lock;
 use crate::gpu::calls::loader_error;
@@ -9,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Each behind those that it needs itself. The parts of cuDNN are found by cuDNN, beside it.
+/// Each library comes after those that it needs. cuDNN finds its own parts beside it.
 const CUDA: [&str; 8] = [
     "libcudart.so.13",
     "libnvJitLink.so.13",

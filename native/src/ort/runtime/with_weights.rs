@@ -1,4 +1,4 @@
-//! Options of a session whose graph keeps its weights in mapped files.
+//! Options of a session whose weights lie in mapped files.
 
 use super::{Providers, logged};
 use crate::bundle::weights::FOLDED_BYTES_MAX;
@@ -14,28 +14,28 @@ use ort::session::builder::SessionBuilder;
 use std::sync::{Arc, Mutex};
 
 pub(super) fn with_weights(mut builder: SessionBuilder, initializers: &Initializers) -> ort::Result<SessionBuilder> {
-    // SAFETY: live options; `session` drops them before what is given, and makes a `Loaded` of what comes of them.
+    // SAFETY: live options; `session` drops them before what is given, and makes a `GraphSession` of what comes of them.
     unsafe { initializers.add_to(builder.ptr_mut()) }.map_err(ort::Error::new)?;
     Ok(builder.with_config_entry("optimization.constant_folding_max_output_size_in_bytes", FOLDED_BYTES_MAX)?)
 }
 
-/// Makes the runs of a large model on a CPU give back what they no longer need: a widened matrix is as large as a hundred frames, and
-/// an arena would keep the most that any two of them had, for each run at a time.
+/// Has a large model on a CPU return the memory of a run. A widened matrix is as large as a hundred frames, and an arena would keep the
+/// most that any two of them had, for each run at a time.
 pub(super) fn frugal(builder: SessionBuilder) -> ort::Result<SessionBuilder> {
     memory::return_large_blocks();
     let plain = ep::CPU::default().with_arena_allocator(false).build();
     Ok(builder.with_memory_pattern(false)?.with_execution_providers([plain])?)
 }
 
-/// The weights that a session on a device does not read where they were given: ONNX Runtime logs each, and copies it from the file.
+/// The names of weights that a session on a device has copied from the file although they were given. ONNX Runtime logs each.
 #[derive(Clone, Default)]
-pub(super) struct Refused(Arc<Mutex<Vec<String>>>);
+pub(super) struct CopyLog(Arc<Mutex<Vec<String>>>);
 
-impl Refused {
-    /// Lets a session tell of them. Its errors are kept as those of all sessions are. A session has one logger: this one keeps the
-    /// stream in place of that of `keeping`.
+impl CopyLog {
+    /// Collects the names from a session's log and keeps its errors, as the log of all sessions does. A session has one logger, so this one
+    /// also holds the stream, as that of `keeping` does.
     pub(super) fn log_to(&self, builder: SessionBuilder, stream: Option<Arc<Stream>>) -> ort::Result<SessionBuilder> {
-        // Of a session that was tried before, with other options.
+        // An earlier try with other options may have left names.
         lock(&self.0).clear();
         let names = self.0.clone();
         let log = move |level, _category: &str, _id: &str, _place: &str, message: &str| {
@@ -48,7 +48,7 @@ impl Refused {
         Ok(builder.with_logger(Arc::new(log))?.with_log_level(LogLevel::Warning)?)
     }
 
-    /// Bytes of which the session has a copy of its own, once it is made: on a device those of all that does not lie there.
+    /// Bytes that the session has copied for itself; on a device all weights that do not lie there.
     pub(super) fn own_bytes(
         &self,
         initializers: &Initializers,
@@ -63,7 +63,7 @@ impl Refused {
     }
 }
 
-/// The weight that a warning speaks of, if it is one of these.
+/// The weight that a warning names, if it is about one.
 fn refused(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once("Cannot use user supplied initializer with name: (")?;
     rest.split_once(") because ").map(|(name, _)| name)

@@ -35,7 +35,7 @@ while (step < Number(chunks)) {
       for (let n = 0; n < perCamera; n += 1) socket.send(Buffer.concat([Uint8Array.of(camera), jpeg]));
     say({ type: "observation", robot_state: state, observation_id: `${step}`, expected_step: step });
   };
-  // Only this text has the handshake's status. After 4xx, such as 401, the next would end the same way.
+  // Only this text has the handshake's status. After 4xx, such as 401, another try would end the same way.
   socket.onerror = ({ message }) => failed(message, !/ status code: 4\d\d$/.test(message));
   await new Promise((closed) => socket.addEventListener("close", closed));
   pauseMs = 2 * pauseMs || 1_000;

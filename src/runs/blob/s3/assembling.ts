@@ -1,4 +1,4 @@
-/** Blobs from parts: the store's own multipart uploads. */
+/** Blobs that are put together from parts, as multipart uploads of the store. */
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
@@ -8,11 +8,11 @@ import {
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import type { Assembly, Lost, PartTag, Staged } from "../backend.ts";
+import { checked, FileBody, signedDigest } from "./bodies.ts";
 import { S3Failure } from "./failure.ts";
-import { checked, FileBody, signedDigest } from "./file-body.ts";
 import type { Store } from "./store.ts";
 
-/** The store may say nothing while it puts two gigabytes together; that it is there was seen a moment before. */
+/** A store may be silent while it joins two gigabytes. That it is alive was seen just before. */
 const JOIN_SILENT_MS = 5 * 60_000;
 
 interface StoredPart {
@@ -21,12 +21,11 @@ interface StoredPart {
   readonly checksum: string | undefined;
 }
 
-/** By number. */
 type StoredParts = ReadonlyMap<number, StoredPart>;
 
 export async function begun(store: Store, id: string): Promise<string> {
   const command = new CreateMultipartUploadCommand({ ...store.at(id), ChecksumAlgorithm: "SHA256" });
-  const { UploadId } = await store.attempt("CreateMultipartUpload", (abort) => store.client.send(command, abort));
+  const { UploadId } = await store.send("CreateMultipartUpload", command);
   return said(UploadId, "CreateMultipartUpload", "upload id");
 }
 
@@ -47,15 +46,15 @@ export async function partStored(
   return answer === undefined ? { lost: true } : said(answer.ETag, "UploadPart", "tag");
 }
 
-/** Numbers of the parts that are not the tagged ones; none: the object is there, or there is no such assembly (any more). */
+/** The numbers of parts that are not the tagged ones. There are none if the object exists, or if there is no such assembly. */
 export async function joined(store: Store, from: Assembly, parts: readonly PartTag[]): Promise<number[]> {
   for (let refusal: S3Failure | undefined; ; ) {
-    // Before each Complete: it may be silent for long, and a store that is dead shows here.
+    // It precedes each Complete, which may be silent for long: a dead store is found here.
     const stored = await storedParts(store, from);
     if (stored === undefined) return [];
     const changed = differing(parts, stored);
     if (changed.length > 0) return changed;
-    // The parts are as they were asked for, and the store refuses them.
+    // The store refuses the right parts.
     if (refusal) throw refusal;
     refusal = await complete(store, from, parts, stored);
     if (refusal === undefined) return [];
@@ -63,18 +62,18 @@ export async function joined(store: Store, from: Assembly, parts: readonly PartT
 }
 
 export async function abandoned(store: Store, { id, token }: Assembly): Promise<void> {
-  // What `begin` said may be lost with the process that asked.
+  // The token may be lost with the process that called `begin`.
   const tokens = token === "" ? await tokensOf(store, id) : [token];
   for (const UploadId of tokens) {
     const command = new AbortMultipartUploadCommand({ ...store.at(id), UploadId });
-    await store.attempt("AbortMultipartUpload", (abort) => store.client.send(command, abort)).catch(noUpload);
+    await store.send("AbortMultipartUpload", command).catch(noUpload);
   }
 }
 
 async function tokensOf(store: Store, id: string): Promise<string[]> {
   const { Bucket, Key } = store.at(id);
   const command = new ListMultipartUploadsCommand({ Bucket, Prefix: Key });
-  const { Uploads = [] } = await store.attempt("ListMultipartUploads", (abort) => store.client.send(command, abort));
+  const { Uploads = [] } = await store.send("ListMultipartUploads", command);
   return Uploads.flatMap((upload) => (upload.Key === Key && upload.UploadId ? [upload.UploadId] : []));
 }
 
@@ -83,7 +82,7 @@ async function storedParts(store: Store, { id, token }: Assembly): Promise<Store
   let marker: string | undefined;
   do {
     const command = new ListPartsCommand({ ...store.at(id), UploadId: token, PartNumberMarker: marker });
-    const page = await store.attempt("ListParts", (abort) => store.client.send(command, abort)).catch(noUpload);
+    const page = await store.send("ListParts", command).catch(noUpload);
     if (page === undefined) return undefined;
     for (const { PartNumber = 0, ETag = "", Size = 0, ChecksumSHA256 } of page.Parts ?? [])
       found.set(PartNumber, { tag: ETag, size: Size, checksum: ChecksumSHA256 });
@@ -92,15 +91,15 @@ async function storedParts(store: Store, { id, token }: Assembly): Promise<Store
   return found;
 }
 
-/** The refusal of what the store has, if it was that; other failures reject. */
+/** The store's refusal of the parts, or undefined if it joined them; other failures reject. */
 async function complete(store: Store, { id, token }: Assembly, parts: readonly PartTag[], stored: StoredParts) {
-  // Where the store keeps checksums of the parts it wants to hear them again.
+  // A store that keeps checksums of the parts wants them repeated.
   const Parts = [...parts]
     .sort((a, b) => a.part - b.part)
     .map(({ part, tag }) => ({ PartNumber: part, ETag: tag, ChecksumSHA256: stored.get(part)?.checksum }));
   const command = new CompleteMultipartUploadCommand({ ...store.at(id), UploadId: token, MultipartUpload: { Parts } });
   try {
-    await store.attempt("CompleteMultipartUpload", (abort) => store.client.send(command, abort), JOIN_SILENT_MS);
+    await store.send("CompleteMultipartUpload", command, JOIN_SILENT_MS);
     return undefined;
   } catch (error) {
     if (error instanceof S3Failure && ["InvalidPart", "NoSuchUpload"].includes(error.kind)) return error;
@@ -108,13 +107,13 @@ async function complete(store: Store, { id, token }: Assembly, parts: readonly P
   }
 }
 
-/** Parts that the store has with other bytes, or not at all. */
+/** The parts that the store lacks or has with other bytes. */
 function differing(parts: readonly PartTag[], stored: StoredParts): number[] {
   const same = ({ part, tag, size }: PartTag) => stored.get(part)?.tag === tag && stored.get(part)?.size === size;
   return parts.filter((one) => !same(one)).map(({ part }) => part);
 }
 
-/** Undefined where the failure says that there is no such assembly; other failures are thrown. */
+/** Undefined if the failure means that there is no such assembly; other failures are thrown. */
 function noUpload(error: unknown): undefined {
   if (!(error instanceof S3Failure && error.kind === "NoSuchUpload")) throw error;
 }

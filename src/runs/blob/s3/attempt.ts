@@ -1,22 +1,21 @@
 /**
- * A request to an S3 store, bounded in time, and repeated where it may pass the next time. A refused or broken connection is tried
- * again at once; a store that is silent is not, so that whoever waits hears of it within one span.
+ * A request to an S3 store, which is bounded in time and repeated if it may pass the next time. A refused or broken connection is
+ * tried again. A silent store is not, so that a caller waits for one span at most.
  */
 import { S3Failure } from "./failure.ts";
 
 const ATTEMPTS_MAX = 3;
-/** Before the second attempt, and three times as long before the third; each is drawn from half to one and a half of it. */
+/** The mean pause before the second attempt. The next one is three times as long, and each varies by half. */
 const PAUSE_MS = 200;
 
-/** How long a request may last. */
 export interface Patience {
-  /** Without a sign of life. */
+  /** The longest time without a sign of life. */
   readonly silentMs: number;
-  /** In all. */
+  /** The longest time of the whole request. */
   readonly totalMs: number;
 }
 
-/** Ends one request when the store is silent for too long, or when all of it takes too long. */
+/** Ends one request when the store is silent for too long, or when the whole takes too long. */
 export class Watch {
   private readonly controller = new AbortController();
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -32,19 +31,19 @@ export class Watch {
     return this.controller.signal;
   }
 
-  /** The span that passed, if that ended the request. */
+  /** The span whose end has ended the request; undefined if none has. */
   get silentMs(): number | undefined {
     return this.late;
   }
 
-  /** The store took or gave something. */
+  /** The store took or sent something. */
   alive(): void {
     clearTimeout(this.timer);
     if (this.signal.aborted) return;
     this.timer = setTimeout(() => this.end(this.patience.silentMs), this.patience.silentMs);
   }
 
-  /** The time that passes is not the store's. */
+  /** The store is not waited for. */
   pause(): void {
     clearTimeout(this.timer);
     clearTimeout(this.total);
@@ -62,7 +61,7 @@ export class Watch {
   }
 }
 
-/** The result of one of a few attempts; rejects with the `S3Failure` of the last. What succeeded may still use its watch. */
+/** The result of the first attempt that succeeds; rejects with the `S3Failure` of the last one. The result may still use its watch. */
 export async function attempted<T>(
   operation: string,
   patience: Patience,
@@ -83,7 +82,7 @@ export async function attempted<T>(
   }
 }
 
-/** Drawn at random, so that the nodes of a fleet do not come back together. */
+/** The pause is random, so that the nodes of a fleet do not return together. */
 function pause(ms: number): Promise<void> {
   const [word = 0] = crypto.getRandomValues(new Uint32Array(1));
   return new Promise((resolve) => setTimeout(resolve, ms * (0.5 + word / 2 ** 32)));

@@ -1,29 +1,31 @@
-/** One bucket of an S3 store: its client, where the blobs lie in it, and how long a request may take. */
-import { S3Client } from "@aws-sdk/client-s3";
+/** One bucket of an S3 store: its client, the keys of blobs, the time that a request may take, and its transport. */
+import {
+  type $Command,
+  S3Client,
+  type S3ClientResolvedConfig,
+  type ServiceInputTypes,
+  type ServiceOutputTypes,
+} from "@aws-sdk/client-s3";
 import type { S3Options } from "../../../config/blobs.ts";
 import { attempted, type Patience, type Watch } from "./attempt.ts";
-import { fetchTransport } from "./transport.ts";
 
-/** What tests make smaller. */
+/** Bounds that tests make smaller. */
 export interface S3Bounds extends Patience {
-  /** Keys in a page of a list. */
   readonly pageKeys: number;
 }
 
 const BOUNDS: S3Bounds = { silentMs: 10_000, totalMs: 15 * 60_000, pageKeys: 1000 };
 
-const SILENT = { trace() {}, debug() {}, info() {}, warn() {}, error() {} };
-
-/** As a call of the client takes it. */
-export interface Abort {
+/** The option of the client that ends a request. */
+interface Abort {
   readonly abortSignal: AbortSignal;
 }
 
 export class Store {
   readonly client: S3Client;
-  /** In the words of the client. */
+  /** Its name is that of the client's requests. */
   readonly Bucket: string;
-  /** Before every id; empty, or with a slash at its end. */
+  /** The prefix of every key: empty, or with a slash at its end. */
   readonly folder: string;
   readonly bounds: S3Bounds;
 
@@ -34,13 +36,22 @@ export class Store {
     this.client = clientOf(options);
   }
 
-  /** Sends a request, a few times if need be. */
+  /** Makes a request, and repeats it a few times where that can help. */
   attempt<T>(
     operation: string,
     send: (abort: Abort, watch: Watch) => Promise<T>,
     silentMs = this.bounds.silentMs,
   ): Promise<T> {
     return attempted(operation, { ...this.bounds, silentMs }, (watch) => send({ abortSignal: watch.signal }, watch));
+  }
+
+  /** Makes a request without a large body in either direction. */
+  send<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
+    operation: string,
+    command: $Command<Input, Output, S3ClientResolvedConfig, ServiceInputTypes, ServiceOutputTypes>,
+    silentMs?: number,
+  ): Promise<Output> {
+    return this.attempt(operation, (abort) => this.client.send(command, abort), silentMs);
   }
 
   at(id: string): { Bucket: string; Key: string } {
@@ -52,13 +63,15 @@ export class Store {
   }
 }
 
+const SILENT = { trace() {}, debug() {}, info() {}, warn() {}, error() {} };
+
 function clientOf({ endpoint, region, pathStyle, credentials }: S3Options): S3Client {
   return new S3Client({
     region,
     forcePathStyle: pathStyle,
-    // Without one of ours: that of AWS, not one that a variable or a file of another program names.
+    // Without an endpoint the store is that of AWS, not one that a variable or a file of another program names.
     ...(endpoint === undefined ? { ignoreConfiguredEndpointUrls: true } : { endpoint }),
-    // Without those of ours the library looks for what the machine has by its role.
+    // Without credentials the library uses those of the machine's role.
     ...(credentials && {
       credentials: {
         accessKeyId: credentials.accessKeyId,
@@ -72,7 +85,64 @@ function clientOf({ endpoint, region, pathStyle, credentials }: S3Options): S3Cl
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
     requestHandler: fetchTransport,
-    // What fails is told by whoever asked. Without this the library writes to the console.
+    // The library would write to the console; callers report failures.
     logger: SILENT,
   });
+}
+
+/** A signed request as the client library passes it to a transport. */
+interface SignedRequest {
+  readonly method: string;
+  readonly protocol: string;
+  readonly hostname: string;
+  readonly port?: number;
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | readonly string[] | null>>;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
+}
+
+/**
+ * Sends a request with Bun's fetch. The library's own transport is Node's `http`. It takes more memory for a body, and its time-outs
+ * do not end a body that stops half-way. The library calls `handle`; the other two functions of the interface do nothing.
+ */
+const fetchTransport = {
+  handle: async (request: SignedRequest, { abortSignal }: { abortSignal?: AbortSignal } = {}) => {
+    const { method, headers, body } = request;
+    const response = await fetch(addressOf(request), {
+      method,
+      // The bytes must be the stored ones, and a redirect was not signed.
+      headers: { ...headers, "accept-encoding": "identity" },
+      decompress: false,
+      redirect: "manual",
+      // The watch of the request ends it; the default of fetch would end a long one.
+      timeout: false,
+      ...(abortSignal && { signal: abortSignal }),
+      ...(body !== undefined && method !== "GET" && method !== "HEAD" && { body }),
+    } as RequestInit);
+    return {
+      response: {
+        statusCode: response.status,
+        reason: response.statusText,
+        headers: Object.fromEntries(response.headers),
+        body: response.body ?? new Uint8Array(),
+      },
+    };
+  },
+  updateHttpClientConfig: () => {},
+  httpHandlerConfigs: () => ({}),
+};
+
+function addressOf({ protocol, hostname, port, path, query = {} }: SignedRequest): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) => {
+    const values: readonly (string | null)[] = Array.isArray(value) ? value : [value as string | null];
+    return values.map((one) => (one === null ? encoded(name) : `${encoded(name)}=${encoded(one)}`));
+  });
+  const search = pairs.length === 0 ? "" : `?${pairs.join("&")}`;
+  return `${protocol}//${hostname}${port === undefined ? "" : `:${port}`}${path}${search}`;
+}
+
+/** The signature has more characters escaped than `encodeURIComponent` escapes. */
+function encoded(text: string): string {
+  return encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }

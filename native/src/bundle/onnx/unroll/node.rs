@@ -1,9 +1,9 @@
-//! A node as it was read, and a node of the whole flow.
+//! A node of the step graph, and a node of the whole flow.
 
 use super::super::node as written;
 use super::super::wire::{Field, Fields, Value, bytes, text};
 
-/// Graphs inside of graphs; more of them are no graph that anybody has made.
+/// Depth of graphs inside of graphs at most; no real graph has more.
 const DEPTH_MAX: usize = 8;
 
 const ATTRIBUTE: u64 = 5;
@@ -15,9 +15,9 @@ pub(super) struct Node<'a> {
     pub(super) operator: &'a str,
     pub(super) inputs: Vec<&'a str>,
     pub(super) outputs: Vec<&'a str>,
-    /// Names that its own graphs read, those of their own values among them.
+    /// Names that its own graphs read, with those of their own values.
     pub(super) captured: Vec<&'a str>,
-    /// The fields beside names, inputs and outputs, as they were.
+    /// Its other fields, unchanged.
     kept: Vec<&'a [u8]>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Node<'a> {
         Ok(read)
     }
 
-    /// As it was, under other names. An input that is left out stays so.
+    /// The node under other names. An omitted input stays omitted.
     pub(super) fn renamed(&self, name: String, rename: impl Fn(&str) -> String) -> Made {
         let all = |names: &[&str]| -> Vec<String> {
             names.iter().map(|name| if name.is_empty() { String::new() } else { rename(name) }).collect()
@@ -55,13 +55,13 @@ impl<'a> Node<'a> {
         node.extend(outputs.iter().flat_map(|name| bytes(2, name.as_bytes())));
         node.extend(bytes(3, name.as_bytes()));
         self.kept.iter().for_each(|kept| node.extend(*kept));
-        // What its own graphs read is the same in every step.
+        // Values that its own graphs read are the same in every step.
         let needs = self.captured.iter().map(ToString::to_string);
         Made { inputs: inputs.into_iter().chain(needs).collect(), outputs, bytes: node, is_needed: false }
     }
 }
 
-/// Names that the graphs of an AttributeProto read or give.
+/// Adds the names that the graphs of an AttributeProto read or give.
 fn read_by<'a>(attribute: &'a [u8], depth: usize, names: &mut Vec<&'a str>) -> Result<(), String> {
     for field in Fields(attribute) {
         let Field { number, value: Value::Bytes(graph), .. } = field? else { continue };

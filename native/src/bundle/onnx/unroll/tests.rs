@@ -87,7 +87,7 @@ fn all_steps_as_one_graph_are_the_steps_of_the_host_to_the_bit() {
 }
 
 /// v = x · (i + (j · n)), the times i and j as f32: i is [], j one value for each of the four rows of x, which the product with n needs.
-fn told_in_integers() -> Vec<u8> {
+fn integer_times() -> Vec<u8> {
     // Its attribute: to = f32.
     let to = bytes(5, &[&bytes(1, b"to")[..], &[0x18, 1, 0xA0, 0x01, 2]].concat());
     let cast = |name: &str, from: &str, to_name: &str| [node(name, "Cast", &[from], &[to_name]), to.clone()].concat();
@@ -111,13 +111,13 @@ fn times_may_be_integers_and_there_may_be_several() {
         let velocity: Vec<f32> = x.iter().zip(weights).map(|(x, weight)| x * (i as f32 + weight * j as f32)).collect();
         euler::advance(&mut x, &velocity, 1, None, LATER[step]);
     }
-    let told = |name, values: [i64; 3]| Time {
+    let time = |name, values: [i64; 3]| Time {
         name,
         kind: I64,
         values: values.map(|value| value.to_le_bytes().to_vec()).to_vec(),
     };
-    let times = [told("i", first), told("j", second)];
-    let model = unroll(&told_in_integers(), &flow(&times, &[latent("x", "v", true)])).expect("unrolled");
+    let times = [time("i", first), time("j", second)];
+    let model = unroll(&integer_times(), &flow(&times, &[latent("x", "v", true)])).expect("unrolled");
     assert_eq!(run(&model, &[("x", &noise), ("n", &weights)]), [x]);
 }
 
@@ -143,7 +143,7 @@ fn a_graph_whose_steps_cannot_be_put_into_one_is_refused_in_words() {
     // An attribute with a graph that has one node, which reads x.
     let inner = bytes(5, &bytes(6, &bytes(1, &node("inner", "Neg", &["x"], &["i"]))));
     let branching = [node("if", "If", &["t"], &["v"]), inner].concat();
-    assert!(refusal(&with(&[branching]), &latents).contains("if has a graph of its own that reads what changes"));
+    assert!(refusal(&with(&[branching]), &latents).contains("if has a subgraph that reads what changes"));
     let mut deep = node("inner", "Neg", &["c"], &["i"]);
     for _ in 0..20 {
         deep = [node("if", "If", &["c"], &["i"]), bytes(5, &bytes(6, &bytes(1, &deep)))].concat();

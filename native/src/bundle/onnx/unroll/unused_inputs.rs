@@ -1,4 +1,4 @@
-//! Inputs of a graph that nothing in it reads.
+//! Inputs of a graph that no node reads.
 
 use super::{GRAPH, Graph};
 use crate::bundle::onnx::wire::{Field, Fields, Value};

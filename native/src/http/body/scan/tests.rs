@@ -131,14 +131,14 @@ fn jpegs_are_decoded_in_their_place() {
     let plain = url(&"/9j/".repeat(10));
     for text in [plain.clone(), plain.replace('/', "\\/")] {
         let (_, table, _, found) = scanned(&text, RULES).unwrap();
-        let [BodyText { form, image, image_len, told, len, .. }] = table[..] else { panic!("one string") };
-        assert_eq!((form, image, image_len, told), (Form::JpegBytes as u32, 0, 30, 30));
+        let [BodyText { form, image, image_len, jpeg_len, len, .. }] = table[..] else { panic!("one string") };
+        assert_eq!((form, image, image_len, jpeg_len), (Form::JpegBytes as u32, 0, 30, 30));
         assert_eq!((len as usize, found.images), (text.len() - 4, [0xFF, 0xD8, 0xFF].repeat(10)));
     }
 
     let form = |rest: &str| {
         let (_, table, ..) = scanned(&url(rest), RULES).unwrap();
-        (table[0].form, table[0].told)
+        (table[0].form, table[0].jpeg_len)
     };
     assert_eq!(form(&"AAAA".repeat(100)), (Form::JpegBytes as u32, 300));
     assert_eq!(form(&("AAAA".repeat(100) + "AA==")), (Form::Jpeg as u32, 301));

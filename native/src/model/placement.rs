@@ -1,0 +1,322 @@
+//! Finds the devices of a model: those of its list, one for each replica, or the first device on which every replica can be opened and
+//! computes the parity vectors.
+
+use super::open::{OpenNetwork, Opening};
+use super::{Model, NetworkFacts, Placement, RefusedDevice, SessionCapacity};
+use crate::bundle::weights::Weights;
+use crate::core::device::Device;
+use crate::core::dtype::Dtype;
+use crate::core::fault::status_of;
+use crate::core::rehearsal;
+use crate::core::room::Room;
+use crate::core::status::{Failure, Status};
+use crate::flow::{Files, Network};
+use crate::model::Host;
+use crate::model::devices::{Hardware, HostedModel};
+use crate::model::parity::Vectors;
+use crate::model::plan::Wish;
+use crate::ort::provider::{self, GpuOptions};
+use crate::ort::runtime::{self, Runtime, Threads};
+use crate::ort::session::Tally;
+use crate::ort::webgpu;
+use std::cell::RefCell;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// The time for the first inferences of the replicas of a device. A provider that compiles the graphs first takes minutes.
+const PROOF_MAX: Duration = Duration::from_secs(600);
+
+/// Why replicas do not serve.
+pub(super) enum ProofFailure {
+    /// The device of a replica cannot be used, or computes wrongly: the replica's number and a sentence.
+    Refused(usize, String),
+    /// The first inference of a replica does not end. Another replica may be refused meanwhile: its number and a sentence.
+    Hangs(usize, Option<(usize, String)>),
+    /// No thread can be made: a sentence.
+    Unstarted(String),
+    /// The device of a replica is lost or drained: the replica's number and a sentence.
+    Closed(usize, String),
+}
+
+pub(super) struct Target<'a> {
+    pub(super) files: Files,
+    pub(super) weights: Arc<Weights>,
+    pub(super) device: &'a Wish,
+    pub(super) threads: Threads,
+    pub(super) gpu: GpuOptions,
+    /// The vectors that every replica must compute; None on `echo`.
+    pub(super) vectors: Option<Arc<Vectors>>,
+}
+
+struct Trial {
+    names: Vec<String>,
+    differences: Vec<f32>,
+    facts: NetworkFacts,
+    weights: Tally,
+}
+
+impl NetworkFacts {
+    fn of(network: &mut Network, flow_reason: Option<String>) -> NetworkFacts {
+        let (device_bytes, copies) = network.traffic();
+        NetworkFacts {
+            flow: network.mode(),
+            flow_reason,
+            device_bytes,
+            copies,
+            driver_device: network.driver_use().cloned(),
+        }
+    }
+}
+
+impl Wish {
+    pub(super) fn is_echo(&self) -> bool {
+        matches!(self, Wish::One(word) if word == "echo")
+    }
+
+    /// The devices to try, in order: each try has one for every replica. The error names the unknown word.
+    pub(super) fn tries(&self, replicas: usize) -> Result<Vec<Vec<Device>>, String> {
+        let known = |word: &str| {
+            Device::candidates(word)
+                .ok_or_else(|| format!("unknown device '{word}', expected auto, cpu, cuda:N, tensorrt:N or webgpu:N"))
+        };
+        match self {
+            Wish::One(word) => Ok(known(word)?.into_iter().map(|device| vec![device; replicas]).collect()),
+            Wish::Each(names) if names.len() == replicas => {
+                let one = |word: &String| match known(word)?[..] {
+                    [device] => Ok(device),
+                    _ => Err(format!("'{word}' stands in a list of devices, which names one for each replica")),
+                };
+                Ok(vec![names.iter().map(one).collect::<Result<_, _>>()?])
+            }
+            Wish::Each(names) => Err(format!("{} devices for {replicas} replicas", names.len())),
+        }
+    }
+
+    /// How many of its replicas may compute on the processor at the same time.
+    pub(super) fn on_processor(&self, replicas: usize) -> usize {
+        match self {
+            Wish::One(_) => replicas,
+            Wish::Each(names) => names.iter().filter(|word| *word == "cpu").count().max(1),
+        }
+    }
+}
+
+impl Model {
+    /// Starts the replicas on the first right devices. The refused devices before them are kept with their reasons.
+    pub(super) fn place(self: &Arc<Model>, wanted: &Target<'_>, host: &Host) -> Result<(), Failure> {
+        let fail = |text: String| Failure::new(Status::Load, text);
+        let replicas = self.running.len();
+        if wanted.device.is_echo() {
+            let on_host = self.episodes.iter().try_for_each(|episodes| episodes.lie_on_host(None));
+            on_host.map_err(|text| Failure::new(status_of(&text, Status::Load), text))?;
+            return match self.start((0..replicas).map(|_| None).collect(), None, &[], PROOF_MAX) {
+                Ok((differences, _)) => {
+                    let session_capacity = self.seat(&[], None)?;
+                    let names = vec!["echo".into(); replicas];
+                    let (facts, weights) = Default::default();
+                    self.settle(Trial { names, differences, facts, weights }, session_capacity, Vec::new(), host)
+                }
+                Err(
+                    ProofFailure::Refused(_, reason)
+                    | ProofFailure::Closed(_, reason)
+                    | ProofFailure::Unstarted(reason),
+                ) => Err(fail(reason)),
+                Err(ProofFailure::Hangs(..)) => Err(fail("its thread does not start".into())),
+            };
+        }
+        let tries = wanted.device.tries(replicas).map_err(fail)?;
+        let runtime = runtime::open(&host.runtime).map_err(fail)?;
+        let mut refused: Vec<RefusedDevice> = Vec::new();
+        let mut status = Status::Load;
+        for devices in tries {
+            if let Some(reason) = self.passed_over(wanted, &devices) {
+                refused.push(RefusedDevice { device: devices[0].name(), reason });
+                continue;
+            }
+            match self.try_on(runtime, wanted, &devices, host) {
+                Ok((trial, room)) => {
+                    let session_capacity = self.seat(&devices, room)?;
+                    return self.settle(trial, session_capacity, refused, host);
+                }
+                Err(ProofFailure::Refused(replica, reason)) => {
+                    let device = devices[replica];
+                    // A bundle is made for the CPU: what fails there is not the device's fault.
+                    let is_for_it = device == Device::Cpu && self.manifest.compute != Some(Dtype::Bf16);
+                    let otherwise = if is_for_it { Status::BadBundle } else { Status::Load };
+                    status = status_of(&reason, otherwise);
+                    tell_if_lost(host, device, status, &reason);
+                    refused.push(RefusedDevice { device: device.name(), reason });
+                }
+                Err(ProofFailure::Closed(replica, reason)) => {
+                    status = status_of(&reason, Status::Load);
+                    refused.push(RefusedDevice { device: devices[replica].name(), reason });
+                }
+                Err(ProofFailure::Unstarted(reason)) => return Err(fail(reason)),
+                // Its thread may go on at any time, on the memory of this model. So no other device is tried.
+                Err(ProofFailure::Hangs(replica, beside)) => {
+                    let (device, ms) = (devices[replica], proof_max(&devices).as_millis());
+                    let mut said = format!(
+                        "{}: its first runs had not ended after {ms} ms; name another device, or correct this one",
+                        device.name()
+                    );
+                    if let Some((other, reason)) = beside {
+                        tell_if_lost(host, devices[other], status_of(&reason, Status::Load), &reason);
+                        said = format!("{}: {reason}. {said}", devices[other].name());
+                    }
+                    return Err(fail(said));
+                }
+            }
+        }
+        let tried: Vec<String> =
+            refused.iter().map(|RefusedDevice { device, reason }| format!("{device}: {reason}")).collect();
+        Err(Failure::new(status, format!("{}; {}", tried.join(". "), advice(status))))
+    }
+
+    /// Why `auto` does not try the device. A named device is tried.
+    fn passed_over(&self, wanted: &Target<'_>, devices: &[Device]) -> Option<String> {
+        let (Wish::One(word), [device, ..]) = (wanted.device, devices) else { return None };
+        if word != "auto" || rehearsal::of(&device.name()).is_some() {
+            return None;
+        }
+        provider::fits(*device, &wanted.gpu).err().or_else(|| webgpu::unfit_for_auto(*device))
+    }
+
+    /// Opens the replicas on their devices and proves them.
+    fn try_on(
+        self: &Arc<Model>,
+        runtime: &Runtime,
+        wanted: &Target<'_>,
+        devices: &[Device],
+        host: &Host,
+    ) -> Result<(Trial, Option<Room>), ProofFailure> {
+        let names: Vec<String> = devices.iter().map(|device| device.name()).collect();
+        for (replica, name) in names.iter().enumerate() {
+            if let Some(reason) = host.devices.named(name).refusal() {
+                return Err(ProofFailure::Closed(replica, reason));
+            }
+        }
+        let copied = RefCell::default();
+        let opening = Opening { runtime, wanted, apart: None, copied: &copied };
+        let (opened, weights) = match self.networks(&opening, devices) {
+            // A device may refuse a whole flow as one graph, which is many times as large, and take its step.
+            Err(ProofFailure::Refused(replica, reason))
+                if copied.borrow().has_whole && status_of(&reason, Status::Load) != Status::DeviceLost =>
+            {
+                let apart = format!("{} does not open the flow as one graph: {reason}", names[replica]);
+                self.networks(&Opening { apart: Some(&apart), ..opening }, devices)?
+            }
+            opened => opened?,
+        };
+        let mut facts = Vec::with_capacity(opened.len());
+        let networks = opened.into_iter().map(|(mut network, apart): OpenNetwork| {
+            facts.push(NetworkFacts::of(&mut network, apart));
+            Some(network)
+        });
+        let networks: Vec<Option<Network>> = networks.collect();
+        let (differences, room) = self.start(networks, wanted.vectors.as_ref(), devices, proof_max(devices))?;
+        // The replica with the most memory on a device; one on the CPU has none.
+        let facts = facts.into_iter().max_by_key(|facts| facts.device_bytes).unwrap_or_default();
+        Ok((Trial { names, differences, facts, weights }, room))
+    }
+
+    /// Adds the replicas to their devices; an error if one of these was closed since the load began.
+    fn settle(
+        self: &Arc<Model>,
+        trial: Trial,
+        session_capacity: SessionCapacity,
+        refused: Vec<RefusedDevice>,
+        host: &Host,
+    ) -> Result<(), Failure> {
+        let Trial { names, differences, facts, weights } = trial;
+        let slots = self.episodes.iter().map(|episodes| episodes.len()).sum();
+        let mut distinct: Vec<&str> = Vec::new();
+        for name in &names {
+            if !distinct.contains(&name.as_str()) {
+                distinct.push(name);
+            }
+        }
+        let hardware: Vec<Arc<Hardware>> = names.iter().map(|name| host.devices.named(name)).collect();
+        if let Some((name, reason)) = names.iter().zip(&hardware).find_map(|(name, one)| Some((name, one.refusal()?))) {
+            self.close();
+            let status = status_of(&reason, Status::Load);
+            return Err(Failure::new(status, format!("{name}: {reason} while the model was loaded")));
+        }
+        let mut queues: Vec<usize> = hardware.iter().map(|hardware| hardware.queue()).collect();
+        queues.sort_unstable();
+        queues.dedup();
+        let placement = Placement {
+            device: distinct.join(", "),
+            devices: names,
+            refused,
+            replicas: self.running.len(),
+            slots,
+            session_capacity,
+            parity: differences,
+            network: facts,
+            device_weights: weights,
+        };
+        let _ = self.placement.set(placement);
+        let _ = self.decode_queues.set(queues);
+        let _ = self.hardware.set(hardware.clone());
+        let model: Arc<dyn HostedModel> = self.clone();
+        let model: Weak<dyn HostedModel> = Arc::downgrade(&model);
+        hardware.iter().enumerate().for_each(|(replica, hardware)| hardware.join(model.clone(), replica));
+        Ok(())
+    }
+}
+
+/// Reports a lost device to the other models on it before they lose a chunk.
+fn tell_if_lost(host: &Host, device: Device, status: Status, reason: &str) {
+    let hardware = host.devices.named(&device.name());
+    if status == Status::DeviceLost && hardware.can_fail() {
+        hardware.lose(reason);
+    }
+}
+
+fn proof_max(devices: &[Device]) -> Duration {
+    let rehearsed = devices.iter().find_map(|device| rehearsal::of(&device.name())?.proof_ms_max);
+    rehearsed.map_or(PROOF_MAX, Duration::from_millis)
+}
+
+fn advice(status: Status) -> &'static str {
+    match status {
+        Status::OutOfMemory => "lower its replicas, its slots or arena_mib_max, or name another device",
+        Status::DeviceLost => "look into the kernel's log, restart the machine or name another device",
+        Status::BadBundle => "build or fetch the bundle again",
+        _ => "name another device, or correct this one",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(names: &[&str]) -> Wish {
+        Wish::Each(names.iter().map(|&word| word.into()).collect())
+    }
+
+    #[test]
+    fn one_word_places_all_replicas_together_and_a_list_each_on_its_own() {
+        let one = |word: &str| Wish::One(word.into()).tries(2).expect("known");
+        assert_eq!(one("cuda:1"), [[Device::Cuda(1), Device::Cuda(1)]]);
+        assert_eq!(one("auto").len(), 4);
+        assert_eq!(list(&["cuda:0", "cpu"]).tries(2), Ok(vec![vec![Device::Cuda(0), Device::Cpu]]));
+    }
+
+    #[test]
+    fn a_list_names_one_known_device_for_each_replica() {
+        let refused = |names: &[&str]| list(names).tries(2).expect_err("refused");
+        assert!(refused(&["cuda:0"]).contains("1 devices for 2 replicas"));
+        assert!(refused(&["cpu", "cuda"]).contains("unknown device 'cuda'"));
+        for word in ["auto", "echo"] {
+            assert!(refused(&["cpu", word]).contains(&format!("'{word}'")), "{word}");
+        }
+    }
+
+    #[test]
+    fn the_cores_are_divided_among_the_replicas_that_compute_on_the_processor() {
+        assert_eq!(Wish::One("auto".into()).on_processor(3), 3);
+        assert_eq!(list(&["cuda:0", "cpu", "cpu"]).on_processor(3), 2);
+        assert_eq!(list(&["cuda:0", "cuda:1"]).on_processor(2), 1);
+    }
+}

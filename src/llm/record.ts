@@ -1,0 +1,119 @@
+/** What is recorded of a response: its submission, with its hold, and its end. A write is repeated as long as the process lives. */
+import { type Charge, untilDone } from "../charge/charges.ts";
+import type { NewCharge } from "../charge/store/records.ts";
+import { sleep, unixSeconds } from "../std/clock.ts";
+import type { Failure } from "../std/failure.ts";
+import { makeId } from "../std/ids.ts";
+import { seenSeconds } from "../std/seen-clock.ts";
+import { StoreDown } from "../store/store.ts";
+import type { Answer } from "./call.ts";
+import type { Known, RespondCommand } from "./command.ts";
+import type { LlmDeps } from "./deps.ts";
+import { tooMany } from "./errors.ts";
+import { isBackground } from "./models.ts";
+import { endedObject, newObject, type ResponseObject } from "./output/object.ts";
+import type { Provider } from "./provider/provider.ts";
+import type { LlmRequest } from "./request.ts";
+
+import type { Ending, NewResponse, ResponseKey, Submitted } from "./store/records.ts";
+import { inputTokensMax } from "./usage.ts";
+
+/** It is not known whether the store has done the write. */
+export interface UnknownOutcome {
+  readonly reason: string;
+}
+
+export function begin({ clock }: Pick<LlmDeps, "clock">, request: LlmRequest): ResponseObject {
+  const status = isBackground(request.model) ? "queued" : "in_progress";
+  return newObject(makeId("resp_", clock), unixSeconds(clock), status, request);
+}
+
+/** `object` is that of a response whose id the client knows before the answer. */
+export function newRecord(
+  { accountId, key, digest }: Pick<RespondCommand, "accountId" | "key" | "digest">,
+  { id, created_at: createdAt }: ResponseObject,
+  { model }: LlmRequest,
+  object: string | undefined,
+): NewResponse {
+  return { id, accountId, model, key, digest, object, createdAt };
+}
+
+/** Holds the most that the response can cost, and records it by `open` in the same step. */
+export async function hold(
+  { charges }: Pick<LlmDeps, "charges">,
+  { config }: Provider,
+  request: LlmRequest,
+  { id: chargeId, accountId }: ResponseKey,
+  open: (charge: NewCharge) => Promise<Submitted | StoreDown>,
+): Promise<Charge | Failure | Known | UnknownOutcome> {
+  const max = { promptTokens: inputTokensMax(request, config), completionTokens: request.max_output_tokens };
+  const held = await charges.hold<Known | { full: "account" | "all" } | UnknownOutcome>(
+    // The record ends the hold, after a restart as well: no clock that jumps can end it before.
+    { chargeId, accountId, item: request.model, rates: config.rates, max, deadlineMs: "none" },
+    async (charge) => {
+      const outcome = await open(charge);
+      // The write may have been done.
+      return outcome instanceof StoreDown && outcome.outcomeUnknown ? { reason: outcome.reason } : outcome;
+    },
+  );
+  return "full" in held ? tooMany(held.full, isBackground(request.model) ? "jobs" : "responses") : held;
+}
+
+/** Makes price and answer durable in one step. */
+export function complete(deps: LlmDeps, charge: Charge, begun: ResponseObject, { estimated, ...answer }: Answer) {
+  const object = endedObject(begun, { ...answer, at: unixSeconds(deps.clock) });
+  const text = JSON.stringify(object);
+  const { inputTokens: promptTokens, cachedTokens, outputTokens: completionTokens } = answer.usage;
+  const written = persist(deps, begun.id, () =>
+    deps.charges.settle(charge, { promptTokens, cachedTokens, completionTokens }, (settlement) =>
+      deps.store.complete({ ...settlement, owner: deps.owner, object: text, estimated }),
+    ),
+  );
+  return { object, text, ...written };
+}
+
+/** Gives the money back, and records what is shown of the response, if anything is, and what its key is worth. */
+export function end(
+  deps: LlmDeps,
+  { id, accountId }: ResponseKey,
+  object: ResponseObject | undefined,
+  key: Ending["key"],
+) {
+  const at = seenSeconds(deps.clock);
+  const text = object && JSON.stringify(object);
+  return persist(deps, id, () => deps.store.end({ id, accountId, owner: deps.owner, at, object: text, key }));
+}
+
+/** Between two tries; the store itself has tried for longer than a second. */
+const PAUSE_MS = 500;
+
+/** The outcomes of the first try and of the last one. The last is a `StoreDown` only when the process ends. */
+export function persist<R>(
+  { clock, log, lifecycle }: Pick<LlmDeps, "clock" | "log" | "lifecycle">,
+  id: string,
+  write: () => Promise<R | StoreDown>,
+): { readonly first: Promise<R | StoreDown>; readonly last: Promise<R | StoreDown> } {
+  const first = write();
+  const again = async () => {
+    let outcome = await first;
+    while (outcome instanceof StoreDown && !lifecycle.over.aborted) {
+      log.error("response not recorded yet", { response: id, reason: outcome.reason });
+      await sleep(clock, PAUSE_MS);
+      outcome = await write();
+    }
+    return outcome;
+  };
+  const last = again();
+  // A caller that awaits only the first try gets its error there.
+  last.catch(() => {});
+  return { first, last };
+}
+
+/** Deletes what ended more than `days` ago, in bounded parts, between which others write. */
+export async function forgetResponses(
+  { store, clock, log }: Pick<LlmDeps, "store" | "clock" | "log">,
+  days: number,
+): Promise<void> {
+  const before = seenSeconds(clock) - days * 86_400;
+  await untilDone(log, "old responses not deleted", () => store.responsesForget({ before }));
+}

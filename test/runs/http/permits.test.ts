@@ -1,0 +1,48 @@
+/** The permits of concurrent requests (`storage_busy`): those of bodies, those of all others, and those of answers that are being read. */
+import { expect } from "bun:test";
+import { connect } from "node:net";
+import { LIMITS } from "../../../src/limits.ts";
+import type { Person } from "../person.ts";
+import { DEFAULT, onStores } from "../stage.ts";
+
+/** Bodies that go on until they are cut. */
+function trickles(by: Person, count: number) {
+  return Array.from({ length: count }, (_, index) => by.halfPut(`run-${index % 3}`, `f${index}`, 1_000, "x"));
+}
+
+onStores(DEFAULT, { fresh: true }, (test) => {
+  test("an account whose bodies take all of its permits still reads, lists and deletes, and so do others", async ({
+    at,
+    ann,
+  }) => {
+    const bob = await at.person();
+    await ann.completed("done", { a: "1" });
+    const held = trickles(ann, LIMITS.runBodies.accountMax);
+    while (at.service.runs.bodies.size < LIMITS.runBodies.accountMax) await Bun.sleep(5);
+    const busy = await ann.put("more", "a", "1");
+    expect([busy.said, busy.headers.get("retry-after")]).toEqual(["503 storage_busy", "1"]);
+    expect((await ann.get("done", "a")).status).toBe(200);
+    expect((await ann.list()).status).toBe(200);
+    expect((await ann.erase("done")).status).toBe(204);
+    expect((await bob.put("own", "a", "1")).status).toBe(201);
+    for (const one of held) one.cut();
+    while (at.service.runs.bodies.size > 0) await Bun.sleep(5);
+  });
+
+  test("an answer that is read here keeps its permit until its client has it, or leaves", async ({ at, ann }) => {
+    await ann.completed("done", { a: new Uint8Array(32 * 2 ** 20) });
+    // A malformed range is answered with the whole file, which this process reads.
+    const { hostname, port } = new URL(at.url);
+    const slow = connect({ host: hostname, port: Number(port) });
+    const head = ["GET /v1/robot/runs/arm/done/files/a HTTP/1.1", "Host: x", `Authorization: Bearer ${ann.key}`];
+    slow.write([...head, "Range: bytes=x", "", ""].join("\r\n"));
+    // It reads nothing, so the answer does not end.
+    while (at.service.runs.requests.size === 0) await Bun.sleep(5);
+    await Bun.sleep(50);
+    expect(at.service.runs.requests.size).toBe(1);
+    slow.destroy();
+    while (at.service.runs.requests.size > 0) await Bun.sleep(5);
+    const whole = await ann.get("done", "a", { range: "bytes=x" });
+    expect([whole.status, whole.bytes.length]).toEqual([200, 32 * 2 ** 20]);
+  });
+});
