@@ -25,10 +25,8 @@ const CHAT = "/v1/chat/completions";
 const RESPONSES = "/v1/responses";
 const COMPLETE = "/v1/robot/runs/arm/run/complete";
 const UPLOAD = "/v1/robot/runs/arm/run/uploads/file";
-/** How the address of an image begins. */
-const IMAGE = "data:image/";
 
-/** Texts made of these cost a parser the most: each of them is one or two units. */
+/** A text of at most `bytes` that costs a parser the most: each of these is one or two units. */
 const PIECES = {
   "escaped backslashes": "\\\\",
   "escaped pairs": "\\ud83d\\ude00",
@@ -37,99 +35,136 @@ const PIECES = {
   blanks: "\\n ",
 } as const;
 
-/** For each route a body whose fields reach each of its readers. */
-export function samples(): readonly { readonly path: string; readonly most: number; readonly body: object }[] {
-  const { text, image } = { text: { type: "text", text: "fold" }, image: { url: `${IMAGE}jpeg;base64,/9j/` } };
-  const content = [text, { type: "image_url", image_url: image }];
-  const parts = [
-    { type: "input_text", text: "hello" },
-    { type: "input_image", image_url: `${IMAGE}png;base64,` },
-  ];
-  const output = { type: "function_call_output", call_id: "c", output: "done" };
+function fill(body: string, piece: string, bytesMax: number): string {
+  const room = bytesMax - Buffer.byteLength(body);
+  return body.replace("TEXT", piece.repeat(Math.floor(room / Buffer.byteLength(piece))));
+}
+
+/** Bodies with `TEXT` where a text may stand. */
+function placesOf(
+  most: number,
+): readonly { readonly path: string; readonly most: number; readonly places: readonly string[] }[] {
+  const state = JSON.stringify(SAMPLE_STATE);
+  const chat = (content: string, rest: string) =>
+    `{"model":"${SAMPLE_MODEL}","messages":[{"role":"user","content":${content}}],"robot_state":${state}${rest}}`;
+  const url = "data:image/jpeg;base64,/9j/";
+  const image = `{"type":"image_url","image_url":{"url":"${url}"}}`;
+  const text = '{"type":"text","text":"fold"}';
+  const ask = (rest: string) => `{"model":"${LLM_MODEL}","input":"hello"${rest}}`;
   return [
     {
-      ...{ path: CHAT, most: LIMITS.robotBodyBytesMax },
-      body: {
-        ...{ model: SAMPLE_MODEL, messages: [{ role: "user", content }], robot_state: SAMPLE_STATE },
-        ...{ session_id: "s", observation_id: "o", unknown: { a: ["x"] } },
-      },
+      path: CHAT,
+      most,
+      places: [
+        chat(`[{"type":"text","text":"TEXT"},${image}]`, ""),
+        chat('"TEXT"', ""),
+        chat(`[${text},{"type":"image_url","image_url":{"url":"TEXT"}}]`, ""),
+        chat(`[${text},{"type":"image_url","image_url":{"url":"data:image/TEXT"}}]`, ""),
+        chat(`[${text},{"type":"image_url","image_url":{"url":"${url}TEXT"}}]`, ""),
+        chat(`[${text},{"type":"TEXT"}]`, ""),
+        chat(`[${text},${image}]`, ',"session_id":"TEXT"'),
+        chat(`[${text},${image}]`, ',"observation_id":"TEXT"'),
+        chat(`[${text},${image}]`, ',"TEXT":1'),
+        chat(`[${text},${image}]`, ',"unknown":"TEXT"'),
+        chat(`[${text},${image}]`, ',"unknown":{"a":["TEXT"]}'),
+        '{"model":"TEXT"}',
+        `{"model":"${SAMPLE_MODEL}","messages":"TEXT"}`,
+        `{"model":"${SAMPLE_MODEL}","messages":[{"role":"TEXT"}]}`,
+        chat(`[${text},${image}]`, "").replace(state, '"TEXT"'),
+        chat(`[${text},${image}]`, "").replace(state, '{"joint_position":["TEXT"]}'),
+        '["TEXT"]',
+        '"TEXT"',
+        '"TEXT',
+      ],
     },
     {
-      ...{ path: RESPONSES, most: LIMITS.llmBodyBytesMax },
-      body: {
-        ...{ model: LLM_MODEL, input: [{ role: "user", content: parts }, output], instructions: "i", user: "u" },
-        tools: [{ type: "function", name: "f", description: "d", parameters: { a: ["x"] } }],
-        text: { format: { type: "json_schema", name: "n", schema: { a: 1 } } },
-        ...{ metadata: { a: "x" }, unknown: "x" },
-      },
+      path: RESPONSES,
+      most: LIMITS.llmBodyBytesMax,
+      places: [
+        `{"model":"${LLM_MODEL}","input":"TEXT"}`,
+        `{"model":"${LLM_MODEL}","input":[{"role":"user","content":[{"type":"input_text","text":"TEXT"}]}]}`,
+        `{"model":"${LLM_MODEL}","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,TEXT"}]}]}`,
+        `{"model":"${LLM_MODEL}","input":[{"type":"function_call_output","call_id":"c","output":"TEXT"}]}`,
+        ask(',"instructions":"TEXT"'),
+        ask(',"metadata":{"a":"TEXT"}'),
+        ask(',"metadata":{"TEXT":"a"}'),
+        ask(',"tools":[{"type":"function","name":"TEXT"}]'),
+        ask(',"tools":[{"type":"function","name":"f","description":"TEXT"}]'),
+        ask(',"tools":[{"type":"function","name":"f","parameters":{"TEXT":"a"}}]'),
+        ask(',"tools":[{"type":"function","name":"f","parameters":{"a":["TEXT"]}}]'),
+        ask(',"text":{"format":{"type":"json_schema","name":"n","schema":{"TEXT":1}}}'),
+        ask(',"user":"TEXT"'),
+        ask(',"TEXT":1'),
+        ask(',"unknown":"TEXT"'),
+        '{"model":"TEXT"}',
+        '"TEXT"',
+      ],
     },
     {
-      ...{ path: COMPLETE, most: LIMITS.runJsonBytesMax },
-      body: { files: [{ path: "a", size: 1, sha256: "0" }], metadata: { a: "x" } },
+      path: COMPLETE,
+      most: LIMITS.runJsonBytesMax,
+      places: [
+        '{"files":[{"path":"TEXT","size":1}]}',
+        '{"files":[{"path":"a","size":1,"sha256":"TEXT"}]}',
+        '{"files":[{"path":"a","size":1}],"metadata":{"a":"TEXT"}}',
+        '{"files":[{"path":"a","size":1}],"metadata":{"TEXT":"a"}}',
+        '{"files":"TEXT"}',
+      ],
     },
-    { path: UPLOAD, most: LIMITS.runJsonBytesMax, body: { size: 1, sha256: "0" } },
+    {
+      path: UPLOAD,
+      most: LIMITS.runJsonBytesMax,
+      places: ['{"size":"TEXT"}', '{"size":1,"sha256":"TEXT"}', '{"TEXT":1}'],
+    },
   ];
 }
 
-/** Copies of the value, each with `TEXT` in place of one of its parts, after the start of an image's address, or as one more key. */
-function places(value: unknown): unknown[] {
-  const isImage = typeof value === "string" && value.startsWith(IMAGE);
-  if (isImage) return ["TEXT", `${IMAGE}TEXT`, `${value}TEXT`];
-  if (typeof value !== "object" || value === null) return ["TEXT"];
-  // A list's numbers are all read alike.
-  const isLike = (part: unknown, at: string) => typeof part === "number" && Number(at) > 0;
-  const inside = Object.entries(value).flatMap(([at, part]) =>
-    isLike(part, at) ? [] : places(part).map((other) => Object.assign(structuredClone(value), { [at]: other })),
-  );
-  return ["TEXT", ...inside, ...(Array.isArray(value) ? [] : [{ ...value, TEXT: 1 }])];
-}
-
-export function bodies(): Hostile[] {
+function bodies(): Hostile[] {
   const most = LIMITS.robotBodyBytesMax;
   const many = (one: (at: number) => string, bytes: number) => {
     const count = LIMITS.jsonValuesMax - 10;
     const room = Math.floor(bytes / count) - one(0).length - 6;
-    const piece = "\\\\".repeat(Math.floor(room / 2));
-    return Array.from({ length: count }, (_, at) => one(at).replace("TEXT", piece)).join(",");
+    return Array.from({ length: count }, (_, at) => one(at).replace("TEXT", "\\\\".repeat(Math.floor(room / 2)))).join(
+      ",",
+    );
   };
-  const strings = (bytes: number) => `{"a":[${many(() => '"TEXT"', bytes)}]}`;
-  const keys = (bytes: number) => `{${many((at) => `"${at}TEXT":1`, bytes)}}`;
-  const schema = keys(LIMITS.llmBodyBytesMax - 200);
-  const metadata = keys(LIMITS.runJsonBytesMax - 200);
-  const tool = `{"type":"function","name":"f","parameters":${schema}}`;
   const shapes = [
     { name: "small arrays", path: CHAT, body: `[${"[],".repeat(Math.floor((most - 4) / 3))}[]]` },
     { name: "200,000 levels of arrays", path: CHAT, body: "[".repeat(200_000) },
     { name: "200,000 levels of objects", path: CHAT, body: '{"a":'.repeat(200_000) },
     { name: "small objects", path: CHAT, body: `[${'{"a":1},'.repeat(Math.floor((most - 10) / 8))}1]` },
     { name: "quotes", path: CHAT, body: '"'.repeat(most) },
-    { name: "a string without an end", path: CHAT, body: `"${"\\\\".repeat(Math.floor(most / 2) - 1)}` },
-    { name: "20,000 strings", path: CHAT, body: strings(most) },
-    { name: "20,000 keys", path: CHAT, body: keys(most) },
+    { name: "20,000 strings", path: CHAT, body: `{"a":[${many(() => '"TEXT"', most)}]}` },
+    { name: "20,000 keys", path: CHAT, body: `{${many((at) => `"${at}TEXT":1`, most)}}` },
     { name: "one number", path: CHAT, body: `{"a":${"7".repeat(most - 10)}}` },
-    { name: "20,000 strings", path: RESPONSES, body: strings(LIMITS.llmBodyBytesMax) },
+    { name: "20,000 strings", path: RESPONSES, body: `{"a":[${many(() => '"TEXT"', LIMITS.llmBodyBytesMax)}]}` },
     {
       name: "20,000 keys of a schema",
       path: RESPONSES,
-      body: `{"model":"${LLM_MODEL}","input":"a","tools":[${tool}]}`,
+      body: `{"model":"${LLM_MODEL}","input":"a","tools":[{"type":"function","name":"f","parameters":{${many((at) => `"${at}TEXT":1`, LIMITS.llmBodyBytesMax - 200)}}}]}`,
     },
     {
       name: "20,000 keys of metadata",
       path: COMPLETE,
-      body: `{"files":[{"path":"a","size":1}],"metadata":${metadata}}`,
+      body: `{"files":[{"path":"a","size":1}],"metadata":{${many((at) => `"${at}TEXT":1`, LIMITS.runJsonBytesMax - 200)}}}`,
     },
   ];
-  const texts = samples().flatMap(({ path, most, body }) =>
-    places(body).flatMap((place) => {
-      const [before = "", after = ""] = JSON.stringify(place).split("TEXT");
-      const room = most - Buffer.byteLength(before + after);
-      return Object.entries(PIECES).map(([name, piece]) => ({
-        ...{ name: `${name} in ${before.slice(-24)}TEXT${after.slice(0, 8)}`, path },
-        body: before + piece.repeat(Math.floor(room / Buffer.byteLength(piece))) + after,
-      }));
-    }),
+  const texts = placesOf(most).flatMap(({ path, most, places }) =>
+    places.flatMap((place) =>
+      Object.entries(PIECES).map(([name, piece]) => ({
+        name: `${name} in ${shown(place)}`,
+        path,
+        body: fill(place, piece, most),
+      })),
+    ),
   );
   return [...shapes, ...texts];
+}
+
+/** Around the text. */
+function shown(place: string): string {
+  const at = place.indexOf("TEXT");
+  return place.slice(Math.max(0, at - 24), at + 12);
 }
 
 export const hostile: Proof = {
@@ -179,7 +214,7 @@ async function worstOf(server: MeasuredServer, { path, body }: Hostile, rounds: 
   return worst;
 }
 
-/** A service that fails or cannot read bodies measures nothing. */
+/** The problem, if the service accepts the body, or fails. */
 async function post(child: Child, path: string, body: Uint8Array): Promise<undefined | Problem> {
   const { url, apiKey } = child.service;
   const response = await fetch(`${url}${path}`, {
@@ -188,6 +223,6 @@ async function post(child: Child, path: string, body: Uint8Array): Promise<undef
     body,
   });
   const text = await response.text();
-  if (response.status < 500 && response.status !== 429) return undefined;
+  if (response.status !== 500 && response.status !== 429) return undefined;
   return new Problem(`a hostile body got ${response.status}: ${text.slice(0, 200)}`);
 }

@@ -221,6 +221,8 @@ async function auto(engine: Engine): Promise<Auto> {
 }
 
 if (import.meta.main) {
+  // Without a timer Bun's event loop spins while it waits, and takes a core from the engine.
+  const alive = setInterval(() => undefined, 1000);
   const engine = ok(await openEngine({ decodeThreads: 2 }));
   const together: Opened[] = [];
   for (const name of (await readdir(SHIPPED)).sort()) {
@@ -244,4 +246,5 @@ if (import.meta.main) {
   // The device has no kernels for its products.
   tell({ refusal: await refusal(engine, await bundleOf("molmoact2-yam", "int8"), { device: WEBGPU }) });
   await engine.close();
+  clearInterval(alive);
 }
