@@ -68,13 +68,13 @@ export const ModelFile = closed({
   architecture: Type.Union([Architecture, WorldArchitecture]),
   /**
    * There for a model that can also be built with int8 weights: the tolerance of that bundle, in robot units. Its vectors are
-   * `parity/int8.json`; a build makes them where the folder has none (vectors.ts). The expected rows are of its own weights, and exact in
+   * `parity/int8.json`; a build makes them where the folder has none (vectors.ts). The expected rows are those of its weights, and exact in
    * all else; the tolerance is what activations rounded to int8 change.
    */
   int8: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
   /** The same of bf16 weights, with `parity/bf16.json`. Sums are of float32: on a CPU nothing else is rounded. */
   bf16: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
-  /** Nobody has computed its rows: `parity/chunk.json` has zeros, for every kind of weights, and its bundles are never served. */
+  /** Its rows have not been computed: `parity/chunk.json` has zeros, for every kind of weights, and its bundles are never served. */
   unproved: Type.Optional(Type.Literal(true)),
   /**
    * The same of graphs that compute in these types, with `parity/compute-f16.json` and `parity/compute-bf16.json`, or, with fused attention,

@@ -141,7 +141,7 @@ interface KeyValues {
 }
 
 /** Keys and values that stand after one another: those of caches, and last the graph's own. */
-export interface Seen extends KeyValues {
+export interface KeySpan extends KeyValues {
   /** M; of the first ones it need not be known. */
   readonly count?: number;
 }
@@ -152,7 +152,7 @@ export interface Seen extends KeyValues {
  */
 export function attendAll(
   graph: GraphBuilder,
-  { q, seen, scores }: { q: Value; seen: readonly Seen[]; scores: Value },
+  { q, seen, scores }: { q: Value; seen: readonly KeySpan[]; scores: Value },
   heads: Heads,
 ): Value {
   const joined = (part: "k" | "v", of = seen) => {

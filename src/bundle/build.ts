@@ -19,16 +19,16 @@ import { type Build, DEFAULT_BUILD, HALF_BUILD, type Precision } from "./weights
 
 /** Largest difference that a parity check of float32 weights allows, in robot units: what rounding of other sums may change. */
 const TOLERANCE = 1e-4;
-/** Of a model whose rows nobody has computed: any finite row. */
+/** The same for a model whose rows nobody has computed: any finite row passes. */
 const TOLERANCE_UNPROVED = 1e30;
 const ADVICE = "correct the model folder";
 /** Weights of a graph in its own file. One message of ONNX has at most 2 GiB. */
 const INLINE_BYTES_MAX = 1 << 30;
 
 export interface Options {
-  /** Told while a weight file is written. */
+  /** Called while a weight file is written. */
   readonly progress?: Progress;
-  /** Of one graph; with more, large weights lie in a weight file. */
+  /** A graph with more weights keeps the large ones in a weight file. */
   readonly inlineBytesMax?: number;
   /** Half precision: a build for GPUs, of weights in that type; no other weights go with it. */
   readonly compute?: Half;
@@ -89,7 +89,7 @@ export async function buildBundle(
     norm: "norm.json",
   };
   /** `weights`: size and digest of the weight file. */
-  const manifestWith = (weights: readonly Listed[]): Manifest => {
+  const manifestWith = (weights: readonly BundleFile[]): Manifest => {
     const files = [...listed(data), ...weights].sort((one, other) => (one.path < other.path ? -1 : 1));
     return {
       format: 1,
@@ -133,10 +133,10 @@ function largest(graphs: Graphs): number {
   return Math.max(...bytes);
 }
 
-type Listed = Manifest["files"][number];
+type BundleFile = Manifest["files"][number];
 
 /** Lists the files of a bundle, by their paths in it. */
-function listed(data: ReadonlyMap<string, Uint8Array>): Listed[] {
+function listed(data: ReadonlyMap<string, Uint8Array>): BundleFile[] {
   return [...data].map(([path, bytes]) => ({ path, size: bytes.length, sha256: sha256(bytes) }));
 }
 
@@ -157,10 +157,10 @@ function promptMismatch({ prompt }: Facts, { vocabulary }: Tokenizer): string | 
 /** The vectors in a bundle, and in a model folder those of float32. */
 const CHUNK = "chunk.json";
 
-/** Where a model folder says what the rows of such a build are, and how near a device must come to them. */
+/** The place in a model folder of the rows of such a build, and how near a device must come to them. */
 interface Proof {
   readonly tolerance: number | undefined;
-  /** Of model.json, where the tolerance stands. */
+  /** The key of model.json that has the tolerance. */
   readonly key: string;
   readonly vectors: string;
   /** How a model is built that has no tolerance there. */

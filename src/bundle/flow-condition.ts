@@ -22,13 +22,13 @@ export interface Condition {
   readonly each?: true;
 }
 
-interface Wanted extends Asked {
+interface ConditionForm extends TimeForm {
   readonly width: number;
   readonly shortest?: number;
 }
 
-/** The condition of a flow that is asked at `time` f32 [1], one of its own times. */
-export function flowCondition(graph: GraphBuilder, time: Value, wanted: Wanted): Condition {
+/** The condition of a flow that is asked at `time` f32 [1], which is one of the flow's times. */
+export function flowCondition(graph: GraphBuilder, time: Value, wanted: ConditionForm): Condition {
   const { width, shortest = PERIOD_MIN } = wanted;
   return {
     table: timeTable(graph, askedTimes(wanted), width, shortest),
@@ -40,7 +40,7 @@ export function flowCondition(graph: GraphBuilder, time: Value, wanted: Wanted):
  * The condition of each token, of `time` f32 [B, rows]. Rows that are held, and the token of a state before them, have that of the flow's end:
  * there is no noise in them.
  */
-export function rowCondition(graph: GraphBuilder, time: Value, hasState: boolean, wanted: Wanted): Condition {
+export function rowCondition(graph: GraphBuilder, time: Value, hasState: boolean, wanted: ConditionForm): Condition {
   const { width, shortest = PERIOD_MIN, flow } = wanted;
   const asked = { ...wanted, end: true };
   const end = graph.ints([flow.steps]);
@@ -95,7 +95,7 @@ function flowTimes({ t_start, t_end, steps, shift }: Facts["flow"]): number[] {
 }
 
 /** How a graph is told the time. */
-interface Asked {
+interface TimeForm {
   readonly flow: Facts["flow"];
   /** The number of buckets for the time. */
   readonly buckets?: number | undefined;
@@ -104,7 +104,7 @@ interface Asked {
 }
 
 /** The times that a graph is asked at: one for each step, as it is told them, and behind them the end's. */
-function askedTimes({ flow, buckets, end = false }: Asked): number[] {
+function askedTimes({ flow, buckets, end = false }: TimeForm): number[] {
   const times = flowTimes(flow).slice(0, end ? undefined : -1);
   return buckets === undefined ? times : times.map((t) => Math.floor(t * buckets) / buckets);
 }
@@ -113,7 +113,7 @@ function askedTimes({ flow, buckets, end = false }: Asked): number[] {
  * The index of the time nearest to `time`, however the caller has rounded it: i64 [] of f32 [1], or i64 [B, rows] of f32 [B, rows, 1];
  * undefined where there is one time.
  */
-function flowStep(graph: GraphBuilder, time: Value, asked: Asked, axis = 0): Value | undefined {
+function flowStep(graph: GraphBuilder, time: Value, asked: TimeForm, axis = 0): Value | undefined {
   const times = askedTimes(asked);
   const bounds = times.slice(0, -1).map((t, step) => (t + present(times[step + 1], "a time")) / 2);
   if (bounds.length === 0) return undefined;

@@ -13,8 +13,8 @@ import {
   type TensorProto,
   type ValueInfoProto,
 } from "./onnx-schema.ts";
-import { allOf, given, type Kept, keptAs, type Values } from "./values.ts";
-import { type Placed, WEIGHT_FILE } from "./weight-file.ts";
+import { allOf, type FloatType, given, keptAs, type Values } from "./values.ts";
+import { type Extent, WEIGHT_FILE } from "./weight-file.ts";
 import type { Build, Matrix, Spread, Weights } from "./weights.ts";
 
 /** Name of a tensor in the graph. */
@@ -36,8 +36,8 @@ export interface Initializer {
   readonly values: Values;
 }
 
-/** Where a tensor's values lie in the weight file; undefined: in the graph itself. */
-export type Placing = (values: Values) => Placed | undefined;
+/** The place of a tensor's values in the weight file; undefined: they are in the graph itself. */
+export type ExtentOf = (values: Values) => Extent | undefined;
 
 /** First opset with RMSNormalization and RotaryEmbedding; ONNX Runtime 1.30 has kernels for both. */
 const OPSET = 23n;
@@ -49,7 +49,7 @@ const CONTRIBUTED = { domain: "com.microsoft", version: 1n } as const;
 /** All graphs of a model. */
 export interface Graphs {
   readonly prefill: GraphBuilder;
-  /** Of a model with memory. */
+  /** Only a model with memory has it. */
   readonly extend?: GraphBuilder;
   readonly denoise: GraphBuilder;
 }
@@ -138,7 +138,7 @@ export class GraphBuilder {
   }
 
   /** A seeded weight, of the type that the graph computes in unless that is said; see `Weights.uniform`. */
-  weight(name: string, dims: readonly number[], shape: Spread, kept: Kept = this.build.compute): Value {
+  weight(name: string, dims: readonly number[], shape: Spread, kept: FloatType = this.build.compute): Value {
     const full = this.qualified(name);
     return this.initializer(full, dims, kept, this.weights.later(full, dims, shape, kept));
   }
@@ -146,7 +146,7 @@ export class GraphBuilder {
   /**
    * Seeded matrices [`from`, `to`] side by side as one weight: the values of `<name>.weight` for each, called `a+b+c.weight`.
    */
-  joinedWeight(matrices: readonly Matrix[], from: number, kept: Kept): Value {
+  joinedWeight(matrices: readonly Matrix[], from: number, kept: FloatType): Value {
     const named = matrices.map((matrix) => ({ ...matrix, name: this.qualified(`${matrix.name}.weight`) }));
     const name = `${matrices.map(({ name }) => name).join("+")}.weight`;
     const to = matrices.reduce((sum, matrix) => sum + matrix.to, 0);
@@ -187,7 +187,7 @@ export class GraphBuilder {
   }
 
   /** An initialiser of one number, everywhere the same. */
-  filled(name: string, dims: readonly number[], kept: Kept, value: number): Value {
+  filled(name: string, dims: readonly number[], kept: FloatType, value: number): Value {
     const values = new Float32Array(dims.reduce((size, dim) => size * dim, 1)).fill(value);
     const { buffer } = keptAs(kept, values);
     return this.initializer(name, dims, kept, given(new Uint8Array(buffer)));
@@ -245,7 +245,7 @@ export class GraphBuilder {
   }
 
   /** The `.onnx` file. */
-  bytes(placing: Placing = () => undefined): Uint8Array {
+  bytes(placing: ExtentOf = () => undefined): Uint8Array {
     const { id, reference, source } = this.model;
     const contributes = this.nodes.some(({ domain }) => domain !== undefined);
     return encodeModel({
@@ -281,7 +281,7 @@ export class GraphBuilder {
 
 function tensorProto(
   { name, dims, dtype, values }: Initializer,
-  placed: Placed | undefined,
+  placed: Extent | undefined,
 ): TensorProto | ExternalTensorProto {
   const head = { name, dims: dims.map(BigInt), dataType: DATA_TYPE[dtype] };
   if (placed === undefined) return { ...head, rawData: allOf(values) };

@@ -9,7 +9,7 @@ interface ImageInput {
   readonly lead: readonly ["batch" | 1, number];
   readonly width: number;
   readonly height: number;
-  /** Of which views; absent: of all cameras. */
+  /** The views that it shows; absent: all cameras. */
   readonly cameras?: readonly string[];
 }
 

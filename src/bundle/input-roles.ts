@@ -1,5 +1,5 @@
 /**
- * Where the values of a graph's input may come from. A role is a word of the manifest, its name, dtype and shape are the graph's own. The
+ * The sources of the values of a graph's inputs. A role is a word of the manifest, its name, dtype and shape are the graph's own. The
  * native engine has the same table (native/src/flow/inputs.rs).
  *
  * B is "batch", 1 on a model with memory; R is B, or the number of branches on a model with memory. T are the tokens of the prompt; with

@@ -55,7 +55,7 @@ export function language(
   return graph.within("language", () => {
     const counted = graph.op("CumSum", [graph.cast(valid, "f32"), graph.ints([1])]);
     const scores = scoresOf(graph, maskScores(graph, valid));
-    // Of tokens before the first valid one it is −1, which reads the last row of the table: nobody sees them.
+    // A token before the first valid one has −1, which reads the last row of the table: no token sees it.
     const positions = graph.cast(graph.op("Sub", [counted, graph.scalar(1)]), "i64");
     const angles = rotationAt(graph, positions, most, heads.headDim);
     const caches: KeyValue[] = [];

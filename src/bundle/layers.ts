@@ -25,7 +25,7 @@ interface Linear {
   readonly to: number;
   readonly gain?: number;
   readonly bias?: boolean;
-  /** Of the type that the graph computes in; else f32. */
+  /** The matrix has the type that the graph computes in; else f32. */
   readonly inner?: boolean;
 }
 

@@ -71,7 +71,7 @@ export const FactFields = {
   id: Type.String({ pattern: "^[A-Za-z0-9._-]+/[A-Za-z0-9._:-]+$" }),
   title: Type.String({ minLength: 1 }),
   licence: Type.String({ minLength: 1 }),
-  /** Where graphs and weights come from, one or two sentences for people. */
+  /** The origin of graphs and weights, one or two sentences for people. */
   source: Type.String({ minLength: 1 }),
   family: oneOf("flow-vla", "world-action"),
   /** True: random weights, which is shown wherever a user could meet them. */
@@ -88,7 +88,7 @@ export const FactFields = {
     /** `pad`: whole picture, black bars; `stretch`: both edges to size; `crop`: fill, cut the rest centred. */
     resize: oneOf("pad", "stretch", "crop"),
     /**
-     * Where the picture stands with `pad`. Absent, `centre`: bars on both sides, the odd pixel right or below (openpi). `top_left`: bars
+     * The place of the picture with `pad`. Absent, `centre`: bars on both sides, the odd pixel right or below (openpi). `top_left`: bars
      * right or below. `bottom_right`: bars left or above (LeRobot's SmolVLA, which pads at the top left).
      */
     place: Type.Optional(oneOf("centre", "top_left", "bottom_right")),
@@ -99,7 +99,7 @@ export const FactFields = {
     /** Per RGB channel: (value / 255 − mean) / std. */
     mean: Type.Array(Type.Number(), { minItems: 3, maxItems: 3 }),
     std: Type.Array(Type.Number({ exclusiveMinimum: 0 }), { minItems: 3, maxItems: 3 }),
-    /** Of the images that a graph reads: planes of each channel, or the channels of each pixel side by side, which only pixels have. */
+    /** The images that a graph reads are planes of each channel, or have the channels of each pixel side by side, which only pixels do. */
     layout: oneOf("chw", "hwc"),
   }),
   state: closed({

@@ -18,7 +18,7 @@ const Dim = Type.Union([
 ]);
 const Dtype = oneOf("f32", "f16", "bf16", "i32", "i64", "u8", "bool");
 
-/** Where an input's values come from (input-roles.ts), in the order in which the manifests of reference bundles list the inputs. */
+/** The sources of inputs (input-roles.ts), in the order in which the manifests of reference bundles list the inputs. */
 export const INPUT_ROLES = [
   "images",
   "tokens",
@@ -39,17 +39,17 @@ export type InputRole = (typeof INPUT_ROLES)[number];
 const GraphInput = closed({
   name: Type.String(),
   /**
-   * Where its values come from: one of the roles in input-roles.ts, which has the types and shapes of each. Any other word is told by
+   * The source of its values: one of the roles in input-roles.ts, which has the types and shapes of each. Any other word is told by
    * `contradiction`, with the nearest one.
    */
   role: Type.Unsafe<InputRole>(Type.String()),
-  /** Of `cache`: the output of the prefill graph. Of `block` and `memory`: the block there. */
+  /** The output of the prefill graph that a `cache` is, and the block there that a `block` or `memory` is. */
   from: Type.Optional(Type.String()),
   dtype: Dtype,
   shape: Type.Array(Dim),
-  /** Of `time`: floor(t · buckets) in place of t, as GR00T has it. Integers need it. */
+  /** A `time` is floor(t · buckets) in place of t, as GR00T has it. Integers need it. */
   buckets: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
-  /** Of `images` and `image_mask`: the views in it, by the names of their cameras; absent, those of the model. */
+  /** The views in `images` and `image_mask`, by the names of their cameras; absent, those of the model. */
   cameras: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 16 })),
 });
 
@@ -88,7 +88,7 @@ export const Manifest = closed({
   /** `extend` reads the later observations of a model with memory. */
   graphs: closed({ prefill: Graph, extend: Type.Optional(Graph), denoise: Graph }),
   /**
-   * Where the graphs keep their large weights, absent where they hold them themselves: ONNX's external data, named in the graphs as here.
+   * The files of the graphs' large weights, absent where the graphs hold them themselves: ONNX's external data, named in the graphs as here.
    * Mapped when the bundle is loaded: nobody may write into these files while it is served (native/src/bundle/weights.rs).
    */
   weight_files: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
@@ -99,7 +99,7 @@ export const Manifest = closed({
     file: Type.String(),
     tolerance: Type.Number({ exclusiveMinimum: 0 }),
     /**
-     * Nobody has computed its rows: the vectors have zeros, and any finite row is within the tolerance. What is computed may be wrong
+     * Its rows have not been computed: the vectors have zeros, and any finite row is within the tolerance. What is computed may be wrong
      * and nothing shows it. So such a bundle is never served: the engine refuses it, but for a command that measures (`tendon bench gpu`).
      */
     unproved: Type.Optional(Type.Literal(true)),
@@ -142,7 +142,7 @@ export const Parity = closed({
       frames: Type.Array(Type.String()),
       /** The model's state vector in robot units, in the order of `state.columns`. */
       state: Type.Array(Type.Number()),
-      /** Rows that the chunk continues, in robot units: the first of its own. Absent, none. */
+      /** Rows that the chunk continues, in robot units: they are its first ones. Absent, none. */
       prefix: Type.Optional(Type.Array(Type.Array(Type.Number()))),
       step: Type.Integer({ minimum: 0 }),
       /** Rows in robot units. */

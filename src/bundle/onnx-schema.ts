@@ -78,7 +78,7 @@ export interface ModelProto<Tensor = TensorProto> {
   };
 }
 
-/** As in onnx.proto: proto2 without [packed]. One-ofs are written as plain fields, since their wire form is the same. */
+/** The same as onnx.proto: proto2 without [packed]. One-ofs are written as plain fields, since their wire form is the same. */
 const MESSAGES = `
   ModelProto: int64 ir_version = 1; string producer_name = 2; string doc_string = 6; GraphProto graph = 7;
     repeated OperatorSetIdProto opset_import = 8;

@@ -37,7 +37,7 @@ export function int8Product(
 }
 
 interface Int8Matrix {
-  /** As the weights, row-major. */
+  /** Row-major, in the order of the weights. */
   readonly values: Int8Array;
   /** One for each column. */
   readonly scales: Float32Array;
@@ -50,7 +50,7 @@ export function quantized(weights: Float32Array, columns: number): Int8Matrix {
     scales[at % columns] = Math.max(present(scales[at % columns], "a scale"), Math.abs(weight));
   });
   for (const [column, largest] of scales.entries()) scales[column] = largest === 0 ? 1 : largest / LARGEST;
-  // Of the scale as it is kept, in float32: the quotient may be above LARGEST by its rounding, and rounds to it.
+  // The scale is divided by as it is kept, in float32: the quotient may be above LARGEST by its rounding, and rounds to it.
   const values = Int8Array.from(weights, (weight, at) => Math.round(weight / present(scales[at % columns], "a scale")));
   return { values, scales };
 }

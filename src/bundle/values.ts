@@ -1,7 +1,7 @@
 /** Values of tensors that are made when they are written: of a full-size model no more than a piece is ever in memory. */
 
 /** How a weight is kept: float32, or half of its bytes: IEEE half precision or bfloat16, its upper half. */
-export type Kept = "f32" | "f16" | "bf16";
+export type FloatType = "f32" | "f16" | "bf16";
 
 export interface Values {
   readonly bytes: number;
@@ -17,7 +17,7 @@ export interface Values {
 /** Writes the next values of a tensor over all of `target`. */
 export type Source = (target: Float32Array) => void;
 
-/** Of a piece, at most; a row of a joined matrix is never cut. */
+/** The most values of a piece; a row of a joined matrix is never cut. */
 const PIECE_VALUES = 1 << 18;
 
 /** Values that are there already. */
@@ -37,7 +37,7 @@ export function allOf({ bytes, pieces }: Values): Uint8Array {
 }
 
 /** `count` values of a source that each call begins anew. */
-export function streamed(key: string, count: number, kept: Kept, begin: () => Source): Values {
+export function streamed(key: string, count: number, kept: FloatType, begin: () => Source): Values {
   return {
     key: `${kept} ${key}`,
     bytes: count * BYTES[kept],
@@ -60,7 +60,7 @@ export interface Columns {
 }
 
 /** Matrices of `rows` rows side by side. */
-export function sideBySide(key: string, rows: number, kept: Kept, matrices: readonly Columns[]): Values {
+export function sideBySide(key: string, rows: number, kept: FloatType, matrices: readonly Columns[]): Values {
   const width = matrices.reduce((sum, { columns }) => sum + columns, 0);
   return {
     key: `${kept} ${key}`,
@@ -85,15 +85,15 @@ export function sideBySide(key: string, rows: number, kept: Kept, matrices: read
   };
 }
 
-const BYTES: Readonly<Record<Kept, number>> = { f32: 4, f16: 2, bf16: 2 };
+const BYTES: Readonly<Record<FloatType, number>> = { f32: 4, f16: 2, bf16: 2 };
 
-function bytesAs(kept: Kept, values: Float32Array): Uint8Array {
+function bytesAs(kept: FloatType, values: Float32Array): Uint8Array {
   const { buffer, byteOffset, byteLength } = keptAs(kept, values);
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 /** The nearest values that can be kept so, ties to even. */
-export function keptAs(kept: Kept, values: Float32Array): Float32Array | Float16Array | Uint16Array {
+export function keptAs(kept: FloatType, values: Float32Array): Float32Array | Float16Array | Uint16Array {
   if (kept === "f32") return values;
   return kept === "f16" ? new Float16Array(values) : rounded(values);
 }

@@ -58,7 +58,7 @@ export async function makeVectors(
 }
 
 /**
- * Of a build for GPUs the first seed whose rotations are all well defined. Random weights also give two vectors that are nearly parallel, on which
+ * The first seed of a build for GPUs whose rotations are all well defined. Random weights also give two vectors that are nearly parallel, on which
  * Gram-Schmidt makes any rounding as large as it likes.
  */
 async function plainSeed(

@@ -13,22 +13,22 @@ const VALUES_BYTES_MIN = 4096;
 /** Tensors begin at a page: a mapped one can be given back by itself, and any processor reads it aligned. */
 const ALIGNMENT = 4096;
 
-export interface Placed {
-  /** From the begin of the file, in bytes. */
+export interface Extent {
+  /** Bytes from the begin of the file. */
   readonly offset: number;
 }
 
-/** Told while the file is written: bytes done, and in all. */
+/** Called while the file is written: bytes done, and in all. */
 export type Progress = (done: number, total: number) => void;
 
 /** What lies where. Placed first, written later: graphs are encoded between the two. */
 export class WeightLayout {
-  private readonly keyed = new Map<string, Placed>();
-  private readonly placed: (Placed & { readonly values: Values })[] = [];
+  private readonly keyed = new Map<string, Extent>();
+  private readonly placed: (Extent & { readonly values: Values })[] = [];
   private end = 0;
 
   /** The place of a graph's tensor; undefined for a small one, which stays in the graph. */
-  place(values: Values): Placed | undefined {
+  place(values: Values): Extent | undefined {
     if (values.bytes < VALUES_BYTES_MIN) return undefined;
     const before = values.key === undefined ? undefined : this.keyed.get(values.key);
     if (before !== undefined) return before;

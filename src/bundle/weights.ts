@@ -1,6 +1,6 @@
 /** Weights of the reference bundles: uniform random numbers from a seed, scaled by fan-in; the same bytes on every machine. */
 import { RandomStream } from "../std/random.ts";
-import { type Columns, type Kept, type Source, sideBySide, streamed, type Values } from "./values.ts";
+import { type Columns, type FloatType, type Source, sideBySide, streamed, type Values } from "./values.ts";
 
 export interface Spread {
   /** Inputs that one output sums. */
@@ -23,10 +23,10 @@ export const PRECISIONS: readonly Precision[] = ["f32", "int8", "bf16"];
 
 /** What a bundle is built for: `DEFAULT_BUILD`, or a GPU. */
 export interface Build {
-  /** Of a graph that computes in f32; of another one `f32`: weights of the type that it computes in. */
+  /** How a graph that computes in f32 keeps weights; another one has `f32` here, and weights of the type that it computes in. */
   readonly precision: Precision;
   /** The type that a graph computes in; what needs float32 keeps it (layers.ts). */
-  readonly compute: Kept;
+  readonly compute: FloatType;
   /** Frames come as pixels and are normalised in the graph, or as the normalised numbers themselves. */
   readonly frames: "f32" | "u8";
   readonly attention: AttentionForm;
@@ -65,7 +65,7 @@ export class Weights {
   }
 
   /** The same, made when they are written. */
-  later(name: string, dims: readonly number[], spread: Spread, kept: Kept): Values {
+  later(name: string, dims: readonly number[], spread: Spread, kept: FloatType): Values {
     const count = sizeOf(dims);
     return streamed(`${name} ${dims} ${JSON.stringify(spread)}`, count, kept, this.begin(name, count, spread));
   }
@@ -73,7 +73,7 @@ export class Weights {
   /**
    * Matrices [`from`, `to`] side by side, each with the values of the tensor `name`, made when they are written.
    */
-  joined(matrices: readonly Matrix[], from: number, kept: Kept): Values {
+  joined(matrices: readonly Matrix[], from: number, kept: FloatType): Values {
     const parts = matrices.map(({ name, to, gain }): Columns => {
       return { columns: to, begin: this.begin(name, from * to, { fanIn: from, gain }) };
     });
@@ -120,7 +120,7 @@ function root(value: number, degree: number): number {
     let power = 1;
     for (let index = 1; index < degree; index += 1) power *= guess;
     const next = ((degree - 1) * guess + value / power) / degree;
-    // From above the iteration decreases; the first step that does not is due to rounding.
+    // The iteration decreases from above; the first step that does not is due to rounding.
     if (next >= guess) return guess;
     guess = next;
   }

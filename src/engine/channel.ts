@@ -9,7 +9,7 @@ import { type Calls, Completions, errorText, type Handle, handleOf, lastError } 
 export class Channel {
   private handle: Handle | undefined;
   private readonly waiting = new Map<number, (status: number) => void>();
-  /** By a model's ticket: called when one of its replicas is out. */
+  /** Called, for a model's ticket, when one of its replicas is out. */
   readonly replicaOut = new Map<number, () => void>();
   private readonly completions = new Completions("f64", (ticket, status) => this.complete(ticket, status));
 
@@ -59,7 +59,7 @@ export class Channel {
 
   async close(): Promise<void> {
     const { engine } = this;
-    // From here on nothing reads the engine's memory: what was reported before counts as cancelled.
+    // Nothing reads the engine's memory any more: what was reported before counts as cancelled.
     this.handle = undefined;
     this.expect(this.calls.tendon_close(engine), "close");
     await this.completions.close();

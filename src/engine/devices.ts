@@ -46,7 +46,7 @@ export async function readDevices(): Promise<Devices | Problem> {
 /** Devices have short names; the reason of one that is lost may be long. */
 const figures = Buffer.alloc(TEXT_BYTES);
 
-/** Of each device that models of the engine were placed on. */
+/** The figures of each device that models of the engine were placed on. */
 export function deviceFigures(channel: Channel): DeviceFigures[] {
   const { calls, engine } = channel;
   const length = channel.expect(calls.tendon_device_figures(engine, figures, figures.length), "device_figures");

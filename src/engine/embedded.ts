@@ -1,12 +1,12 @@
 /** The files inside the executable, one zstd-compressed asset each. `src/setup/compile.ts` puts the list here; empty when run from source. */
 
 export interface EmbeddedFile {
-  /** Where it goes below the extraction folder, for example `lib/libtendon.so`. */
+  /** Its path below the extraction folder, for example `lib/libtendon.so`. */
   readonly path: string;
   /** Bytes when unpacked. */
   readonly size: number;
   readonly sha256: string;
-  /** Where the compressed asset can be read inside the executable. */
+  /** The path of the compressed asset inside the executable. */
   readonly asset: string;
 }
 

@@ -120,14 +120,14 @@ export const STATIONS = ["decode", "queue", "prefill", "denoise", "encode"] as c
 
 /** What the native library times, microseconds. */
 interface InferenceMicros {
-  /** From its last frame's tensor to the model's start: how long its frames were there. */
+  /** The time from its last frame's tensor to the model's start: how long its frames were there. */
   readonly decoded: number;
-  /** From `observe` to the model's start, the way of a parked session's memory included. */
+  /** The time from `observe` to the model's start, the way of a parked session's memory included. */
   readonly queue: number;
   readonly prefill: number;
   readonly denoise: number;
   readonly encode: number;
-  /** Of `prefill` and `denoise` what the device was at, by its own events; absent where it does not tell. */
+  /** The parts of `prefill` and `denoise` in which the device worked, by its own events; absent where it does not tell. */
   readonly device?: { readonly prefill: number; readonly denoise: number } | undefined;
 }
 
@@ -189,7 +189,7 @@ interface DriverUse {
 interface SessionMemory {
   /** Slots whose memory lies where the model computes. The sessions of other slots are parked in host memory until they are used. */
   readonly places: number;
-  /** Of these, those in the memory of a device; those of a CPU are in the host's. */
+  /** The places in the memory of a device; those of a CPU are in the host's. */
   readonly placesOnDevice: number;
   /** Why sessions of a replica on a device lie in host memory, from which each of their observations is copied. */
   readonly hostMemoryBecause?: string | undefined;
@@ -202,7 +202,7 @@ interface SessionMemory {
   readonly room?: { readonly of: string; readonly free: number; readonly reserve: number } | undefined;
 }
 
-/** Where a model runs, and why not elsewhere, in the words of the native library (native/src/model.rs). */
+/** The devices that a model runs on, and why not on others, in the words of the native library (native/src/model.rs). */
 export interface Placement {
   /** The device that the model runs on, for example `cpu` or `echo`; of several their names, with commas. */
   readonly device: string;
@@ -220,7 +220,7 @@ export interface Placement {
   readonly deviceBytes: number;
   /** Bytes that one observation alone copies between the host and the device; 0 on a CPU. */
   readonly copies: { readonly toDevice: number; readonly fromDevice: number };
-  /** Of the replica with the most `deviceBytes`; absent where it runs on no NVIDIA GPU. */
+  /** What the replica with the most `deviceBytes` has; absent where it runs on no NVIDIA GPU. */
   readonly driverDevice?: DriverUse | undefined;
   /**
    * What is read of the bundle's weight files in the memory of devices, bytes: what lies there once for all graphs and replicas (of it,
@@ -284,7 +284,7 @@ export interface EngineStats {
   /** Slots whose memory is not empty, and its bytes. */
   readonly slotsHeld: number;
   readonly memoryBytesHeld: number;
-  /** Of these, slots that are parked, and the bytes that they take in host memory. */
+  /** Slots among them that are parked, and the bytes that they take in host memory. */
   readonly slotsParked: number;
   readonly parkedBytesHeld: number;
   /** Times that a session was parked and brought back, and the milliseconds that replicas spent on both. */
@@ -298,7 +298,7 @@ export interface EngineStats {
 
 /** What a device with replicas holds, and whether it takes work: `draining` ends what it has, `drained` has nothing left. */
 export interface DeviceFigures {
-  /** Of a GPU with two providers its name with CUDA. */
+  /** The name with CUDA for a GPU with two providers. */
   readonly device: string;
   readonly health: "ready" | "draining" | "drained" | "lost";
   /** Why it is lost. */

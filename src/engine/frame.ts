@@ -72,7 +72,7 @@ export class NativeFrame implements Frame {
     );
   }
 
-  /** Also of a frame that was dropped while it was decoded. */
+  /** A frame that was dropped while it was decoded is measured too. */
   private measure(): void {
     if (!this.owner.isLoaded) return;
     const { calls, engine } = this.channel;

@@ -26,7 +26,7 @@ export const PREBUILT = {
   },
 } as const;
 
-export interface Installed {
+export interface Installation {
   /** `built`: from source. `cache`: unpacked from the executable. `memory`: memory files, without a usable cache folder. */
   readonly source: "built" | "cache" | "memory";
   /** The folder of the libraries; for `memory` why there is none. */
@@ -34,7 +34,7 @@ export interface Installed {
   /** Absolute paths. */
   readonly library: string;
   readonly runtime: string;
-  /** Where `runtime` is from, if it is not the one that ships: it has the providers of GPUs, and no WebGPU. */
+  /** The folder of `runtime`, if it is not the one that ships: it has the providers of GPUs, and no WebGPU. */
   readonly gpu: OrtFolder | undefined;
   readonly jpeg: string;
   /** Device code of our own kernels; undefined: it was built without. */
@@ -43,10 +43,10 @@ export interface Installed {
   readonly bundles: readonly ((file: string) => string)[];
 }
 
-let located: Promise<Installed | Problem> | undefined;
+let located: Promise<Installation | Problem> | undefined;
 
 /** Finds, and in the executable unpacks, what ships with tendon; once per process. */
-export function locateLibraries(): Promise<Installed | Problem> {
+export function locateLibraries(): Promise<Installation | Problem> {
   located ??= locate();
   return located;
 }
@@ -59,7 +59,7 @@ export function openLibrary(): Promise<Calls | Problem> {
   return opened;
 }
 
-async function locate(): Promise<Installed | Problem> {
+async function locate(): Promise<Installation | Problem> {
   const shipped = await (EMBEDDED.length > 0 ? unpacked() : built());
   if (shipped instanceof Problem) return shipped;
   const { named, kept } = ortFolders();
@@ -69,7 +69,7 @@ async function locate(): Promise<Installed | Problem> {
   return gpu instanceof Problem ? gpu : { ...shipped, runtime: gpu.runtime, gpu };
 }
 
-async function unpacked(): Promise<Installed | Problem> {
+async function unpacked(): Promise<Installation | Problem> {
   try {
     const payload = await unpack(EMBEDDED, EMBEDDED_ID, folders().cache, "lib/libtendon.so");
     const at = (path: string) => present(payload.paths.get(path), `embedded ${path}`);
@@ -91,7 +91,7 @@ async function unpacked(): Promise<Installed | Problem> {
   }
 }
 
-async function built(): Promise<Installed | Problem> {
+async function built(): Promise<Installation | Problem> {
   const root = resolve(import.meta.dir, "../..");
   const library = testLibrary() ?? join(root, "native/target/release/libtendon.so");
   const models = join(root, "dist/models");

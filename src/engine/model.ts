@@ -169,7 +169,7 @@ export class NativeModel implements Omit<Model, keyof Placement> {
   }
 }
 
-/** Where it was placed, and the replicas that are out by now. */
+/** Its placement, and the replicas that are out by now. */
 function placementOf(channel: Channel, ticket: number): Placement & Pick<Model, "lost"> {
   let buffer = Buffer.alloc(1024);
   for (;;) {

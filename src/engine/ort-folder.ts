@@ -43,7 +43,7 @@ export async function ortFolder(dir: string, version: string): Promise<OrtFolder
     return refused(`${PROVIDER_FILES.cuda} is not of ONNX Runtime ${version}, which ${basename(main)} is`);
   }
   const providers = (["cuda", "tensorrt"] as const).filter((name) => names.includes(PROVIDER_FILES[name]));
-  // By its name in this folder: that is where it looks for its providers.
+  // The library looks for its providers in the folder of this name.
   return { dir, runtime: join(dir, name), providers };
 }
 

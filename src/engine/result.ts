@@ -49,12 +49,12 @@ export class ResultSlots {
     return this.slot(ticket).getUint32(ChunkResult.frames_us, true) / 1000;
   }
 
-  /** From an inference's start on a replica to its end, however it has ended; 0 if it did not start. */
+  /** The time from an inference's start on a replica to its end, however it has ended; 0 if it did not start. */
   modelMs(ticket: number): number {
     return this.slot(ticket).getUint32(ChunkResult.model_us, true) / 1000;
   }
 
-  /** Of an inference that ended because a frame could not be decoded. */
+  /** The frame that could not be decoded, of an inference that ended so. */
   badFrame(ticket: number): number {
     return this.slot(ticket).getUint32(ChunkResult.bad_frame, true);
   }

@@ -30,14 +30,14 @@ export interface SentBody {
   readonly spent?: (ms: number) => void;
 }
 
-interface Open {
+interface Threads {
   readonly calls: Calls;
   readonly handle: Handle;
   readonly completions: Completions;
 }
 
 export class Bodies {
-  private opening: Promise<Open | Problem> | undefined;
+  private opening: Promise<Threads | Problem> | undefined;
   private closed = false;
   private readonly waiting = new Map<number, (status: number) => void>();
   private readonly rules = new DataView(new ArrayBuffer(BodyRules.size));
@@ -94,12 +94,12 @@ export class Bodies {
     await open.completions.close();
   }
 
-  private opened(): Promise<Open | Problem> {
+  private opened(): Promise<Threads | Problem> {
     this.opening ??= this.openNow();
     return this.opening;
   }
 
-  private async openNow(): Promise<Open | Problem> {
+  private async openNow(): Promise<Threads | Problem> {
     const calls = await openLibrary();
     if (calls instanceof Problem) return calls;
     const completions = new Completions("u32", (body, status) => this.complete(body, status));

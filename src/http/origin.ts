@@ -3,13 +3,13 @@ import { isIP } from "node:net";
 import type { Server } from "bun";
 import { type Networks, networkOf, plainAddress } from "../std/networks.ts";
 
-interface Received {
+interface Reception {
   readonly request: Request;
   readonly server: Server<unknown> | null;
 }
 
 /** The other end of the connection. */
-function peerOf({ request, server }: Received): string | undefined {
+function peerOf({ request, server }: Reception): string | undefined {
   return server?.requestIP(request)?.address;
 }
 
@@ -19,7 +19,7 @@ const UNKNOWN = "an unknown address";
 export class Origin {
   /** `proxies`: those whose `X-Forwarded-For`, `-Proto` and `-Host` are believed. */
   constructor(
-    private readonly arrival: Received,
+    private readonly arrival: Reception,
     private readonly proxies: Networks,
   ) {}
 

@@ -18,7 +18,7 @@ const SETTLED_MS = 1_000;
 const KEPT_MAX = 4_096;
 const FORMAT = 1;
 
-interface Known {
+interface DigestEntry {
   /**
    * A change of a file changes its ctime, which no program can set. So a file of the same device, inode, size and
    * times has the same content.
@@ -29,7 +29,7 @@ interface Known {
   readonly isSettled: boolean;
 }
 
-const known = new Map<string, Known>();
+const known = new Map<string, DigestEntry>();
 /** Something is known that is not kept yet. */
 let isNew = false;
 let inMemory = 0;

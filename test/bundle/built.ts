@@ -10,7 +10,7 @@ import type { Precision } from "../../src/bundle/weights.ts";
 import { computeRows } from "../../src/cli/bundle/rows.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { Problem } from "../../src/std/problem.ts";
-import type { Given } from "./reference.ts";
+import type { GoldenInput } from "./reference.ts";
 
 export const MODEL_DIR = join(import.meta.dir, "../../models/molmoact2-yam");
 
@@ -31,7 +31,7 @@ export async function buildInto(
   return manifest;
 }
 
-/** Of the models that no test writes to. All of them take gigabytes if each test has its own. */
+/** Bundles of the models that no test writes to. All of them take gigabytes if each test has its own. */
 const bundles = new Map<string, Promise<Bundle>>();
 const FIXED = [resolve(MODEL_DIR, ".."), join(import.meta.dir, "../vectors")];
 
@@ -75,7 +75,7 @@ export async function parityOf(bundle: Bundle): Promise<Golden> {
 
 /** One observation and the rows that NumPy computed for it. */
 export interface Golden {
-  readonly given: Given;
+  readonly given: GoldenInput;
   readonly actions: number[][];
   readonly cacheReset: boolean;
 }

@@ -5,12 +5,12 @@ import { present } from "../../src/std/assert.ts";
 import { bundleOf, largestDifference, parityOf } from "./built.ts";
 import { philox, philoxNormal } from "./philox.ts";
 import { resizePillow } from "./pillow.ts";
-import { type Fed, type Given, Reference } from "./reference.ts";
+import { type Feeds, type GoldenInput, Reference } from "./reference.ts";
 
 let reference: Reference;
-let given: Given;
+let given: GoldenInput;
 let golden: number[][];
-let fed: Fed;
+let fed: Feeds;
 let rows: number[][];
 
 beforeAll(async () => {
@@ -21,12 +21,12 @@ beforeAll(async () => {
   rows = await chunk(fed);
 });
 
-async function chunk(changed: Fed): Promise<number[][]> {
+async function chunk(changed: Feeds): Promise<number[][]> {
   return reference.rows(await reference.latents([changed]), given.state);
 }
 
 /** Largest change of an action by a changed observation. */
-async function effect(change: Partial<Given>): Promise<number> {
+async function effect(change: Partial<GoldenInput>): Promise<number> {
   return largestDifference(rows, await chunk(await reference.prepare({ ...given, ...change })));
 }
 

@@ -1,4 +1,4 @@
-/** Where a placement is told, it says whether the sessions of a device share their weights, and if not, why. */
+/** The words about a placement say whether the sessions of a device share their weights, and if not, why. */
 import { expect, test } from "bun:test";
 import { deviceWeightWords } from "../../src/bundle/describe.ts";
 

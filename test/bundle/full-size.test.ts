@@ -31,7 +31,7 @@ async function small(name: string, compute?: Half): Promise<Bundle> {
   const unproved = compute === undefined ? {} : { unproved: true };
   await writeFile(join(folder, "model.json"), JSON.stringify({ ...model, ...unproved, architecture: shrunk }));
   if (compute) {
-    // Where there are no vectors for float32 others stand for them: these rows are not compared.
+    // Other vectors take the place of those for float32 where there are none: these rows are not compared.
     const parity = join(folder, "parity");
     const [vectors] = (await readdir(parity)).filter((file) => file.endsWith(".json"));
     await writeFile(join(parity, "chunk.json"), await readFile(join(parity, present(vectors, "vectors"))));

@@ -13,7 +13,7 @@ import { Bpe } from "./bpe.ts";
 import { philoxNormal } from "./philox.ts";
 import { resizePillow, type Size } from "./pillow.ts";
 
-export interface Given {
+export interface GoldenInput {
   /** JPEG files, camera-major, oldest first. */
   readonly jpegs: readonly Uint8Array[];
   readonly instruction: string;
@@ -26,7 +26,7 @@ export interface Given {
 }
 
 /** What the graphs are fed, before a batch is made of it. */
-export interface Fed {
+export interface Feeds {
   /** [images, 3, height, width] */
   readonly images: Float32Array;
   /** [tokens_max], padded; or shorter, all of a batch alike. */
@@ -62,7 +62,7 @@ export class Reference {
   }
 
   /** Decodes, resizes, normalises, tokenises, draws the noise. */
-  async prepare({ jpegs, instruction, state, seed, step }: Given): Promise<Fed> {
+  async prepare({ jpegs, instruction, state, seed, step }: GoldenInput): Promise<Feeds> {
     const { image, prompt, action, export_id } = this.manifest;
     const images = new Float32Array(jpegs.length * 3 * image.height * image.width);
     for (const [index, jpeg] of jpegs.entries()) {
@@ -76,7 +76,7 @@ export class Reference {
   }
 
   /** The graphs' cache for one batch of observations. */
-  async prefill(batch: readonly Fed[]): Promise<Cache> {
+  async prefill(batch: readonly Feeds[]): Promise<Cache> {
     const roles = { images: joined, tokens: joinedTokens, token_mask: joinedMasks };
     const feeds: Cache = {};
     for (const input of this.manifest.graphs.prefill.inputs) {
@@ -101,7 +101,7 @@ export class Reference {
   }
 
   /** Rows of every observation of the batch in the model's own units, [batch · rows · width]. */
-  async latents(batch: readonly Fed[], cache?: Cache): Promise<Float32Array> {
+  async latents(batch: readonly Feeds[], cache?: Cache): Promise<Float32Array> {
     const { t_start, t_end, steps } = this.manifest.flow;
     const kept = cache ?? (await this.prefill(batch));
     const x = Float32Array.from(batch.flatMap(({ noise }) => [...noise]));
@@ -150,7 +150,7 @@ export class Reference {
       .join(" ");
     const numbers = this.manifest.state.columns.map((how, column) => {
       const x = normalised(present(state[column], "state value"), how, this.norm.state, column);
-      // As numpy's digitize: how many of the edges −1, −1 + 2 / bins, … lie at or below x, less one.
+      // numpy's digitize: how many of the edges −1, −1 + 2 / bins, … lie at or below x, less one.
       const edges = Array.from({ length: part.bins }, (_, index) => -1 + (2 * index) / part.bins);
       return edges.filter((edge) => edge <= x).length - 1;
     });
@@ -196,21 +196,21 @@ export class Reference {
 }
 
 /** One chunk, rows × columns in robot units. */
-export async function referenceChunk(bundle: Bundle, given: Given): Promise<number[][]> {
+export async function referenceChunk(bundle: Bundle, given: GoldenInput): Promise<number[][]> {
   const reference = await Reference.open(bundle);
   const latent = await reference.latents([await reference.prepare(given)]);
   return reference.rows(latent, given.state);
 }
 
-function joined(batch: readonly Fed[], shape: number[]): Tensor {
+function joined(batch: readonly Feeds[], shape: number[]): Tensor {
   return new Tensor("float32", Float32Array.from(batch.flatMap(({ images }) => [...images])), shape);
 }
 
-function joinedTokens(batch: readonly Fed[], shape: number[]): Tensor {
+function joinedTokens(batch: readonly Feeds[], shape: number[]): Tensor {
   return new Tensor("int64", BigInt64Array.from(batch.flatMap(({ tokens }) => [...tokens])), shape);
 }
 
-function joinedMasks(batch: readonly Fed[], shape: number[]): Tensor {
+function joinedMasks(batch: readonly Feeds[], shape: number[]): Tensor {
   return new Tensor("bool", Uint8Array.from(batch.flatMap(({ tokenMask }) => [...tokenMask])), shape);
 }
 

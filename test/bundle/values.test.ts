@@ -48,7 +48,7 @@ test("an f16 is the nearest to its float32, ties to the even one, and each f16 b
     const { buffer } = keptAs("f16", Float32Array.from(values));
     return [...new Uint16Array(buffer)];
   };
-  // As IEEE 754 has it, by hand: 10 bits of mantissa, exponents from -14, below them steps of 2^-24.
+  // IEEE 754 by hand: 10 bits of mantissa, exponents from -14, below them steps of 2^-24.
   const widened = (half: number) => {
     const [sign, exponent, mantissa] = [half >> 15 ? -1 : 1, (half >> 10) & 31, half & 1023];
     if (exponent === 31) return mantissa === 0 ? sign * Infinity : Number.NaN;

@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference } from "../bundle/built.ts";
-import type { Given } from "../bundle/reference.ts";
+import type { GoldenInput } from "../bundle/reference.ts";
 import { variant } from "../bundle/variants.ts";
 import { Opened, refusal, rowsOf } from "./opened.ts";
 import { rehearse, rehearsedEngine } from "./wrong-provider.ts";
@@ -22,7 +22,7 @@ async function opened(device = "cpu") {
 }
 
 /** The same observation with the first `count` of its rows. */
-function continuing(given: Given, count: number): Given {
+function continuing(given: GoldenInput, count: number): GoldenInput {
   return { ...given, prefix: present(given.prefix, "rows").slice(0, count) };
 }
 

@@ -19,14 +19,14 @@ const NONE = { contexts: 0, streams: 0, events: 0, registered: 0, registeredByte
 let driver: PlayedDriver;
 let open: Engine | undefined;
 
-interface Wanted {
+interface LoadChoice {
   readonly replicas?: number;
   readonly name?: string;
   readonly library?: string;
   readonly slots?: number | undefined;
 }
 
-async function load(wanted: Wanted = {}) {
+async function load(wanted: LoadChoice = {}) {
   const { replicas = 1, name = "molmoact2-yam", library = driver.path } = wanted;
   await rehearse({ device: GPU, driver: library });
   open = ok(await openEngine({ decodeThreads: 2 }));

@@ -4,12 +4,12 @@ import type { ChunkResult } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { present } from "../../src/std/assert.ts";
 import { episodeOf, type Golden } from "../bundle/built.ts";
-import type { Given } from "../bundle/reference.ts";
+import type { GoldenInput } from "../bundle/reference.ts";
 import { memoryOf } from "./memory.ts";
 import { failed, Opened } from "./opened.ts";
 
 let opened: Opened;
-let episode: Given[];
+let episode: GoldenInput[];
 /** Chunks and memories of a clean run, by step. */
 const clean: { chunk: ChunkResult; memory: { frames: number; digest: bigint } }[] = [];
 

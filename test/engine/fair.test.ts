@@ -7,11 +7,11 @@ import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
 import { RandomStream } from "../../src/std/random.ts";
 import { parityOf } from "../bundle/built.ts";
-import type { Given } from "../bundle/reference.ts";
+import type { GoldenInput } from "../bundle/reference.ts";
 import { Opened } from "./opened.ts";
 
 let cpu: Opened;
-let given: Given;
+let given: GoldenInput;
 beforeAll(async () => {
   cpu = await Opened.on("cpu");
   ({ given } = await parityOf(cpu.bundle));

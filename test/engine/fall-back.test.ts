@@ -13,10 +13,10 @@ const engine = await rehearsedEngine();
 const bundle = await bundleOf("molmoact2-yam");
 beforeAll(async () => await rehearse({ device: GPU }));
 
-/** As a load takes them. */
+/** The options of a load. */
 const options = (device: string, gpu?: GpuOptions) => ({ device, ...(gpu && { gpu }) });
 
-/** Where `auto` ends, and why not on the devices before it. */
+/** The device where `auto` ends, and why not on those before it. */
 async function placed(gpu?: GpuOptions): Promise<{ device: string; refused: Record<string, string> }> {
   const { model } = await Opened.with(engine, bundle, options("auto", gpu));
   await model.unload();

@@ -16,7 +16,7 @@ import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { bundleOf, episodeOf, type Golden, parityOf } from "../bundle/built.ts";
-import type { Given } from "../bundle/reference.ts";
+import type { GoldenInput } from "../bundle/reference.ts";
 
 /** Ends the test on a failure or problem. */
 export function ok<T>(value: T | Fault | Problem): T {
@@ -81,7 +81,7 @@ export class Opened implements AsyncDisposable {
     return await this.observed(jpegs === undefined ? given : { ...given, jpegs }, changes);
   }
 
-  async observed({ jpegs, state, instruction, step, seed, prefix }: Given, changes: Partial<Observation> = {}) {
+  async observed({ jpegs, state, instruction, step, seed, prefix }: GoldenInput, changes: Partial<Observation> = {}) {
     const frames = await this.frames(jpegs, changes.turn);
     const continued = prefix && { prefix: Float32Array.from(prefix.flat()) };
     return { frames, instruction, state: new Float32Array(state), step, seed, turn: 0, ...continued, ...changes };
@@ -93,7 +93,7 @@ export class Opened implements AsyncDisposable {
   }
 
   /** One whole chunk of an observation; its actions are a copy. */
-  async give(given: Given, changes: Partial<Observation> = {}): Promise<ChunkResult> {
+  async give(given: GoldenInput, changes: Partial<Observation> = {}): Promise<ChunkResult> {
     return await committed(ok(this.model.observe(await this.observed(given, changes))));
   }
 
@@ -107,7 +107,7 @@ export class Opened implements AsyncDisposable {
     return chunks;
   }
 
-  /** What the native library allocates for so many chunks once its threads are warm: which one takes a frame, the system chooses. */
+  /** Allocations of the native library in `chunks` chunks once its threads are warm. The system chooses which thread takes a frame. */
   async allocations(chunks: number, check: (chunk: ChunkResult) => void = () => {}): Promise<number> {
     let allocated = 0;
     for (let batch = 0; batch === 0 || (allocated > 0 && batch < 5); batch += 1) {
@@ -119,7 +119,7 @@ export class Opened implements AsyncDisposable {
   }
 
   /** A run that is still to be awaited. */
-  async run(given: Given, changes: Partial<Observation> = {}): Promise<Inference> {
+  async run(given: GoldenInput, changes: Partial<Observation> = {}): Promise<Inference> {
     return ok(this.model.observe(await this.observed(given, changes)));
   }
 

@@ -16,7 +16,7 @@ const [CUDA, SHARED, TENSORRT] = ["cuda", "shared", "tensorrt"].map(
 const main = (version: string) => `\x7fELF ${"x".repeat(100)}\0VERS_${version}\0 more`;
 const cuda = (version: string) => `\x7fELF ${"x".repeat(100)}\0${version}\0 more`;
 
-/** As the wheel of onnxruntime-gpu has them. */
+/** The files that the wheel of onnxruntime-gpu has. */
 async function fill(dir: string, version = VERSION): Promise<void> {
   await writeFile(join(dir, `libonnxruntime.so.${version}`), main(version));
   await writeFile(join(dir, SHARED), "shared");

@@ -12,7 +12,7 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, largestDifference, MODEL_DIR, parityOf } from "../bundle/built.ts";
-import type { Given } from "../bundle/reference.ts";
+import type { GoldenInput } from "../bundle/reference.ts";
 import { variant } from "../bundle/variants.ts";
 import { failed, Opened, ok, rowsOf } from "./opened.ts";
 import { PLAYED, PlayedDriver } from "./played-driver.ts";
@@ -52,7 +52,7 @@ async function inSteps(bundle: Bundle) {
   return { [file]: graph };
 }
 
-interface Wanted {
+interface LoadChoice {
   readonly own?: boolean;
   readonly steps?: boolean;
   readonly library?: string;
@@ -60,7 +60,10 @@ interface Wanted {
 }
 
 /** The bundle on the played GPU. */
-async function load(bundle: Bundle, { own = true, steps = false, library = driver.path, replicas = 1 }: Wanted = {}) {
+async function load(
+  bundle: Bundle,
+  { own = true, steps = false, library = driver.path, replicas = 1 }: LoadChoice = {},
+) {
   await rehearse({ device: GPU, driver: library, graphs: steps ? await inSteps(bundle) : {} });
   engine ??= ok(await openEngine({ decodeThreads: 2 }));
   return await Opened.with(engine, bundle, { device: GPU, replicas, slots: 2, gpu: gpuOptions({ own_kernels: own }) });
@@ -115,7 +118,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
   test("rows that a chunk continues are held by the kernels", async () => {
     const bundle = await variant("rtc");
     const second = present((await episodeOf(bundle))[1], "the second").given;
-    const continuing = (count: number): Given => ({
+    const continuing = (count: number): GoldenInput => ({
       ...second,
       prefix: present(second.prefix, "rows").slice(0, count),
     });

@@ -1,13 +1,13 @@
 /**
  * Sessions that are parked in host memory between their steps: their chunks and memories are those of sessions that never were, whatever
- * else happens to them meanwhile. One place, three sessions: whoever runs has parked another one.
+ * else happens to them meanwhile. One place, three sessions: the one that runs has parked another.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { ChunkResult, Inference } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, type Golden } from "../bundle/built.ts";
-import type { Given } from "../bundle/reference.ts";
+import type { GoldenInput } from "../bundle/reference.ts";
 import { memoryOf } from "./memory.ts";
 import { engineOfFile, Opened, ok } from "./opened.ts";
 
@@ -18,7 +18,7 @@ const engine = await engineOfFile();
 
 describe.each(MODELS)("%s", (name) => {
   let opened: Opened;
-  let episode: Given[];
+  let episode: GoldenInput[];
   /** Chunks and memories of a session that was alone, by step. */
   const clean: { chunk: ChunkResult; memory: { frames: number; digest: bigint } }[] = [];
   const at = (step: number) => present(clean[step], "a clean step");

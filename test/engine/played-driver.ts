@@ -72,7 +72,7 @@ export class PlayedDriver {
     this.calls.cpu_launches_refused(refuse ? 1 : 0);
   }
 
-  /** Whoever waits for a stream is told that the device is lost. */
+  /** A wait for a stream ends with a lost device. */
   lose(lost: boolean): void {
     this.calls.cpu_lose(lost ? 1 : 0);
   }

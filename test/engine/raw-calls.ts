@@ -3,13 +3,13 @@ import { JSCallback, type Pointer, ptr } from "bun:ffi";
 import { expect } from "bun:test";
 import * as abi from "../../src/engine/abi.ts";
 import { bindLibrary, type Calls } from "../../src/engine/binding.ts";
-import { type Installed, locateLibraries } from "../../src/engine/library.ts";
+import { type Installation, locateLibraries } from "../../src/engine/library.ts";
 import { bundleOf, parityOf } from "../bundle/built.ts";
 import { ok } from "./opened.ts";
 
 const { STATUS } = abi;
 
-let installed: Installed;
+let installed: Installation;
 export let calls: Calls;
 export let engine: Pointer;
 export let model: number;

@@ -22,11 +22,11 @@ export const SHARED_NAMES = ["molmoact2-yam", "dreamzero-astra-yam"] as const;
 export const LOADS = ["two", "beside"] as const;
 
 /** One model on the device. */
-export interface Shared {
+export interface SharedWeights {
   readonly name: string;
   readonly load: (typeof LOADS)[number];
   readonly weights: Model["deviceWeights"];
-  /** Of the tensors in its weight file: summed over the graphs that name them, and each once. */
+  /** The bytes of the tensors in its weight file: summed over the graphs that name them, and each once. */
   readonly namedBytes: number;
   readonly distinctBytes: number;
   /** The largest difference from the CPU's rows, over all replicas. */
@@ -42,7 +42,7 @@ async function outside(name: string): Promise<Bundle> {
 }
 
 /** Bytes of the tensors that lie in its weight file. */
-async function sizes({ manifest, paths }: Bundle): Promise<Pick<Shared, "namedBytes" | "distinctBytes">> {
+async function sizes({ manifest, paths }: Bundle): Promise<Pick<SharedWeights, "namedBytes" | "distinctBytes">> {
   const { prefill, extend, denoise } = manifest.graphs;
   const places = new Map<string, number>();
   let namedBytes = 0;
@@ -77,11 +77,11 @@ async function tell(engine: Engine, name: string): Promise<void> {
   const cpu = await Opened.with(engine, bundle, { slots: 2 });
   const [expected = []] = await chunks(cpu);
   await cpu.model.unload();
-  const loaded = async (load: Shared["load"], replicas: number): Promise<Opened> => {
+  const loaded = async (load: SharedWeights["load"], replicas: number): Promise<Opened> => {
     const opened = await Opened.with(engine, bundle, { slots: 2, replicas, device: WEBGPU });
     const worst = Math.max(...(await chunks(opened)).map((rows) => largestDifference(rows, expected)));
     const { deviceWeights: weights, parity } = opened.model;
-    const shared: Shared = { name, load, weights, namedBytes, distinctBytes, worst, parity };
+    const shared: SharedWeights = { name, load, weights, namedBytes, distinctBytes, worst, parity };
     process.stdout.write(`${JSON.stringify(shared)}\n`);
     return opened;
   };

@@ -8,13 +8,13 @@ import { join } from "node:path";
 import { childEnvironment } from "../../src/config/environment.ts";
 import { present } from "../../src/std/assert.ts";
 import { LAVAPIPE } from "./lavapipe.ts";
-import { LOADS, SHARED_NAMES, type Shared } from "./shared-weights-child.ts";
+import { LOADS, SHARED_NAMES, type SharedWeights } from "./shared-weights-child.ts";
 
 const TOLERANCE = 1e-3;
 
 describe.skipIf(LAVAPIPE.absent)(LAVAPIPE.title, () => {
-  const told: Shared[] = [];
-  const of = (name: string, load: Shared["load"]) =>
+  const told: SharedWeights[] = [];
+  const of = (name: string, load: SharedWeights["load"]) =>
     present(
       told.find((one) => one.name === name && one.load === load),
       "the load",
@@ -31,7 +31,8 @@ describe.skipIf(LAVAPIPE.absent)(LAVAPIPE.title, () => {
     });
     const [lines, errors, exited] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
     // Beside ours there are notices of the WebGPU implementation.
-    for (const line of lines.split("\n").filter((text) => text.startsWith("{"))) told.push(JSON.parse(line) as Shared);
+    for (const line of lines.split("\n").filter((text) => text.startsWith("{")))
+      told.push(JSON.parse(line) as SharedWeights);
     if (exited !== 0) throw new Error(`the child ended with ${exited}: ${errors}`);
   }, 600_000);
 

@@ -14,7 +14,7 @@ import { rehearseFault } from "./wrong-provider.ts";
 
 /** Each hang lasts as long. On `echo` a run takes microseconds; on the CPU it must not look like a hang on a busy machine. */
 const RUN_MS_MAX = { echo: 1_000, cpu: 5_000 } as const;
-/** Where nothing is to hang. */
+/** The bound of tests in which nothing is to hang. */
 const LONG_MS = 60_000;
 const STATEFUL = "dreamzero-astra-yam";
 const bundle = await bundleOf("molmoact2-yam");
@@ -65,7 +65,7 @@ for (const [fault, reason] of FAULTS) {
   });
 }
 
-/** A process of its own, since it is stopped: says when its only replica hangs, then after how many ms that was taken out. */
+/** A separate process, since it is stopped: says when its only replica hangs, then after how many ms that was taken out. */
 const HANGS = `
   const { openEngine } = await import("./src/engine/native.ts");
   const { bundleOf } = await import("./test/bundle/built.ts");

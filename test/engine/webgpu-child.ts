@@ -41,7 +41,7 @@ const AT_ONCE = 3;
 const ROUNDS_MAX = 40;
 
 /** One bundle on the device. */
-export interface Told {
+export interface Comparison {
   readonly name: string;
   readonly device: string;
   readonly remembers: boolean;
@@ -56,8 +56,8 @@ export interface Told {
 }
 
 /** One that ships. */
-export interface Shipped extends Told {
-  /** Of sessions that take turns on one place, from those that have a place each; none of a model without memory. */
+export interface Shipped extends Comparison {
+  /** Differences of sessions that take turns on one place, from those that have a place each; none of a model without memory. */
   readonly parked: readonly number[];
 }
 
@@ -84,13 +84,13 @@ export interface Auto {
 export type Part =
   | { readonly told: Shipped }
   /** With `cuda_graph`. */
-  | { readonly captured: Told }
+  | { readonly captured: Comparison }
   /** A variant, whose masks of views are written once. */
-  | { readonly varied: Told }
+  | { readonly varied: Comparison }
   /** Weights, activations, caches and memory of two bytes, frames as pixels. */
-  | { readonly halved: Told }
+  | { readonly halved: Comparison }
   /** A variant with a time in integers, captured. */
-  | { readonly timed: Told }
+  | { readonly timed: Comparison }
   | { readonly remembered: Remembered }
   | { readonly crowd: Crowd }
   | { readonly spread: Spread }
@@ -106,8 +106,8 @@ async function shipped(name: string): Promise<Bundle> {
   return ok(await readBundle(join(SHIPPED, name)));
 }
 
-/** An episode with another seed than that of the parity vectors, and in turns with it the beginning of another in the other slot. */
-async function compare(engine: Engine, name: string, gpu: Opened): Promise<Told> {
+/** An episode with another seed than that of the parity vectors, and, alternating with it, the beginning of another in the other slot. */
+async function compare(engine: Engine, name: string, gpu: Opened): Promise<Comparison> {
   const cpu = await Opened.with(engine, gpu.bundle, { slots: 2 });
   const remembers = gpu.bundle.manifest.memory !== null;
   const differences: number[] = [];
@@ -129,7 +129,7 @@ async function compare(engine: Engine, name: string, gpu: Opened): Promise<Told>
   return { name, device, remembers, differences, resets, parity, flow, deviceBytes, copies, placesOnDevice };
 }
 
-/** The beginning of two episodes, on a place each and in turns on one: how far their chunks are apart. */
+/** The beginning of two episodes, on a place each and alternating on one: how far their chunks are apart. */
 async function turns(engine: Engine, { bundle }: Opened): Promise<number[]> {
   const chunks = async (one: Opened) => {
     const own: ChunkResult[] = [];
@@ -158,7 +158,7 @@ async function crowd(models: readonly Opened[]): Promise<Crowd> {
 }
 
 /** A model that is asked to capture its kernels: what is replayed reads the frames and the noise of each observation. */
-async function captured(engine: Engine, name: string): Promise<Told> {
+async function captured(engine: Engine, name: string): Promise<Comparison> {
   const gpu = gpuOptions({ cuda_graph: true });
   const model = await Opened.with(engine, await shipped(name), { slots: 2, device: WEBGPU, gpu });
   const told = await compare(engine, name, model);

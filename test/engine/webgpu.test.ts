@@ -12,12 +12,12 @@ import { bundleOf, MODEL_DIR } from "../bundle/built.ts";
 import { LAVAPIPE } from "./lavapipe.ts";
 import {
   type Auto,
+  type Comparison,
   type Crowd,
   HALVED,
   type Part,
   type Shipped,
   type Spread,
-  type Told,
   VARIED,
   WEBGPU,
 } from "./webgpu-child.ts";
@@ -26,22 +26,22 @@ import type { Remembered } from "./webgpu-memory.ts";
 const NAMES = readdirSync(join(MODEL_DIR, "..")).sort();
 const TOLERANCE = 1e-3;
 const F32_BYTES = 4;
-/** Of an observation without its pixels and its noise. */
+/** The bytes of an observation without its pixels and its noise. */
 const SMALL_BYTES = 4096;
 
 describe.skipIf(LAVAPIPE.absent)(LAVAPIPE.title, () => {
   const told = new Map<string, Shipped>();
-  const captured = new Map<string, Told>();
-  const varied = new Map<string, Told>();
-  const halved = new Map<string, Told>();
-  let timed: Told | undefined;
+  const captured = new Map<string, Comparison>();
+  const varied = new Map<string, Comparison>();
+  const halved = new Map<string, Comparison>();
+  let timed: Comparison | undefined;
   const memories = new Map<string, Remembered>();
   let crowd: Crowd | undefined;
   let spread: Spread | undefined;
   let auto: Auto | undefined;
   let refusal: string | undefined;
 
-  // It computes for one and a half minutes on one core; a busy machine takes longer. A process of its own: the Vulkan loader and the
+  // It computes for one and a half minutes on one core; a busy machine takes longer. It is a separate process: the Vulkan loader and the
   // dynamic linker read their variables when it starts.
   beforeAll(async () => {
     // Kept from run to run: to compile the shaders takes a third of the time.

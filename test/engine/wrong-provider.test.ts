@@ -147,7 +147,7 @@ test("a device whose first run does not end is told so after its time, holds up 
   const bundle = await bundleOf("molmoact2-yam");
   const hanging = ok(await openEngine({ decodeThreads: 1 }));
   await rehearse({ device: GPU, hangs: true, proof_ms_max: 50 });
-  // Also where another device could be tried: the thread that hangs may go on with the model's memory.
+  // It is so where another device could be tried too: the thread that hangs may go on with the model's memory.
   for (const device of [GPU, "auto"]) {
     const message = await refusal(hanging, bundle, { device, replicas: 2 });
     expect(message).toContain(`${GPU}: its first runs had not ended after 50 ms`);

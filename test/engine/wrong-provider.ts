@@ -47,7 +47,7 @@ async function begin(plan: object): Promise<void> {
   if (status !== 0) throw new Error(`tendon_rehearse: ${status}`);
 }
 
-/** A graph of the bundle with a change, as a file of its own. */
+/** A graph of the bundle with a change, as another file. */
 export async function changed(bundle: Bundle, file: string, change: (model: ModelProto) => void): Promise<string> {
   return await changedFile(present(bundle.paths.get(file), file), change);
 }

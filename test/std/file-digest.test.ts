@@ -19,7 +19,7 @@ test("a file is hashed once as long as it stays as it is, and again after every 
   await Bun.sleep(20);
   const { atime, mtime } = await stat(path);
   await writeFile(path, "two");
-  // As long and as old as before.
+  // It is as long and as old as before.
   await utimes(path, atime, mtime);
   await expectDigest("two", 2);
   const other = join(dir.path, "other");
@@ -69,7 +69,7 @@ test("what is kept for the next start is what nobody can have changed unseen; wh
   ]);
   expect((await stat(kept)).mode & 0o777).toBe(0o600);
 
-  // In a process of its own, since this one knows the files.
+  // Another process, since this one knows the files.
   const digestsWith = async (text: string) => {
     await writeFile(kept, text);
     const script = `import { fileDigest, recallDigests } from "${join(import.meta.dir, "../../src/std/file-digest.ts")}";

@@ -16,10 +16,10 @@ import {
 import { bytesOf, countOf, type NumberType, outputsOf, type Tensor, typeOf } from "./shapes.ts";
 
 export interface Work {
-  /** By the type of the numbers that are multiplied. */
+  /** Per type of the numbers that are multiplied. */
   readonly flops: Readonly<Partial<Record<NumberType, number>>>;
   readonly weightBytes: number;
-  /** Of inputs and outputs. */
+  /** The bytes of inputs and outputs. */
   readonly portBytes: number;
   /** Operators whose work is not known, each once: the figures above are too low by it. */
   readonly unknown: readonly string[];

@@ -1,5 +1,14 @@
 /** The transformer that all graphs of a world-action model run, and how its tokens are made, placed in time and masked. */
-import { attend, attendAll, MASKED, maskScores, ownHeads, type Seen, SHARP_ATTENTION, scoresOf } from "../attention.ts";
+import {
+  attend,
+  attendAll,
+  type KeySpan,
+  MASKED,
+  maskScores,
+  ownHeads,
+  SHARP_ATTENTION,
+  scoresOf,
+} from "../attention.ts";
 import { BLOCK_PARTS } from "../expert.ts";
 import { type Condition, modulation } from "../flow-condition.ts";
 import type { GraphBuilder, Value } from "../graph.ts";
@@ -27,7 +36,7 @@ interface Pass {
   readonly angles: ReturnType<typeof rotation>;
   readonly condition: Condition;
   /** Earlier keys and values that a layer attends to besides its own, [R, heads, M, D] each. */
-  readonly past: (layer: number) => readonly Seen[];
+  readonly past: (layer: number) => readonly KeySpan[];
   /** [1, 1, N, all keys]. */
   readonly scores: Value;
   /** What a layer attends to of the text, and [R, T]. */

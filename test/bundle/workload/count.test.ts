@@ -163,7 +163,7 @@ describe("the shipped bundles", () => {
       seen * v.width * l.width;
     const [q, kv] = [l.heads * l.head_dim, l.kv_heads * l.head_dim];
     const whole = all * (l.width * (2 * q + 2 * kv) + 3 * l.width * l.mlp + 2 * all * q);
-    // Of the last layer only keys and values.
+    // The last layer has only keys and values.
     const prefix = (l.layers - 1) * whole + all * l.width * 2 * kv;
     const { flops } = graphWork(await read("molmoact2-yam", "prefill"), { batch: 1, prompt: text, prefix: all });
     expect(flops).toEqual({ f32: 2 * (tower + prefix) });
@@ -180,7 +180,7 @@ describe("the shipped bundles", () => {
         const all = 4 * t.width * inner + 2 * (remembered + seen) * inner;
         const told = 2 * t.width * inner + 2 * prompt.tokens_max * inner;
         const layer = seen * (all + told + 3 * t.width * t.mlp);
-        // Of the last layer only keys and values.
+        // The last layer has only keys and values.
         const layers = (t.layers - 1) * layer + 2 * seen * t.width * inner;
         const texts = 2 * t.layers * prompt.tokens_max * t.width * inner;
         return 2 * (seen * (patches + t.width) * t.channels + branches * (layers + texts));
