@@ -61,7 +61,7 @@ test("other content: 409 idempotency_conflict with the field, and nothing runs",
   await expectClean(at, 1);
 });
 
-test("the same observation is replayed whatever carries it: stream, unknown fields, and defaults that are spelt out", async () => {
+test("the same observation is replayed in any form: stream, unknown fields, and defaults that are spelt out", async () => {
   const at = await stage();
   const [text] = await replayed(await at.chat(asked));
   for (const changes of [{ extra: {} }, { action_horizon: 30 }, { seed: 0 }, { handoff: false }]) {
@@ -91,7 +91,7 @@ test("still running: 409 observation_outcome_unknown, in place of session_busy",
   expect((await replayed(await at.chat(asked)))[0]).toBe(text);
 });
 
-test("a failed run frees the id: it may be used again, with other content too", async () => {
+test("a failed inference frees the id: it may be used again, with other content too", async () => {
   const at = await stage();
   at.engine.script.run = async () => new Fault("model_failed", "no");
   expect((await at.chat(asked)).status).toBe(500);
@@ -249,7 +249,7 @@ test("a client that leaves after the start: the answer is kept under its observa
   expect([String(text).includes("actions"), again, at.engine.observations.length]).toEqual([true, "true", 1]);
 });
 
-test("a client that leaves while its run waits takes it back: the model never sees it, the id is free", async () => {
+test("a client that leaves while its inference waits takes it back: the model never sees it, the id is free", async () => {
   const at = await stage();
   const start = Promise.withResolvers<void>();
   at.engine.script.start = () => start.promise;
