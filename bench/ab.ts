@@ -6,7 +6,6 @@
  * and one robot asks them in turns: A B B A A B B A, so that a machine that gets slower does so for both. The client is this
  * checkout's for both. Processor time is that of the service's process; a thread that waits costs nothing.
  */
-
 import { origin } from "../src/measure/origin.ts";
 import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
 import { percentile } from "../src/measure/stats.ts";

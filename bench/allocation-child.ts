@@ -2,7 +2,6 @@
  * The measured process of bench/memory.ts: `LD_PRELOAD=… bun bench/allocation-child.ts DEVICE CHUNKS`.
  * Prints one JSON object: heap allocations of our library and of ONNX Runtime, one number per chunk after warm-up.
  */
-
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { Problem } from "../src/std/problem.ts";
 import { report } from "./child.ts";

@@ -9,14 +9,12 @@
  *
  * The robot sends again as soon as it has its chunk, so caches and cores are warm. The proof `episodes` has 64 robots at 30 Hz.
  */
-import type { Service } from "../src/client/http.ts";
-import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
-import { median, type Summary, summary } from "../src/measure/stats.ts";
+import { type Summary, summary } from "../src/measure/stats.ts";
 import { Problem } from "../src/std/problem.ts";
 import { onServer } from "./measured-server.ts";
-import { type Figure, judged, type Proof } from "./proof.ts";
-import { FRAMES_SENT, type FramesSent, SocketTurns } from "./socket-turns.ts";
+import { FRAMES_SENT, onSocket, overHttp } from "./one-robot.ts";
+import { type Figure, judged, medianOver, type Proof } from "./proof.ts";
 
 /** The start times are those of the last 1024 observations: as many as are measured after the warm-up. */
 const SIZES = {
@@ -25,7 +23,7 @@ const SIZES = {
 } as const;
 type Plan = (typeof SIZES)["small" | "full"];
 
-/** Asked for, milliseconds. */
+/** Asked of sockets whose frames come before, milliseconds. */
 const START_P50_MS = 1;
 const START_P99_MS = 3;
 
@@ -36,7 +34,7 @@ const ARMS = {
 type Arm = keyof typeof ARMS;
 const ARM_NAMES = ["early", "together", "http"] as const;
 
-interface Told {
+interface Times {
   /** By the service's clock. */
   readonly start: Summary;
   /** By the client's clock. */
@@ -50,72 +48,43 @@ export const arrival: Proof = {
     const plan = SIZES[size];
     const frames = await sampleFrames(0);
     if (frames instanceof Problem) return frames;
-    const told: Record<Arm, Told[]> = { early: [], together: [], http: [] };
+    const rounds: Record<Arm, Times[]> = { early: [], together: [], http: [] };
     for (let round = 0; round < plan.rounds; round += 1) {
       for (const arm of ARM_NAMES) {
         const one = await measured(arm, plan, frames);
         if (one instanceof Problem) return one;
-        told[arm].push(one);
+        rounds[arm].push(one);
       }
     }
-    const rows = ARM_NAMES.flatMap((arm) => figures(arm, told[arm], arm === "early"));
-    return judged(rows);
+    return judged(ARM_NAMES.flatMap((arm) => figures(arm, rounds[arm])));
   },
 };
 
-function figures(arm: Arm, told: readonly Told[], isJudged: boolean): Figure[] {
-  const row = (measure: string, values: readonly number[], limit?: number): Figure => ({
-    ...{ measure: `${ARMS[arm]}: observation to ${measure}`, value: median(values), unit: "ms" },
-    ...(isJudged && limit !== undefined ? { limit } : {}),
-  });
-  const [start, client] = [told.map((one) => one.start), told.map((one) => one.client)];
+function figures(arm: Arm, rounds: readonly Times[]): Figure[] {
+  const name = `${ARMS[arm]}: observation to `;
+  const figure = medianOver(rounds, name);
   const [starts, chunks] = ["model's start, service's clock,", "chunk, client's clock,"];
-  const p50 = ({ p50 }: Summary) => p50;
-  const p99 = ({ p99 }: Summary) => p99;
+  const most = (limit: number): Partial<Figure> => (arm === "early" ? { limit } : {});
   return [
-    row(`${starts} p50`, start.map(p50), START_P50_MS),
-    row(`${starts} p99`, start.map(p99), START_P99_MS),
-    row(`${starts} greatest`, [Math.max(...start.map(({ max }) => max))]),
-    row(`${chunks} p50`, client.map(p50)),
-    row(`${chunks} p99`, client.map(p99)),
+    figure(`${starts} p50`, "ms", ({ start }) => start.p50, most(START_P50_MS)),
+    figure(`${starts} p99`, "ms", ({ start }) => start.p99, most(START_P99_MS)),
+    { measure: `${name}${starts} greatest`, value: Math.max(...rounds.map(({ start }) => start.max)), unit: "ms" },
+    figure(`${chunks} p50`, "ms", ({ client }) => client.p50),
+    figure(`${chunks} p99`, "ms", ({ client }) => client.p99),
   ];
 }
 
-async function measured(arm: Arm, plan: Plan, frames: Uint8Array[]): Promise<Told | Problem> {
+async function measured(arm: Arm, plan: Plan, frames: Uint8Array[]): Promise<Times | Problem> {
   return await onServer("echo", async (server) => {
     const { service } = server.child;
-    const client = arm === "http" ? await overHttp(service, plan, frames) : await onSocket(service, plan, frames, arm);
+    const robot = arm === "http" ? overHttp(service, [frames]) : await onSocket(service, frames, arm);
+    if (robot instanceof Problem) return robot;
+    const warm = await robot.drive(plan.warmup);
+    if (warm instanceof Problem) return warm;
+    const client = await robot.drive(plan.chunks);
+    await robot.leave();
     if (client instanceof Problem) return client;
     const start = await server.modelStart(arm === "http" ? "chat" : "episode");
     return start instanceof Problem ? start : { start, client: summary(client) };
   });
-}
-
-async function overHttp(service: Service, plan: Plan, frames: Uint8Array[]): Promise<readonly number[] | Problem> {
-  const done = await driveChunks({
-    service,
-    robots: 1,
-    chunks: plan.chunks,
-    warmup: plan.warmup,
-    scenes: [frames],
-    sessionPrefix: "arrival",
-    repeatable: true,
-  });
-  return done instanceof Problem ? done : done.ms.client;
-}
-
-/** Milliseconds from each observation to its chunk. */
-async function onSocket(
-  service: Service,
-  plan: Plan,
-  frames: readonly Uint8Array[],
-  arm: FramesSent,
-): Promise<readonly number[] | Problem> {
-  const robot = await SocketTurns.open(service, frames);
-  if (robot instanceof Problem) return robot;
-  const warm = await robot.drive(plan.warmup, arm);
-  if (warm instanceof Problem) return warm;
-  const times = await robot.drive(plan.chunks, arm);
-  await robot.close();
-  return times;
 }

@@ -6,11 +6,9 @@
 import { fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
-import type { KeyRecord } from "../src/account/store/keys.ts";
 import type { Store } from "../src/service/domains.ts";
 import { openStore } from "../src/service/store.ts";
 import { Problem } from "../src/std/problem.ts";
-import { StoreDown } from "../src/store/store.ts";
 
 export const AT_ONCE = {
   accounts: { keysRevision: async () => 0n, keysUsed: async () => "done", keysRecent: async () => [] },
@@ -29,15 +27,9 @@ export function openInstead(kind: "at once" | "bare"): typeof openStore {
   return async (...at) => {
     const store = await openStore(...at);
     if (store instanceof Problem) return store;
-    const known = new Map<string, KeyRecord>();
-    const keyByPublicId: Store["accounts"]["keyByPublicId"] = async (publicId) => {
-      const record = known.get(publicId) ?? (await store.accounts.keyByPublicId(publicId));
-      if (record !== undefined && !(record instanceof StoreDown)) known.set(publicId, record);
-      return record;
-    };
     const instead = {
       ...store,
-      accounts: { ...store.accounts, ...AT_ONCE.accounts, keyByPublicId },
+      accounts: { ...store.accounts, ...AT_ONCE.accounts },
       charges: { ...store.charges, ...AT_ONCE.charges },
       robot: { ...store.robot, ...AT_ONCE.robot },
     };

@@ -2,7 +2,6 @@
  * Where does the time of a chunk go, at 1 robot and at 8, without a model (echo) and with the bundle on the CPU? And what does a chunk cost
  * as robots are added: processor time of the service, which is not judged for one robot, whose waiting threads sleep and wake each time.
  */
-
 import { COLUMNS, driveChunks } from "../src/measure/chunk/load.ts";
 import { chunkReport } from "../src/measure/chunk/report.ts";
 import { runChunkSuite } from "../src/measure/chunk/suite.ts";

@@ -1,6 +1,7 @@
-/** The engine with the sample's model loaded, in this process, for proofs that look below HTTP. */
+/** The engine with a model loaded, in this process, for proofs that look below HTTP. */
 import type { Manifest } from "../src/bundle/manifest.ts";
-import type { ChunkResult, Engine, Frame, Model } from "../src/engine/engine.ts";
+import type { Bundle } from "../src/bundle/read.ts";
+import type { ChunkResult, Engine, Frame, LoadOptions, Model } from "../src/engine/engine.ts";
 import { Fault } from "../src/engine/fault.ts";
 import { openEngine } from "../src/engine/native.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL } from "../src/measure/sample/observation.ts";
@@ -14,29 +15,42 @@ export interface OpenModel {
   close(): Promise<void>;
 }
 
-export async function openModel(options: { decodeThreads: number; device: string }): Promise<OpenModel | Problem> {
-  const bundles = await installedBundles(undefined);
-  if (bundles instanceof Problem) return bundles;
-  const bundle = bundles.find((one) => one.manifest.id === SAMPLE_MODEL);
-  if (bundle === undefined) return new Problem(`no bundle of ${SAMPLE_MODEL} is installed`);
-  const engine = await openEngine({ decodeThreads: options.decodeThreads });
+interface Options extends Partial<Omit<LoadOptions, "bundle">> {
+  readonly bundle?: Bundle;
+  readonly device: string;
+  readonly decodeThreads: number;
+}
+
+/** The sample's model, unless another bundle is given. */
+export async function openModel({ decodeThreads, ...options }: Options): Promise<OpenModel | Problem> {
+  const bundle = options.bundle ?? (await sampleBundle());
+  if (bundle instanceof Problem) return bundle;
+  const engine = await openEngine({ decodeThreads });
   if (engine instanceof Problem) return engine;
-  const model = await engine.load({
-    bundle,
-    device: options.device,
-    replicas: 1,
-    threads: undefined,
-    slots: undefined,
-  });
-  if (model instanceof Problem) {
+  // Without a timer or a socket Bun's event loop spins while it waits, and takes a core from the engine; a server has sockets. The
+  // engine's callback does not keep the process alive either.
+  const alive = setInterval(() => undefined, 1000);
+  const closeEngine = async () => {
+    clearInterval(alive);
     await engine.close();
+  };
+  const model = await engine.load({ replicas: 1, threads: undefined, slots: undefined, ...options, bundle });
+  if (model instanceof Problem) {
+    await closeEngine();
     return model;
   }
   const close = async (): Promise<void> => {
     await model.unload();
-    await engine.close();
+    await closeEngine();
   };
   return { engine, model, manifest: bundle.manifest, close };
+}
+
+async function sampleBundle(): Promise<Bundle | Problem> {
+  const bundles = await installedBundles(undefined);
+  if (bundles instanceof Problem) return bundles;
+  const bundle = bundles.find((one) => one.manifest.id === SAMPLE_MODEL);
+  return bundle ?? new Problem(`no bundle of ${SAMPLE_MODEL} is installed`);
 }
 
 /** One observation through the engine, as the service does it. Throws when anything is refused: a bench has no caller to tell. */

@@ -8,7 +8,6 @@
  * Two arms: robots that begin at random moments of a chunk's time, which is judged, and robots that all begin within one period, the
  * worst that can happen, which is reported only.
  */
-
 import { type LoopFigures, PERIOD_MS } from "../src/measure/episode/loop-robot.ts";
 import { loopSummary } from "../src/measure/episode/report.ts";
 import { CHUNK_MS, driveEpisodes, measureEpisodes } from "../src/measure/episode/suite.ts";

@@ -11,7 +11,7 @@ import { availableParallelism } from "node:os";
 import { Type } from "@sinclair/typebox";
 import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
-import { median, type Summary, summary } from "../src/measure/stats.ts";
+import { type Summary, summary } from "../src/measure/stats.ts";
 import { present } from "../src/std/assert.ts";
 import { Problem } from "../src/std/problem.ts";
 import { table } from "../src/std/text-table.ts";
@@ -20,7 +20,7 @@ import { startHelper } from "./child.ts";
 import { KIND_NAMES, KINDS, type KindName, type Order, Sent } from "./interference/kinds.ts";
 import { absentText, type Ledger, type LedgerRounds, type Measured, measuredLedgers } from "./ledger.ts";
 import { startProvider } from "./llm/setup.ts";
-import { type Figure, judged, type Proof } from "./proof.ts";
+import { type Figure, judged, medianOver, type Proof } from "./proof.ts";
 
 const SIZES = {
   small: { rounds: 1, chunks: 20, warmup: 5, settleMs: 100, share: 0.05 },
@@ -157,60 +157,48 @@ async function drive({ child }: Measured, chunks: number, sessionPrefix: string,
 
 function figures({ name: ledger, rounds }: LedgerRounds<Round>): Figure[] {
   const of = (round: Round, arm: string): Driven => present(round.get(arm), arm);
-  const middle = (value: (round: Round) => number): number => median(rounds.map(value));
   const p99 = (round: Round, arm: string): number => of(round, arm).chunk.p99;
-  const figure = (measure: string, value: number, unit: string, limits: Partial<Figure> = {}): Figure => ({
-    ...{ measure: `${ledger}: ${measure}`, value, unit },
-    ...limits,
-  });
+  const figure = medianOver(rounds, `${ledger}: `);
   const kinds = kindsOf({ name: ledger });
-  const arms = armsOf(kinds);
-  const spread = middle((round) => {
+  const spread = figure("p99, alone and alone again apart", "1", (round) => {
     const ratio = p99(round, "alone again") / p99(round, "alone");
     return Math.max(ratio, 1 / ratio);
   });
-  const ratio = (arm: string) =>
-    middle((round) => (2 * p99(round, arm)) / (p99(round, "alone") + p99(round, "alone again")));
+  const ratio = (arm: string, limits: Partial<Figure> = {}) =>
+    figure(
+      `p99, ${arm} / alone`,
+      "1",
+      (round) => (2 * p99(round, arm)) / (p99(round, "alone") + p99(round, "alone again")),
+      limits,
+    );
   return [
-    ...arms.flatMap(({ name }) =>
-      (["p50", "p99"] as const).map((rank) =>
-        figure(
-          `${name}, ${rank}`,
-          middle((round) => of(round, name).chunk[rank]),
-          "ms",
-        ),
-      ),
+    ...armsOf(kinds).flatMap(({ name }) =>
+      (["p50", "p99"] as const).map((rank) => figure(`${name}, ${rank}`, "ms", (round) => of(round, name).chunk[rank])),
     ),
-    figure("p99, alone and alone again apart", spread, "1"),
+    spread,
     ...kinds.flatMap((kind) => {
       const { hasControl, ...about } = KINDS[kind];
-      const limit = "limit" in about ? { limit: Math.max(about.limit, Math.round(spread * 1000) / 1000) } : {};
+      const limit = "limit" in about ? { limit: Math.max(about.limit, Math.round(spread.value * 1000) / 1000) } : {};
       const least = kind === "requests" ? { least: REQUESTS_LEAST } : {};
-      const sent = rounds.map((round) => present(of(round, `beside ${kind}`).sent, "a load"));
+      const sent = (round: Round): Sent => present(of(round, `beside ${kind}`).sent, "a load");
+      const failed = rounds.reduce((sum, round) => sum + sent(round).failed, 0);
       return [
-        figure(`p99, beside ${kind} / alone`, ratio(`beside ${kind}`), "1", limit),
-        ...(hasControl ? [figure(`p99, control, ${kind} / alone`, ratio(`control, ${kind}`), "1")] : []),
-        ...("unit" in about
-          ? [figure(`${kind}, sent`, median(sent.map((one) => one.perSecond)), about.unit, least)]
-          : []),
-        figure(
-          `${kind}, failed`,
-          sent.reduce((sum, { failed }) => sum + failed, 0),
-          "1",
-          { limit: 0 },
-        ),
+        ratio(`beside ${kind}`, limit),
+        ...(hasControl ? [ratio(`control, ${kind}`)] : []),
+        ...("unit" in about ? [figure(`${kind}, sent`, about.unit, (round) => sent(round).perSecond, least)] : []),
+        { measure: `${ledger}: ${kind}, failed`, value: failed, unit: "1", limit: 0 },
       ];
     }),
-    ...(kinds.includes("crowd")
-      ? [
-          figure(
-            "greatest memory beside the crowd, above that alone",
-            middle((round) => of(round, "beside crowd").residentMib - of(round, "alone").residentMib),
-            "MiB",
-            { limit: GROWTH_MIB_MAX },
-          ),
-        ]
-      : []),
+    ...kinds
+      .filter((kind) => kind === "crowd")
+      .map(() =>
+        figure(
+          "greatest memory beside the crowd, above that alone",
+          "MiB",
+          (round) => of(round, "beside crowd").residentMib - of(round, "alone").residentMib,
+          { limit: GROWTH_MIB_MAX },
+        ),
+      ),
   ];
 }
 

@@ -1,5 +1,4 @@
 /** What stays true after kill -9 under load? See test/program/kill.ts, llm-kill.ts, runs-kill.ts. The first broken promise ends a proof. */
-
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { Problem } from "../src/std/problem.ts";
 import { killRounds } from "../test/program/kill.ts";

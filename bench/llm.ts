@@ -14,7 +14,7 @@ import { Problem } from "../src/std/problem.ts";
 import { type Setup, setUp } from "./llm/setup.ts";
 import { callsPerSecond, openStreams, plainCalls, type Target, timedStream, wholeStreams } from "./llm/target.ts";
 import { processorTime, residentBytes, since } from "./process.ts";
-import { type Figure, judged, type Proof } from "./proof.ts";
+import { type Figure, judged, medianOver, type Proof } from "./proof.ts";
 
 const SIZES = {
   small: { rounds: 1, turns: 2, calls: 10, warmup: 10, streams: 2, tokens: 10, rate: 50, cpu: 5, open: 20 },
@@ -63,19 +63,14 @@ export const llm: Proof = {
     const plan = SIZES[size];
     const rounds: Round[] = [];
     for (let at = 0; at < plan.rounds; at += 1) {
-      await using setup = await started();
+      const setup = await setUp();
       if (setup instanceof Problem) return setup;
+      await using _processes = setup;
       rounds.push(await measured(setup, plan));
     }
     return judged(figures(rounds));
   },
 };
-
-/** A problem has nothing to end. */
-async function started(): Promise<Setup | (Problem & AsyncDisposable)> {
-  const setup = await setUp();
-  return setup instanceof Problem ? Object.assign(setup, { [Symbol.asyncDispose]: async () => {} }) : setup;
-}
 
 async function measured(setup: Setup, plan: Plan): Promise<Round> {
   const { provider, plain, stream, child } = setup;
@@ -151,31 +146,26 @@ async function openMemory({ child, stream }: Setup, { open }: Plan): Promise<num
 }
 
 function figures(rounds: readonly Round[]): Figure[] {
-  const middle = (of: (round: Round) => number): number => median(rounds.map(of));
-  const added = (which: "plain" | "streamed", order: "p50" | "p99") =>
-    middle((round) => summary(round[which])[order] - summary(round.direct)[order] - summary(round.sync)[order]);
+  const figure = medianOver(rounds);
   const times = (["direct", "plain", "streamed", "sync"] as const).flatMap((which) =>
-    (["p50", "p99"] as const).map((order) => {
-      const value = middle((round) => summary(round[which])[order]);
-      return { measure: `${NAMES[which]}, ${order}`, value, unit: "ms" };
-    }),
+    (["p50", "p99"] as const).map((order) =>
+      figure(`${NAMES[which]}, ${order}`, "ms", (round) => summary(round[which])[order]),
+    ),
   );
-  const figure = (
-    measure: string,
-    unit: string,
-    of: (round: Round) => number,
-    limits: Partial<Figure> = {},
-  ): Figure => ({
-    ...{ measure, unit, value: middle(of) },
-    ...limits,
-  });
+  const added = (which: "plain" | "streamed", order: "p50" | "p99", limits: Partial<Figure> = {}) =>
+    figure(
+      `added to ${which === "plain" ? "a plain call" : "one that the provider streams"}, ${order}`,
+      "ms",
+      (round) => summary(round[which])[order] - summary(round.direct)[order] - summary(round.sync)[order],
+      limits,
+    );
   const each = `${CONNECTIONS} connections`;
   return [
     ...times,
-    { measure: "added to a plain call, p50", value: added("plain", "p50"), unit: "ms", limit: MAX.addedP50Ms },
-    { measure: "added to a plain call, p99", value: added("plain", "p99"), unit: "ms", limit: MAX.addedP99Ms },
-    { measure: "added to one that the provider streams, p50", value: added("streamed", "p50"), unit: "ms" },
-    { measure: "added to one that the provider streams, p99", value: added("streamed", "p99"), unit: "ms" },
+    added("plain", "p50", { limit: MAX.addedP50Ms }),
+    added("plain", "p99", { limit: MAX.addedP99Ms }),
+    added("streamed", "p50"),
+    added("streamed", "p99"),
     figure("added to the first token", "ms", ({ first }) => first.through - first.direct, { limit: MAX.firstTokenMs }),
     figure("added to each token", "ms", ({ way }) => way.through - way.direct, { limit: MAX.tokenMs }),
     figure(`plain calls a second, ${each}`, "1", ({ perSecond }) => perSecond, { least: CALLS_PER_SECOND_LEAST }),

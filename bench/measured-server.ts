@@ -1,21 +1,14 @@
 /** A service in a child process (server-child.ts) that answers questions about its own process, which only it can know. */
 import { join } from "node:path";
-import { type TSchema, Type } from "@sinclair/typebox";
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { type Child, startChild } from "../src/measure/child.ts";
 import { type Summary, summary } from "../src/measure/stats.ts";
 import { Problem } from "../src/std/problem.ts";
 
-/** The questions, each with what server-child.ts answers. */
-const Memory = Type.Object({ rss_bytes: Type.Integer() });
-const LateAnswer = Type.Object({ late_ms: Type.Number(), cpu_ms: Type.Number() });
-const Starts = Type.Object({ starts_ms: Type.Array(Type.Number()) });
-
 /** How long the event loop was held, milliseconds. By wall clock it counts when others have the cores as well. */
-export interface Late {
-  readonly wallMs: number;
-  readonly cpuMs: number;
-}
+const Late = Type.Object({ wallMs: Type.Number(), cpuMs: Type.Number() });
+export type Late = Static<typeof Late>;
 
 export interface MeasuredServer {
   readonly child: Child;
@@ -45,17 +38,11 @@ async function startServer(device: string): Promise<MeasuredServer | Problem> {
   };
   return {
     child,
-    async residentBytes() {
-      const answer = await ask("memory", Memory);
-      return answer instanceof Problem ? answer : answer.rss_bytes;
-    },
-    async late() {
-      const answer = await ask("late", LateAnswer);
-      return answer instanceof Problem ? answer : { wallMs: answer.late_ms, cpuMs: answer.cpu_ms };
-    },
+    residentBytes: () => ask("memory", Type.Integer()),
+    late: () => ask("late", Late),
     async modelStart(route) {
-      const answer = await ask(`starts ${route}`, Starts);
-      return answer instanceof Problem ? answer : summary(answer.starts_ms);
+      const ms = await ask(`starts ${route}`, Type.Array(Type.Number()));
+      return ms instanceof Problem ? ms : summary(ms);
     },
   };
 }

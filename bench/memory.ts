@@ -10,11 +10,12 @@
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { driveChunks } from "../src/measure/chunk/load.ts";
-import type { Connection } from "../src/measure/episode/loop-robot.ts";
 import { withRobots } from "../src/measure/episode/robot-sockets.ts";
 import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
 import { median } from "../src/measure/stats.ts";
+import { present } from "../src/std/assert.ts";
 import { Problem } from "../src/std/problem.ts";
+import { atOnce } from "./at-once.ts";
 import { reportOf } from "./child.ts";
 import { type MeasuredServer, onServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof, type Size } from "./proof.ts";
@@ -69,14 +70,8 @@ async function allocations(device: Device, chunks: number): Promise<Figure[] | P
   const preload = { LD_PRELOAD: MALLOC_COUNT };
   const counts = await reportOf("allocation-child.ts", [device, String(chunks)], Counts, preload);
   if (counts instanceof Problem) return counts;
-  const rows: Figure[] = [
-    {
-      measure: `${device}: allocations of our library in ${chunks} chunks`,
-      value: sum(counts.library),
-      unit: "1",
-      limit: 0,
-    },
-  ];
+  const own = `${device}: allocations of our library in ${chunks} chunks`;
+  const rows: Figure[] = [{ measure: own, value: sum(counts.library), unit: "1", limit: 0 }];
   if (device === "echo") return rows;
   if (counts.runtime.some((count) => count < 0)) return new Problem("nothing counted ONNX Runtime's allocations");
   const half = Math.floor(counts.runtime.length / 2);
@@ -114,19 +109,13 @@ async function openSockets(server: MeasuredServer, robots: number, chunks: numbe
   return await withRobots(server.child.service, robots, scenes, (connections) =>
     growth({
       ...{ server, count: chunks, name: `${robots} open sockets` },
-      drive: async (count) => {
-        let left = count;
-        const drive = async (connection: Connection): Promise<Problem | undefined> => {
-          while (left > 0) {
-            left -= 1;
-            connection.capture();
-            const answer = await connection.observe();
-            if (answer instanceof Problem) return answer;
-          }
-          return undefined;
-        };
-        return (await Promise.all(connections.map(drive))).find((end) => end !== undefined);
-      },
+      drive: (count) =>
+        atOnce(robots, count, async (_, robot) => {
+          const connection = present(connections[robot], "a robot's connection");
+          connection.capture();
+          const answer = await connection.observe();
+          return answer instanceof Problem ? answer : undefined;
+        }),
     }),
   );
 }

@@ -15,7 +15,7 @@ import { type Figure, judged, type Proof } from "./proof.ts";
 const NATIVE = join(import.meta.dir, "../native");
 const TARGET = "x86_64-unknown-linux-gnu";
 /** Of the modules that are plain Rust. */
-const MIRI_FILTERS = ["queue", "running", "ticket", "status", "fault", "noise", "header", "resize::weights"];
+const MIRI_FILTERS = ["queue", "active_batch", "ticket", "status", "fault", "noise", "header", "resize::weights"];
 
 interface Tool {
   readonly name: string;

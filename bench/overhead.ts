@@ -22,7 +22,7 @@ import { Problem } from "../src/std/problem.ts";
 import { ServiceClock } from "../src/std/seen-clock.ts";
 import { AT_ONCE } from "./at-once-store.ts";
 import { type Answers, absentText, type Ledger, measuredLedgers } from "./ledger.ts";
-import { type Figure, judged, type Proof } from "./proof.ts";
+import { type Figure, judged, medianOver, type Proof } from "./proof.ts";
 import { type Contender, inTurns, middle } from "./turns.ts";
 
 const SIZES = {
@@ -122,20 +122,13 @@ async function ownCostMs(count: number): Promise<number> {
 
 /** Differences are taken within a round, so that slow changes of the machine are in both sides. */
 function figures(name: string, bare: string, rounds: readonly Round[], ownMs: number): Figure[] {
-  const over = (of: (round: Round) => number): number => median(rounds.map(of));
-  const measured = [
-    ["chunk p50, ledger answers at once (A)", over((round) => round["at once"])],
-    [`chunk p50, a settlement is ${bare} (B)`, over((round) => round.bare)],
-    ["chunk p50, real ledger (C)", over((round) => round.real)],
-    [`${bare} in its place (B - A)`, over((round) => round.bare - round["at once"])],
-  ] as const;
+  const figure = medianOver(rounds, `${name}: `);
+  const beyond = `authentication, hold and settlement beyond ${bare} (C - B and what all do)`;
   return [
-    ...measured.map(([what, value]) => ({ measure: `${name}: ${what}`, value, unit: "ms" })),
-    {
-      measure: `${name}: authentication, hold and settlement beyond ${bare} (C - B and what all do)`,
-      value: over((round) => round.real - round.bare + ownMs),
-      unit: "ms",
-      limit: OVERHEAD_MS_MAX,
-    },
+    figure("chunk p50, ledger answers at once (A)", "ms", (round) => round["at once"]),
+    figure(`chunk p50, a settlement is ${bare} (B)`, "ms", (round) => round.bare),
+    figure("chunk p50, real ledger (C)", "ms", (round) => round.real),
+    figure(`${bare} in its place (B - A)`, "ms", (round) => round.bare - round["at once"]),
+    figure(beyond, "ms", (round) => round.real - round.bare + ownMs, { limit: OVERHEAD_MS_MAX }),
   ];
 }

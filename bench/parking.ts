@@ -11,12 +11,12 @@ import sharp from "sharp";
 import type { Manifest } from "../src/bundle/manifest.ts";
 import type { Bundle } from "../src/bundle/read.ts";
 import { readBundle } from "../src/bundle/read.ts";
-import { type Engine, LOAD_MS_MAX, type Model } from "../src/engine/engine.ts";
+import type { Model } from "../src/engine/engine.ts";
 import { Fault } from "../src/engine/fault.ts";
-import { openEngine } from "../src/engine/native.ts";
 import { median } from "../src/measure/stats.ts";
 import { present } from "../src/std/assert.ts";
 import { Problem } from "../src/std/problem.ts";
+import { type OpenModel, openModel } from "./engine.ts";
 import { type Figure, judged, MIB, type Proof } from "./proof.ts";
 
 const BUNDLE = join(import.meta.dir, "../dist/models/dreamzero-astra-yam");
@@ -38,24 +38,19 @@ export const parking: Proof = {
   async run(size) {
     const bundle = await readBundle(BUNDLE);
     if (bundle instanceof Problem) return bundle;
-    const engine = await openEngine({ decodeThreads: 1 });
-    if (engine instanceof Problem) return engine;
-    // The engine's callback does not keep the process alive while a model loads.
-    const alive = setTimeout(() => undefined, LOAD_MS_MAX);
-    try {
-      const picture = { create: { width: 64, height: 36, channels: 3, background: "#456" } } as const;
-      const jpeg = new Uint8Array(await sharp(picture).jpeg().toBuffer());
-      const rows: Figure[] = [];
-      for (const { factor, steps } of SIZES[size]) {
-        const measured = await measure(engine, enlarged(bundle, factor), jpeg, steps);
-        if (measured instanceof Problem) return measured;
-        rows.push(...measured);
-      }
-      return judged(rows);
-    } finally {
-      clearTimeout(alive);
-      await engine.close();
+    const picture = { create: { width: 64, height: 36, channels: 3, background: "#456" } } as const;
+    const jpeg = new Uint8Array(await sharp(picture).jpeg().toBuffer());
+    const rows: Figure[] = [];
+    for (const { factor, steps } of SIZES[size]) {
+      const load = { device: "echo", threads: 1, slots: 1, parkedBytesMax: "default", decodeThreads: 1 } as const;
+      const open = await openModel({ ...load, bundle: enlarged(bundle, factor) });
+      if (open instanceof Problem) return open;
+      const measured = await measure(open, jpeg, steps);
+      await open.close();
+      if (measured instanceof Problem) return measured;
+      rows.push(...measured);
     }
+    return judged(rows);
   },
 };
 
@@ -76,16 +71,11 @@ function enlarged({ manifest, paths }: Bundle, factor: number): Bundle {
 }
 
 /** Two sessions in turns on one slot, after the window of each was full once. */
-async function measure(engine: Engine, bundle: Bundle, jpeg: Uint8Array, steps: number): Promise<Figure[] | Problem> {
-  const model = await engine.load({
-    bundle,
-    device: "echo",
-    replicas: 1,
-    threads: 1,
-    slots: 1,
-    parkedBytesMax: "default",
-  });
-  if (model instanceof Problem) return model;
+async function measure(
+  { engine, model, manifest }: OpenModel,
+  jpeg: Uint8Array,
+  steps: number,
+): Promise<Figure[] | Problem> {
   const waits: number[] = [];
   let movedBytes = 0;
   let before = engine.stats();
@@ -93,7 +83,7 @@ async function measure(engine: Engine, bundle: Bundle, jpeg: Uint8Array, steps: 
     if (step === FILLING) before = engine.stats();
     for (const slot of [0, 1]) {
       const brought = engine.stats().parkedBytesHeld;
-      const waitedMs = await observe(model, bundle.manifest, jpeg, step, slot);
+      const waitedMs = await observe(model, manifest, jpeg, step, slot);
       if (waitedMs instanceof Problem) return waitedMs;
       if (step < FILLING) continue;
       waits.push(waitedMs);
@@ -104,7 +94,6 @@ async function measure(engine: Engine, bundle: Bundle, jpeg: Uint8Array, steps: 
   const exchanges = after.sessionsParked - before.sessionsParked;
   const parkingMs = after.parkingMs - before.parkingMs;
   const name = `${(model.sessionMemory.slotBytes / MIB).toFixed(1)} MiB at most`;
-  await model.unload();
   return [
     { measure: `${name}: parked, the window full`, value: before.parkedBytesHeld / MIB, unit: "MiB" },
     { measure: `${name}: moved by an exchange; mean`, value: movedBytes / exchanges / MIB, unit: "MiB" },

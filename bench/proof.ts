@@ -1,4 +1,5 @@
 /** What a proof is: a question, an answer in figures, and whether the figures are good enough. */
+import { median } from "../src/measure/stats.ts";
 import type { Problem } from "../src/std/problem.ts";
 import { table } from "../src/std/text-table.ts";
 
@@ -38,6 +39,14 @@ export interface Proof {
 /** Counts, none of which has a limit. */
 export function counts(values: readonly (readonly [measure: string, count: number])[], name = ""): Figure[] {
   return values.map(([measure, value]) => ({ measure: name + measure, value, unit: "1" }));
+}
+
+/** Makes figures that are medians over the rounds. */
+export function medianOver<Round>(rounds: readonly Round[], name = "") {
+  return (measure: string, unit: string, of: (round: Round) => number, limits: Partial<Figure> = {}): Figure => ({
+    ...{ measure: name + measure, value: median(rounds.map(of)), unit },
+    ...limits,
+  });
 }
 
 /** The figures as a table between two texts, judged by their limits. */

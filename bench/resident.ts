@@ -5,7 +5,6 @@
  * left out and one odd reading does not count. Idle sessions: a second batch opens beside the first, when the free heap that the start
  * of the process left is used up.
  */
-
 import { openSessions } from "../src/measure/episode/robot-sockets.ts";
 import { Robots } from "../src/measure/load/robots.ts";
 import type { Scenes } from "../src/measure/sample/scenes.ts";

@@ -4,13 +4,12 @@
  * The service has one small model (picasso of the reference bundles), so that what its memory holds are uploads.
  */
 import { type LargePlan, largeUpload } from "../test/program/runs-large.ts";
-import { type Figure, judged, type Proof, type Size } from "./proof.ts";
+import { counts, judged, MIB, type Proof, type Size } from "./proof.ts";
 
 const PLANS: Readonly<Record<Size, LargePlan>> = {
   small: { mib: 20, kills: [1], flipped: [1] },
   full: { mib: 2048, kills: [40, 90], endKillMs: 400, flipped: [1, 2, 64, 127, 128] },
 };
-const MIB = 1024 * 1024;
 /** Asked for: 300 MB. */
 const RESIDENT_MIB_MAX = 300e6 / MIB;
 
@@ -21,14 +20,15 @@ export const runsLarge: Proof = {
   async run(size) {
     const plan = PLANS[size];
     const done = await largeUpload(plan);
-    const count = (measure: string, value: number): Figure => ({ measure, value, unit: "1" });
     const mib = (measure: string, bytes: number) => ({ measure, value: bytes / MIB, unit: "MiB" });
     return judged([
       mib("uploaded, read back byte for byte", plan.mib * MIB),
-      count("kills, the last one while the parts are put together", done.kills),
-      count("parts", done.parts),
-      count("parts sent", done.partsSent),
-      count("parts with a wrong bit, all found, nothing of them kept", done.flipsFound),
+      ...counts([
+        ["kills, the last one while the parts are put together", done.kills],
+        ["parts", done.parts],
+        ["parts sent", done.partsSent],
+        ["parts with a wrong bit, all found, nothing of them kept", done.flipsFound],
+      ]),
       mib("resident memory of the service before the upload", done.memoryBefore),
       { ...mib("resident memory, greatest of samples every 50 ms", done.memorySampled), limit: RESIDENT_MIB_MAX },
       { ...mib("resident memory, greatest by VmHWM, starts included", done.memoryGreatest), limit: RESIDENT_MIB_MAX },

@@ -7,11 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LIMITS } from "../src/limits.ts";
 import { type Child, startChild } from "../src/measure/child.ts";
-import { median } from "../src/measure/stats.ts";
 import { Problem } from "../src/std/problem.ts";
 import { textOf } from "./child.ts";
 import { processorTime, since } from "./process.ts";
-import { type Figure, judged, MIB, type Proof } from "./proof.ts";
+import { type Figure, judged, MIB, medianOver, type Proof } from "./proof.ts";
 import { finishParts, putFiles, putParts, randomBytes, type Store } from "./runs/upload.ts";
 
 const SIZES = {
@@ -142,33 +141,28 @@ async function timed({ pid }: Child, bytes: number, work: () => Promise<undefine
 
 function figures(rounds: readonly Round[]): Figure[] {
   const rate = ({ bytes, seconds }: Pick<Timed, "bytes" | "seconds">) => bytes / 1e6 / seconds;
-  const middle = (of: (round: Round) => number) => median(rounds.map(of));
-  const speed = (measure: string, of: (round: Round) => number): Figure => ({
-    measure,
-    value: middle(of),
-    unit: "MB/s",
-  });
-  const ratio = (measure: string, of: (round: Round) => number, least?: number): Figure => ({
-    ...{ measure: `${measure} / plain`, value: middle((round) => of(round) / rate(round.plain)), unit: "1" },
-    ...(least === undefined ? {} : { least }),
-  });
+  const figure = medianOver(rounds);
+  const speed = (measure: string, of: (round: Round) => number) => figure(measure, "MB/s", of);
+  const ratio = (measure: string, of: (round: Round) => number, limits: Partial<Figure> = { least: RATIO_MIN }) =>
+    figure(`${measure} / plain`, "1", (round) => of(round) / rate(round.plain), limits);
   const whole = ({ parts, finish }: Round) => rate({ bytes: parts.bytes, seconds: parts.seconds + finish.seconds });
-  const cost = (measure: string, of: (round: Round) => Timed): Figure => ({
-    ...{ measure: `${measure}, processor seconds of the service per GB`, unit: "s" },
-    value: middle((round) => (of(round).processor / of(round).bytes) * 1e9),
-  });
+  const cost = (measure: string, of: (round: Round) => Timed) =>
+    figure(`${measure}, processor seconds of the service per GB`, "s", (round) => {
+      const { processor, bytes } = of(round);
+      return (processor / bytes) * 1e9;
+    });
   return [
     speed("plain: dd conv=fsync, then openssl dgst, one file after the other", ({ plain }) => rate(plain)),
     speed(`files by PUT, ${AT_ONCE} at once`, ({ files }) => rate(files)),
-    ratio("files by PUT", ({ files }) => rate(files), RATIO_MIN),
+    ratio("files by PUT", ({ files }) => rate(files)),
     cost("files by PUT", ({ files }) => files),
     speed(`parts of one file, ${AT_ONCE} at once`, ({ parts }) => rate(parts)),
-    ratio("parts", ({ parts }) => rate(parts), RATIO_MIN),
+    ratio("parts", ({ parts }) => rate(parts)),
     cost("parts", ({ parts }) => parts),
     speed("the end of an upload, which reads, hashes and writes the file again", ({ finish }) => rate(finish)),
-    ratio("the end", ({ finish }) => rate(finish), RATIO_MIN),
+    ratio("the end", ({ finish }) => rate(finish)),
     cost("the end", ({ finish }) => finish),
     speed("parts with the end: every byte is written and hashed twice", whole),
-    ratio("parts with the end", whole),
+    ratio("parts with the end", whole, {}),
   ];
 }

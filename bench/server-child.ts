@@ -33,8 +33,7 @@ function recordStarts(): (route: string) => number[] {
 }
 
 let timed = false;
-let worst = 0;
-let worstCpu = 0;
+let worst = { wallMs: 0, cpuMs: 0 };
 
 function startTimer(): void {
   let expected = performance.now() + 1;
@@ -42,9 +41,9 @@ function startTimer(): void {
   const tick = () => {
     const now = performance.now();
     const cpu = threadUs();
-    worstCpu = Math.max(worstCpu, (cpu - cpuBefore) / 1000);
+    worst.cpuMs = Math.max(worst.cpuMs, (cpu - cpuBefore) / 1000);
     cpuBefore = cpu;
-    worst = Math.max(worst, now - expected);
+    worst.wallMs = Math.max(worst.wallMs, now - expected);
     // A tick that came late does not make the next one late.
     expected = now + 1;
   };
@@ -58,14 +57,13 @@ process.on("message", (message) => {
   if (what === "late") {
     if (!timed) startTimer();
     timed = true;
-    process.send?.({ late_ms: worst, cpu_ms: worstCpu });
-    worst = 0;
-    worstCpu = 0;
+    process.send?.(worst);
+    worst = { wallMs: 0, cpuMs: 0 };
   }
-  if (what === "starts") process.send?.({ starts_ms: startsOf(route) });
+  if (what === "starts") process.send?.(startsOf(route));
   if (what !== "memory") return;
   Bun.gc(true);
-  process.send?.({ rss_bytes: process.memoryUsage.rss() });
+  process.send?.(process.memoryUsage.rss());
 });
 
 const [answers, , ...flags] = process.argv.slice(2);

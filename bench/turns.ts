@@ -1,5 +1,4 @@
 /** Contenders that are measured in one run: fresh processes in each round, and turns in alternating order. */
-
 import { median } from "../src/measure/stats.ts";
 import { Problem } from "../src/std/problem.ts";
 import { table } from "../src/std/text-table.ts";

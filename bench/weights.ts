@@ -104,19 +104,17 @@ function figures(name: string, report: Report, bytes: number, isLater: boolean):
   const read = isLater ? { limit: READ_AGAIN_MAX } : {};
   const touched = isLater ? { limit: TOUCHED_MAX } : {};
   const limit = RSS_BYTES_MAX / MIB;
+  const of = (measure: string, unit: string, value: number, limits: Partial<Figure> = {}): Figure => {
+    return { measure: `${name}: ${measure}`, value, unit, ...limits };
+  };
   return [
-    { measure: `${name}: verified after`, value: report.verify_ms, unit: "ms" },
-    { measure: `${name}: loaded and proved after`, value: report.load_ms, unit: "ms" },
-    { measure: `${name}: RSS`, value: report.rss_bytes / MIB, unit: "MiB", limit },
-    { measure: `${name}: peak of RSS`, value: report.peak_bytes / MIB, unit: "MiB", limit },
-    { measure: `${name}: of it not of files`, value: report.own_bytes / MIB, unit: "MiB" },
-    { measure: `${name}: bytes by read() to those of weights`, value: report.read_chars / bytes, unit: "1", ...read },
-    {
-      measure: `${name}: bytes from disk to those of weights`,
-      value: report.disk_bytes / bytes,
-      unit: "1",
-      ...touched,
-    },
-    { measure: `${name}: largest difference of the parity vector`, value: report.difference, unit: "1" },
+    of("verified after", "ms", report.verify_ms),
+    of("loaded and proved after", "ms", report.load_ms),
+    of("RSS", "MiB", report.rss_bytes / MIB, { limit }),
+    of("peak of RSS", "MiB", report.peak_bytes / MIB, { limit }),
+    of("of it not of files", "MiB", report.own_bytes / MIB),
+    of("bytes by read() to those of weights", "1", report.read_chars / bytes, read),
+    of("bytes from disk to those of weights", "1", report.disk_bytes / bytes, touched),
+    of("largest difference of the parity vector", "1", report.difference),
   ];
 }

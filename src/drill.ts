@@ -2,7 +2,6 @@
  * Drills: failures that `serve --dev` causes on purpose (contract section 9): `TENDON_FAULTS=NAME[:PREFIX[@STEP]],…`. The prefix is that of
  * a robot's session id, or of the `Idempotency-Key` of a request to a language model, whose only step is 0.
  */
-
 import { nearest } from "./std/nearest.ts";
 import { EXIT, Problem } from "./std/problem.ts";
 

@@ -1,5 +1,4 @@
 /** How far two commits are apart, and how much of it may be chance. */
-
 import { percentile } from "../../src/measure/stats.ts";
 import type { RandomStream } from "../../src/std/random.ts";
 

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Child, ChildOptions } from "../../src/measure/child.ts";
 import { Problem } from "../../src/std/problem.ts";
+import { textOf } from "../child.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 
@@ -15,16 +16,18 @@ export interface Tree {
 
 /** The commit that `revision` names. Builds it, which takes minutes, unless that was done before. */
 export async function treeOf(revision: string): Promise<Tree | Problem> {
-  const hash = await output(["git", "rev-parse", "--verify", "--quiet", `${revision}^{commit}`]);
+  const words = ["git", "rev-parse", "--verify", "--quiet", `${revision}^{commit}`];
+  const hash = await textOf({ name: "git rev-parse", words, cwd: ROOT });
   if (hash instanceof Problem) return new Problem(`'${revision}' is no commit of this repository`);
   const commit = hash.slice(0, 7);
   const folder = join(ROOT, "dist/ab", commit);
   if (!existsSync(join(folder, "package.json"))) {
     // A folder that was removed by hand is still on git's list.
-    const added = await output(["git", "worktree", "add", "--force", "--detach", folder, hash]);
+    const words = ["git", "worktree", "add", "--force", "--detach", folder, hash.trim()];
+    const added = await textOf({ name: "git worktree add", words, cwd: ROOT });
     if (added instanceof Problem) return added;
   }
-  const built = await output(["node", "src/setup/setup.mjs"], folder);
+  const built = await textOf({ name: `setup of ${commit}`, words: ["node", "src/setup/setup.mjs"], cwd: folder });
   return built instanceof Problem ? built : await treeIn(folder, commit);
 }
 
@@ -46,11 +49,4 @@ async function treeIn(folder: string, commit: string): Promise<Tree> {
       return "service" in child ? child : new Problem(`${commit}: ${child.message}`);
     },
   };
-}
-
-async function output(words: readonly string[], cwd = ROOT): Promise<string | Problem> {
-  const child = Bun.spawn([...words], { cwd, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
-  const [text, said, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-  if (code === 0) return text.trim();
-  return new Problem(`'${words.join(" ")}' in ${cwd} ended with ${code}: ${said.trim().split("\n").at(-1) ?? ""}`);
 }

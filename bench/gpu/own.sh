@@ -20,24 +20,24 @@ own() {
 
 # The bf16 bundle without own_kernels and with it, in one step: socket times side by side, and that they ran.
 bench_own() {
-  local name=bench-own bundle="$work/$tag-bf16" keys="" file="$out/$tag-own-${device//:/-}"
-  needs_nvidia "$name" || return
-  built bf16 "$full" "$bundle" "$name" || return
+  local bundle="$work/$tag-bf16" keys=""
+  needs_nvidia bench-own && built bf16 "$full" "$bundle" bench-own || return
   choose_keys "$bundle" "${bound_bf16[@]}"
-  measure "$name" "$bundle" "$tag-own-without" "$keys" "${bound_bf16[@]}" || return
-  measure "$name" "$bundle" "$tag-own" "${keys:+$keys,}own_kernels=true" "${bound_bf16[@]}" || return
-  [ -z "$dry" ] || return 0
-  grep -Eq '"launched": *true' "$file.json" || { say FAIL "$name" "no kernel of ours ran: bundle verify --gpu own_kernels=true says why" && return; }
-  compare "$name" "$file.json" "$out/$tag-own-without-${device//:/-}.json" own_kernels=true
+  beside bench-own own "$bundle" "${keys:+$keys,}own_kernels=true" "$bundle" "$keys" own_kernels=true || return
+  [ -n "$dry" ] || grep -Eq '"launched": *true' "$out/$tag-own-${device//:/-}.json" ||
+    say FAIL bench-own "no kernel of ours ran: bundle verify --gpu own_kernels=true says why"
 }
 
-# compare STEP FILE FILE WHAT: socket times of a report with it and of one without.
-compare() {
-  local when with without
+# beside STEP NAME BUNDLE KEYS PLAIN KEYS WHAT: socket times of a bundle with it and of the plain one, which is measured first.
+beside() {
+  local step=$1 report="$out/$tag-$2" when with without
+  measure "$step" "$5" "$tag-$2-without" "$6" "${bound_bf16[@]}" && measure "$step" "$3" "$tag-$2" "$4" "${bound_bf16[@]}" || return
+  [ -z "$dry" ] || return 0
   for when in "with it" before; do
-    with=$(figure "$2" "socket frames $when" 1 p50_ms) without=$(figure "$3" "socket frames $when" 1 p50_ms)
-    if [ -n "$with" ] && [ -n "$without" ]; then say PASS "$1" "socket p50 in ms, frames $when: $with, without $4 $without"; else
-      say FAIL "$1" "socket p50, frames $when: the reports have no such figure"
+    with=$(figure "$report-${device//:/-}.json" "socket frames $when" 1 p50_ms)
+    without=$(figure "$report-without-${device//:/-}.json" "socket frames $when" 1 p50_ms)
+    if [ -n "$with" ] && [ -n "$without" ]; then say PASS "$step" "socket p50 in ms, frames $when: $with, without $7 $without"; else
+      say FAIL "$step" "socket p50, frames $when: the reports have no such figure"
     fi
   done
 }
@@ -58,17 +58,14 @@ fused() {
 
 # The bf16 bundle with products and with the operator, in one step.
 bench_fused() {
-  local name=bench-fused keys="" plain="$work/$tag-bf16" fused="$work/$tag-fused-bf16" first
-  needs_nvidia "$name" || return
-  built bf16 "$full" "$plain" "$name" && built bf16 "$full" "$fused" "$name" --attention fused || return
+  local keys="" plain="$work/$tag-bf16" fused="$work/$tag-fused-bf16" first
+  needs_nvidia bench-fused || return
+  built bf16 "$full" "$plain" bench-fused && built bf16 "$full" "$fused" bench-fused --attention fused || return
   choose_keys "$plain" "${bound_bf16[@]}"
   first=$keys
   choose_keys "$fused" "${bound_bf16[@]}"
   # Keys that both of them can have.
   [ "$keys" = "$first" ] || keys=""
-  measure "$name" "$plain" "$tag-attention-plain" "$keys" "${bound_bf16[@]}" &&
-    measure "$name" "$fused" "$tag-attention-fused" "$keys" "${bound_bf16[@]}" || return
+  beside bench-fused attention "$fused" "$keys" "$plain" "$keys" "fused attention, keys ${keys:-none}" || return
   run rm -rf "$fused"
-  [ -z "$dry" ] || return 0
-  compare "$name" "$out/$tag-attention-fused-${device//:/-}.json" "$out/$tag-attention-plain-${device//:/-}.json" "fused attention, keys ${keys:-none}"
 }

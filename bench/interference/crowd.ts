@@ -6,6 +6,7 @@ import { connect, type Socket } from "node:net";
 import { makeKey } from "../../src/account/key.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL } from "../../src/measure/sample/observation.ts";
 import type { Counter, Order } from "./kinds.ts";
+import { atRate } from "./pace.ts";
 
 const FULL = { sockets: 64, slow: 200, unknownPerSecond: 1000, bodiesPerSecond: 10 } as const;
 
@@ -16,29 +17,17 @@ export function crowd(order: Order, bodyBytes: number, counter: Counter): void {
   // Made before: making a key costs more than sending one.
   const keys = Array.from({ length: 4_096 }, makeKey);
   const large = `["${"\\\\".repeat(Math.floor((bodyBytes - 4) / 2))}"]`;
-  const post = async (what: string, key: string, body: string) => {
+  const post = (what: string, key: string, body: string) => {
     const headers = { authorization: `Bearer ${key}` };
-    const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body });
-    await response.arrayBuffer();
-    return `${what} ${response.status}`;
-  };
-  atRate(FULL.unknownPerSecond * share, (at) => post("unknown key", keys[at % keys.length] ?? "", "{}"), counter);
-  atRate(FULL.bodiesPerSecond * share, () => post("large body", otherKey, large), counter);
-}
-
-function atRate(perSecond: number, send: (number: number) => Promise<string>, counter: Counter): void {
-  const beganMs = performance.now();
-  let number = 0;
-  setInterval(() => {
-    while (!counter.isStopped && beganMs + (number * 1000) / perSecond <= performance.now()) {
-      counter.sent(1);
-      send(number).then(
-        (what) => counter.answered(undefined, what),
+    fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body })
+      .then((response) => response.arrayBuffer().then(() => `${what} ${response.status}`))
+      .then(
+        (answer) => counter.answered(undefined, answer),
         () => counter.answered(undefined, "no answer"),
       );
-      number += 1;
-    }
-  }, 1);
+  };
+  atRate(FULL.unknownPerSecond * share, counter, (at) => post("unknown key", keys[at % keys.length] ?? "", "{}"));
+  atRate(FULL.bodiesPerSecond * share, counter, () => post("large body", otherKey, large));
 }
 
 /** A connection that never ends its headers. It comes again when it is closed. */

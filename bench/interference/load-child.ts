@@ -7,6 +7,7 @@ import { STREAM_ID } from "../llm/setup.ts";
 import { direct, openStreams, through } from "../llm/target.ts";
 import { crowd } from "./crowd.ts";
 import { type Counter, type KindName, Order, type Sent } from "./kinds.ts";
+import { atRate } from "./pace.ts";
 import { pacedUpload } from "./uploads.ts";
 
 const opened = Promise.withResolvers<string>();
@@ -35,27 +36,21 @@ const counter: Counter = {
   },
 };
 
-/** Sends request after request when each is due. `send` gives the answer's status and text. */
-function atRate(perSecond: number, send: (number: number) => Promise<Response>, isDone: (status: number) => boolean) {
-  const beganMs = performance.now();
-  let number = 0;
-  const one = async (at: number): Promise<void> => {
+/** Sends requests and counts those that are not done as failed. */
+function requests(perSecond: number, send: (number: number) => Promise<Response>, isDone: (status: number) => boolean) {
+  const one = async (number: number): Promise<void> => {
     try {
-      const response = await send(at);
+      const response = await send(number);
       const text = await response.text();
       counter.answered(isDone(response.status) ? undefined : `${response.status}: ${text.slice(0, 200)}`);
     } catch (error) {
       counter.answered((error as Error).message);
     }
   };
-  setInterval(() => {
-    while (!stopped && beganMs + (number * 1000) / perSecond <= performance.now()) {
-      const answered: Promise<void> = one(number).finally(() => underWay.delete(answered));
-      underWay.add(answered);
-      number += 1;
-      counter.sent(1);
-    }
-  }, 1);
+  atRate(perSecond, counter, (number) => {
+    const answered: Promise<void> = one(number).finally(() => underWay.delete(answered));
+    underWay.add(answered);
+  });
 }
 
 const isOk = (status: number): boolean => status >= 200 && status < 300;
@@ -65,7 +60,7 @@ const LOADS: Readonly<Record<KindName, (order: Order) => unknown>> = {
     const body = JSON.stringify(await smallRequest());
     const headers = { authorization: `Bearer ${otherKey}`, "content-type": "application/json" };
     const send = () => fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body });
-    atRate(500 * share, send, isOk);
+    requests(500 * share, send, isOk);
   },
   upload: (order) => pacedUpload(order, 20e6, counter),
   async streams({ url, apiKey, providerUrl, isControl, share }) {
@@ -74,7 +69,7 @@ const LOADS: Readonly<Record<KindName, (order: Order) => unknown>> = {
     counter.sent(count);
   },
   "sign-ins": ({ url }) =>
-    atRate(
+    requests(
       4,
       (number) => {
         const email = `person-${number}@example.org`;
@@ -85,7 +80,7 @@ const LOADS: Readonly<Record<KindName, (order: Order) => unknown>> = {
       },
       (status) => status !== 429 && status < 500,
     ),
-  pages: ({ url }) => atRate(20, (number) => fetch(`${url}${number % 2 === 0 ? "/docs" : "/openapi.json"}`), isOk),
+  pages: ({ url }) => requests(20, (number) => fetch(`${url}${number % 2 === 0 ? "/docs" : "/openapi.json"}`), isOk),
   crowd: (order) => crowd(order, LIMITS.robotBodyBytesMax, counter),
 };
 

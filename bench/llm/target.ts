@@ -1,6 +1,6 @@
 /** Calls to a language model, to its provider itself or through the service, timed from outside. */
-
 import http from "node:http";
+import { atOnce } from "../at-once.ts";
 
 export interface Target {
   /** For a plain call and a stream. */
@@ -55,17 +55,17 @@ export async function plainCalls(target: Target, count: number): Promise<number[
 
 /** Calls a second, over `connections` at once. */
 export async function callsPerSecond(target: Target, connections: number, count: number): Promise<number> {
-  const body = JSON.stringify(target.body(false, 16));
-  let left = count;
-  const work = async () => {
-    while (left > 0) {
-      left -= 1;
-      await (await send(target, body)).bytes();
-    }
-  };
   const before = performance.now();
-  await Promise.all(Array.from({ length: connections }, work));
+  await callsAtOnce(target, target.body(false, 16), connections, count);
   return (1000 * count) / (performance.now() - before);
+}
+
+async function callsAtOnce(target: Target, request: object, connections: number, count: number): Promise<void> {
+  const body = JSON.stringify(request);
+  await atOnce(connections, count, async () => {
+    await (await send(target, body)).bytes();
+    return undefined;
+  });
 }
 
 export interface StreamTimes {
@@ -98,15 +98,7 @@ export async function timedStream(target: Target, tokens: number, gapMs?: number
 
 /** Streams without a pause, to their ends. */
 export async function wholeStreams(target: Target, connections: number, count: number, tokens: number): Promise<void> {
-  const body = JSON.stringify(target.body(true, tokens));
-  let left = count;
-  const work = async () => {
-    while (left > 0) {
-      left -= 1;
-      await (await send(target, body)).bytes();
-    }
-  };
-  await Promise.all(Array.from({ length: connections }, work));
+  await callsAtOnce(target, target.body(true, tokens), connections, count);
 }
 
 /** Streams that have begun and stay open until they are disposed of. Bun's fetch would have 256 connections at most. */

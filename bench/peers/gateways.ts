@@ -66,9 +66,8 @@ export async function callContenders(
     name: GATEWAYS[name].title,
     own: false,
     start: async () => {
-      const started = await startGateway(name, providerUrl);
-      if (started instanceof Problem) return started;
-      return runner({ ...started, plain: started.target, stream: started.target }, plan);
+      const called = await startGateway(name, providerUrl);
+      return called instanceof Problem ? called : runner(called, plan);
     },
   }));
   return [
@@ -107,12 +106,6 @@ async function turn(plain: Target, stream: Target, pid: number, plan: CallPlan):
 const READY_MS_MAX = 120_000;
 const ASK_AGAIN_MS = 200;
 
-interface Gateway {
-  readonly target: Target;
-  readonly pid: number;
-  stop(): Promise<unknown>;
-}
-
 /** Each is started with the provider's address and a folder for its configuration. */
 type Start = (providerUrl: string, folder: string) => Promise<Started | Problem>;
 interface Started {
@@ -127,7 +120,7 @@ export const GATEWAYS = {
 export type GatewayName = keyof typeof GATEWAYS;
 
 /** Resolves when a call through it has been answered. */
-async function startGateway(name: GatewayName, providerUrl: string): Promise<Gateway | Problem> {
+async function startGateway(name: GatewayName, providerUrl: string): Promise<Called | Problem> {
   const folder = await mkdtemp(join(tmpdir(), "tendon-peer-"));
   const started = await GATEWAYS[name].start(providerUrl, folder);
   if (started instanceof Problem) return started;
@@ -137,7 +130,7 @@ async function startGateway(name: GatewayName, providerUrl: string): Promise<Gat
     await rm(folder, { recursive: true, force: true });
   };
   const problem = await answering(process, target);
-  if (problem === undefined) return { target, pid: process.pid, stop };
+  if (problem === undefined) return { plain: target, stream: target, pid: process.pid, stop };
   await stop();
   return problem;
 }
@@ -198,27 +191,16 @@ function freePort(): number {
 const LIMITS = { LiteLLM: { added: 0.333, perSecondLeast: 4 }, TensorZero: { added: 1, perSecondLeast: 1 } } as const;
 
 const COLUMNS = {
-  plain: {
-    ...{ measure: "plain call, p50", unit: "ms" },
-    of: (turns) => median(turns.flatMap(({ plainMs }) => [...plainMs])),
-  },
-  first: {
-    ...{ measure: "first token of a stream, p50", unit: "ms" },
-    of: (turns) => median(turns.flatMap(({ firstMs }) => [...firstMs])),
-  },
-  calls: {
-    ...{ measure: `plain calls a second, ${PLAIN_CONNECTIONS} connections`, unit: "1" },
-    of: (turns) => median(turns.map(({ callsPerSecond }) => callsPerSecond)),
-  },
-  streams: {
-    ...{ measure: `streams a second, ${STREAM_CONNECTIONS} connections`, unit: "1" },
-    of: (turns) => median(turns.map(({ streamsPerSecond }) => streamsPerSecond)),
-  },
-  processor: {
-    ...{ measure: "processor time of its process for a plain call", unit: "ms" },
-    of: (turns) => median(turns.map(({ processorMs }) => processorMs)),
-  },
-} as const satisfies Record<string, Column<CallTurn>>;
+  plain: column("plain call, p50", "ms", ({ plainMs }) => plainMs),
+  first: column("first token of a stream, p50", "ms", ({ firstMs }) => firstMs),
+  calls: column(`plain calls a second, ${PLAIN_CONNECTIONS} connections`, "1", (turn) => turn.callsPerSecond),
+  streams: column(`streams a second, ${STREAM_CONNECTIONS} connections`, "1", (turn) => turn.streamsPerSecond),
+  processor: column("processor time of its process for a plain call", "ms", ({ processorMs }) => processorMs),
+} as const;
+
+function column(measure: string, unit: string, of: (turn: CallTurn) => number | readonly number[]): Column<CallTurn> {
+  return { measure, unit, of: (turns) => median(turns.flatMap(of)) };
+}
 
 /** The table of all, and tendon's figures over those of each gateway. Added: beyond the provider alone, within a round. */
 export function callFigures(rounds: Rounds<CallTurn>): { readonly table: string; readonly figures: Figure[] } {

@@ -10,13 +10,11 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { chunkOf } from "../../src/client/chunk.ts";
 import { CHAT_ROUTE } from "../../src/client/description.ts";
-import { frameMessage } from "../../src/client/episode-messages.ts";
-import { EpisodeSocket } from "../../src/client/episode-socket.ts";
 import { post, type Service } from "../../src/client/http.ts";
 import { requestBody } from "../../src/client/request.ts";
-import { repeatable } from "../../src/measure/episode/robot-sockets.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../../src/measure/sample/observation.ts";
 import { Problem } from "../../src/std/problem.ts";
+import { onSocket } from "../one-robot.ts";
 
 /** One observation; its number is its id. */
 type Observe = (sent: number) => Promise<Problem | undefined>;
@@ -31,26 +29,19 @@ function overHttp(service: Service, frames: readonly Uint8Array[], sessionId: st
   };
 }
 
-async function onSocket(service: Service, frames: readonly Uint8Array[]): Promise<Observe | Problem> {
-  const socket = await EpisodeSocket.connect(service);
-  if (socket instanceof Problem) return socket;
-  const opened = await socket.open({ model: SAMPLE_MODEL, instruction: SAMPLE_INSTRUCTION, format: "json" });
-  if (opened instanceof Problem) return opened;
-  const messages = frames.map((jpeg, camera) => frameMessage(camera, jpeg));
-  return async (sent) => {
-    for (const message of messages) socket.frame(message);
-    const chunk = await socket.observe({ robot_state: SAMPLE_STATE, ...repeatable(sent) });
-    return chunk instanceof Problem ? chunk : undefined;
-  };
-}
-
 async function robot(words: readonly string[]): Promise<Observe | Problem> {
   const [way, url = "", apiKey = "", folder = "", name = ""] = words;
   // One observation: a frame of each camera.
   const names = (await readdir(folder)).sort().slice(0, 3);
   const frames = await Promise.all(names.map((file) => Bun.file(join(folder, file)).bytes()));
   const service = { url, apiKey };
-  return way === "socket" ? await onSocket(service, frames) : overHttp(service, frames, name);
+  if (way !== "socket") return overHttp(service, frames, name);
+  const turns = await onSocket(service, frames, "together");
+  if (turns instanceof Problem) return turns;
+  return async () => {
+    const driven = await turns.drive(1);
+    return driven instanceof Problem ? driven : undefined;
+  };
 }
 
 async function main(): Promise<Problem | undefined> {

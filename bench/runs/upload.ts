@@ -1,5 +1,6 @@
 /** Uploads of the same bytes again and again, into one run of a service. */
 import { Problem } from "../../src/std/problem.ts";
+import { atOnce } from "../at-once.ts";
 
 export interface Store {
   /** `…/v1/robot/runs/ROBOT/RUN`. */
@@ -7,9 +8,14 @@ export interface Store {
   readonly apiKey: string;
 }
 
-/** `count` files by PUT, so many at once. */
-export function putFiles(store: Store, bytes: Uint8Array, count: number, atOnce: number): Promise<undefined | Problem> {
-  return each(count, atOnce, (number) => sent(store, `/files/file-${number}`, "PUT", bytes));
+/** `count` files by PUT. */
+export function putFiles(
+  store: Store,
+  bytes: Uint8Array,
+  count: number,
+  workers: number,
+): Promise<undefined | Problem> {
+  return atOnce(workers, count, (number) => sent(store, `/files/file-${number}`, "PUT", bytes));
 }
 
 /** The parts of one upload of `count` times the bytes; the id of the upload, which is not finished. */
@@ -17,7 +23,7 @@ export async function putParts(
   store: Store,
   bytes: Uint8Array,
   count: number,
-  atOnce: number,
+  workers: number,
 ): Promise<string | Problem> {
   const size = bytes.length * count;
   const started = await asked(store, "/uploads/large", "POST", JSON.stringify({ size }));
@@ -25,26 +31,12 @@ export async function putParts(
   const { upload_id, part_size } = (await started.json()) as { upload_id: string; part_size: number };
   if (part_size !== Math.min(bytes.length, size)) return new Problem(`the service's part size is ${part_size}`);
   const address = (part: number) => `/uploads/large?upload_id=${upload_id}&part=${part}`;
-  const failed = await each(count, atOnce, (part) => sent(store, address(part), "PUT", bytes));
+  const failed = await atOnce(workers, count, (part) => sent(store, address(part), "PUT", bytes));
   return failed ?? upload_id;
 }
 
 export function finishParts(store: Store, uploadId: string): Promise<undefined | Problem> {
   return sent(store, `/uploads/large?upload_id=${uploadId}`, "POST", "{}");
-}
-
-async function each(count: number, atOnce: number, work: (number: number) => Promise<undefined | Problem>) {
-  let next = 1;
-  let problem: Problem | undefined;
-  const worker = async () => {
-    while (next <= count && !problem) {
-      const number = next;
-      next += 1;
-      problem ??= await work(number);
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, worker));
-  return problem;
 }
 
 async function sent(store: Store, rest: string, method: string, body: Uint8Array | string) {

@@ -1,5 +1,4 @@
 /** Finds the account of a request by its `Authorization` header. */
-
 import type { Authenticate, Principal } from "../http/deps.ts";
 import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";

@@ -55,7 +55,7 @@ export function joinedHeads(
   return ownHeads(graph, bias ? biased(graph, product, matrices) : product, heads, headDim);
 }
 
-/** Cuts heads into pieces of so many. */
+/** Cuts heads into pieces of this size. */
 export function partHeads(graph: GraphBuilder, x: Value, counts: readonly number[], headDim: number): Value[] {
   if (graph.build.attention !== "fused") return graph.split(x, 1, counts);
   return graph.split(
@@ -102,7 +102,7 @@ export function scoresOf(graph: GraphBuilder, scores: Value, rows?: number): Val
 }
 
 /**
- * A multiple of so many keys: ONNX Runtime's memory-efficient attention for CUDA takes scores with a row of a multiple of 4 numbers, which
+ * The number of keys is a multiple of this one: ONNX Runtime's memory-efficient attention for CUDA takes scores with a row of a multiple of 4 numbers, which
  * buckets of a prompt, all multiples of 16, leave as it is; 8 makes a row of half precision whole 16 bytes.
  */
 const ALIGNED = 8;

@@ -54,7 +54,7 @@ export async function buildBundle(
   const norm = await readJson(join(modelDir, "norm.json"), NormStats, ADVICE);
   if (norm instanceof Problem) return norm;
   const { architecture, int8, bf16, half: halves, unproved, ...facts } = model;
-  assert(precision === "f32" || compute === undefined, "a build for GPUs has weights of its own type");
+  assert(precision === "f32" || compute === undefined, "a build for GPUs has its own type of weights");
   const built: Build = compute ? { ...HALF_BUILD, ...half, compute, precision } : { ...DEFAULT_BUILD, precision };
   const fused = built.attention === "fused" && { attention: built.attention };
   const proof = proofOf(model, built, compute);

@@ -1,5 +1,4 @@
 /** The times of a flow, and what its graph makes of the one that it is asked at: one condition for all its rows, or one for each where a chunk continues some of them. */
-
 import { present } from "../std/assert.ts";
 import type { Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
@@ -98,7 +97,7 @@ function flowTimes({ t_start, t_end, steps, shift }: Facts["flow"]): number[] {
 /** How a graph is told the time. */
 interface Asked {
   readonly flow: Facts["flow"];
-  /** The time is told in so many buckets. */
+  /** The number of buckets for the time. */
   readonly buckets?: number | undefined;
   /** Rows that a chunk continues have the time of the flow's end. */
   readonly end?: boolean;

@@ -1,5 +1,4 @@
 /** Charges: the maximum cost of a piece of work is held before it begins, and settled at its real cost or given back. */
-
 import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
 import { dayOf, monthOf } from "../std/calendar.ts";

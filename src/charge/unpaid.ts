@@ -3,7 +3,6 @@
  * money. An account has some seconds of it a minute; above that its requests are refused before their bodies are read. Each node
  * counts its own work.
  */
-
 import type { Clock } from "../std/clock.ts";
 import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";

@@ -2,7 +2,6 @@
  * A question to a language model and its whole answer, live or in the background. A request whose connection broke is repeated once,
  * with the key of the first: the service runs a response once for each key.
  */
-
 import { type Clock, systemClock } from "../std/clock.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { ErrorReply, NoAnswer, type Service } from "./http.ts";

@@ -1,5 +1,4 @@
 /** What a command says to the service of this machine over its control socket. */
-
 import { LIMITS } from "../limits.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";

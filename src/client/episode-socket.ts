@@ -2,7 +2,6 @@
  * A robot's side of an episode: one WebSocket to `/v1/responses`, one session on it. The first problem ends it, and every later
  * call returns that same problem. Nothing is sent again here: only the robot knows whether it still wants the answer.
  */
-
 import { LIMITS } from "../limits.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";

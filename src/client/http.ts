@@ -1,5 +1,4 @@
 /** One HTTP call to a running service, with every way it can fail as a `Problem` and its exit code (contract section 6). */
-
 import { LIMITS } from "../limits.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";

@@ -1,5 +1,4 @@
 /** The place of the bytes of robots' runs: the data folder, or an S3-compatible store. */
-
 import { Type } from "@sinclair/typebox";
 import { EXIT, Problem } from "../std/problem.ts";
 import type { Environment } from "./environment.ts";

@@ -50,7 +50,7 @@ export const FAULT = {
   panic: 3,
 } as const;
 
-/** How a long string of a body is given. */
+/** The form of a long string of a body. */
 export const BODY_TEXT = {
   raw: 0,
   narrow: 1,
@@ -60,16 +60,12 @@ export const BODY_TEXT = {
   jpegDamaged: 5,
 } as const;
 
-/** Sizes and offsets in bytes. */
+/** Sizes and offsets in bytes; a field is a u32 where nothing else is said. */
 export const OpenOptions = {
   size: 16,
-  /** u32 */
   abi_version: 0,
-  /** u32 */
   decode_threads: 4,
-  /** u32 */
   chunks_max: 8,
-  /** u32 */
   frames_max: 12,
 } as const;
 
@@ -79,25 +75,15 @@ export const ObserveRequest = {
   model: 0,
   /** f64[] */
   frames: 8,
-  /** u32 */
   slot: 136,
-  /** u32 */
   step: 140,
-  /** u32 */
   seed_low: 144,
-  /** u32 */
   seed_high: 148,
-  /** u32 */
   turn: 152,
-  /** u32 */
   fail_step: 156,
-  /** u32 */
   fault: 160,
-  /** u32 */
   frames_len: 164,
-  /** u32 */
   state_len: 168,
-  /** u32 */
   prefix_rows: 172,
   /** f32[] */
   state: 176,
@@ -107,41 +93,23 @@ export const ObserveRequest = {
 
 export const ChunkResult = {
   size: 8264,
-  /** u32 */
   rows: 0,
-  /** u32 */
   columns: 4,
-  /** u32 */
   prompt_tokens: 8,
-  /** u32 */
   cached_tokens: 12,
-  /** u32 */
   clamped: 16,
-  /** u32 */
   cache_reset: 20,
-  /** u32 */
   decoded_us: 24,
-  /** u32 */
   queue_us: 28,
-  /** u32 */
   prefill_us: 32,
-  /** u32 */
   denoise_us: 36,
-  /** u32 */
   prefill_device_us: 40,
-  /** u32 */
   denoise_device_us: 44,
-  /** u32 */
   encode_us: 48,
-  /** u32 */
   batch: 52,
-  /** u32 */
   frames_us: 56,
-  /** u32 */
   bad_frame: 60,
-  /** u32 */
   model_us: 64,
-  /** u32 */
   replica: 68,
   /** f32[] */
   values: 72,
@@ -181,17 +149,11 @@ export const Stats = {
   locked_bytes: 112,
   /** u64 */
   tensor_bytes: 120,
-  /** u32 */
   frames_free: 128,
-  /** u32 */
   chunks_free: 132,
-  /** u32 */
   slots_held: 136,
-  /** u32 */
   replicas: 140,
-  /** u32 */
   replicas_out: 144,
-  /** u32 */
   slots_parked: 148,
 } as const;
 
@@ -203,29 +165,19 @@ export const ConnectionNote = {
   received: 8,
   /** u32[] */
   address: 16,
-  /** u32 */
   port: 32,
-  /** u32 */
   fd: 36,
-  /** u32 */
   gone: 40,
-  /** u32 */
   reserved: 44,
 } as const;
 
 export const BodyRules = {
   size: 24,
-  /** u32 */
   depth_max: 0,
-  /** u32 */
   values_max: 4,
-  /** u32 */
   string_bytes_max: 8,
-  /** u32 */
   escaped_bytes_max: 12,
-  /** u32 */
   image_bytes_max: 16,
-  /** u32 */
   texts: 20,
 } as const;
 
@@ -243,40 +195,24 @@ export const BodyResult = {
   wide: 32,
   /** u64 */
   images: 40,
-  /** u32 */
   bytes_len: 48,
-  /** u32 */
   skeleton_len: 52,
-  /** u32 */
   table_len: 56,
-  /** u32 */
   narrow_len: 60,
-  /** u32 */
   wide_len: 64,
-  /** u32 */
   images_len: 68,
-  /** u32 */
   keys: 72,
-  /** u32 */
   scan_us: 76,
 } as const;
 
 export const BodyText = {
   size: 32,
-  /** u32 */
   form: 0,
-  /** u32 */
   start: 4,
-  /** u32 */
   len: 8,
-  /** u32 */
   units: 12,
-  /** u32 */
   blank: 16,
-  /** u32 */
   jpeg_len: 20,
-  /** u32 */
   image: 24,
-  /** u32 */
   image_len: 28,
 } as const;

@@ -1,5 +1,4 @@
 /** What the devices of this machine say, for `doctor`; and those that the models of an engine run on. */
-
 import { assert } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
 import { lastError } from "./binding.ts";

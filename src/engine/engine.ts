@@ -37,7 +37,7 @@ export interface LoadOptions {
    */
   readonly slots: number | undefined;
   /**
-   * Bytes of host memory for parked sessions of a model with memory, over all replicas: so many sessions beside `slots` as fit at their
+   * Bytes of host memory for parked sessions of a model with memory, over all replicas: as many sessions beside `slots` as fit at their
    * largest. `default`: as many as `slots`, if an eighth of what the machine has available holds them. Absent: none.
    */
   readonly parkedBytesMax?: number | "default" | undefined;
@@ -187,7 +187,7 @@ interface DriverUse {
 
 /** How the sessions of a model share memory. */
 interface SessionMemory {
-  /** Of the slots, those that lie where the model computes; those beyond them are parked in host memory in turns. */
+  /** Slots whose memory lies where the model computes. The sessions of other slots are parked in host memory until they are used. */
   readonly places: number;
   /** Of these, those in the memory of a device; those of a CPU are in the host's. */
   readonly placesOnDevice: number;

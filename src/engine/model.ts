@@ -127,7 +127,7 @@ export class NativeModel implements Omit<Model, keyof Placement> {
     return new NativeInference(this.channel, this.results, ticket);
   }
 
-  /** The rows that the chunk continues. Whoever takes them from a robot has checked them: here wrong ones are a bug. */
+  /** The rows that the chunk continues. The transport has checked them: here wrong ones are a bug. */
   private prefix({ prefix: values = NONE }: Observation): { rows: number; values: Float32Array } {
     const { columns, prefix: most = 0 } = this.facts.action;
     const rows = values.length / columns.length;

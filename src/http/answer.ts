@@ -103,7 +103,7 @@ function fault({ log }: HttpDeps, requestId: string, error: unknown): Failure {
   log.error("request fault", { request: requestId, stack });
   return new Failure(
     EVERY.internal_error,
-    `the service failed because of a bug of its own; retry, and if it stays, report request ${requestId}`,
+    `the service failed because of a bug in it; retry, and if it stays, report request ${requestId}`,
   );
 }
 

@@ -1,5 +1,4 @@
 /** One call to a provider, with its drills: from a request to an answer with its usage, or to a failure. */
-
 import { LIMITS } from "../limits.ts";
 import { sleep } from "../std/clock.ts";
 import type { Failure } from "../std/failure.ts";

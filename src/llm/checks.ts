@@ -1,5 +1,4 @@
 /** The checks of `POST /v1/responses`: from a body to a complete request, or the first failure. */
-
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { LLM } from "./errors.ts";

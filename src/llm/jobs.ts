@@ -2,7 +2,6 @@
  * Background jobs: queued in the store, taken by a process that has a place free, and ended exactly once. Taking a job and calling
  * the provider are one step for everybody else: a job that was taken is never taken again, whatever becomes of its process.
  */
-
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";

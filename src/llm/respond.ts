@@ -1,5 +1,4 @@
 /** `POST /v1/responses` behind its checks: exactly one response for each key, live or as a background job. */
-
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";

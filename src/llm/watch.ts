@@ -1,5 +1,4 @@
 /** A background job as clients see it: its object as it is now, and the buffered stream that tells its end. */
-
 import { LIMITS } from "../limits.ts";
 import type { Failure, Row } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";

@@ -64,6 +64,11 @@ const CHECKS: readonly Check[] = [
     cwd: NATIVE,
     count: (output) => sum(output, /^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored/gm),
   },
+  {
+    name: "native library of the tests",
+    command: ["cargo", "build", "--release", "--locked", "-p", "tendon-rehearsal"],
+    cwd: NATIVE,
+  },
   { name: "fuzz targets in Rust", command: [process.execPath, "test/fuzz/build.ts"] },
   bunTest(),
 ];

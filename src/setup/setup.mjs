@@ -19,9 +19,7 @@ checkTools();
 step("npm packages", ["package.json", "package-lock.json"], [bun], () =>
   run("npm", ["ci"], { ONNXRUNTIME_NODE_INSTALL: "skip" }),
 );
-// The second one is for tests: it can rehearse failures.
-const libraries = ["libtendon.so", "libtendon_rehearsal.so"].map((name) => join(root, "native/target/release", name));
-step("native library", ["native"], libraries, () =>
+step("native library", ["native"], [join(root, "native/target/release/libtendon.so")], () =>
   run("cargo", ["build", "--release", "--locked"], {}, join(root, "native")),
 );
 gpuKernels();

@@ -56,7 +56,7 @@ export const EVERY = table({
   }),
   /** The log has what it was, under the request's id. */
   internal_error: row(500, {
-    http: "The service failed because of a bug of its own; retry, and if it stays, report the `X-Request-Id`.",
+    http: "The service failed because of a bug in it; retry, and if it stays, report the `X-Request-Id`.",
     socket: ["The connection", "A bug of the service. Connect again; if it stays, report it."],
     close: 1011,
   }),

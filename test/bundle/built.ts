@@ -1,14 +1,14 @@
 /** Reference bundles, each built once for all tests of a process, and their parity vectors. */
-import { mkdtemp, readFile } from "node:fs/promises";
+import { cp, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
+import type { ModelFile } from "../../src/bundle/architecture.ts";
 import { buildBundle, type Options } from "../../src/bundle/build.ts";
 import type { Manifest, Parity } from "../../src/bundle/manifest.ts";
-import type { Bundle } from "../../src/bundle/read.ts";
-import { readBundle } from "../../src/bundle/read.ts";
+import { type Bundle, readBundle } from "../../src/bundle/read.ts";
 import type { Precision } from "../../src/bundle/weights.ts";
 import { computeRows } from "../../src/cli/bundle/rows.ts";
-import { present } from "../../src/std/assert.ts";
+import { assert, present } from "../../src/std/assert.ts";
 import { Problem } from "../../src/std/problem.ts";
 import type { Given } from "./reference.ts";
 
@@ -57,6 +57,17 @@ async function build(from: string, precision: Precision, options: Options): Prom
   return bundle;
 }
 
+/** A copy of a model folder whose facts are changed in place. */
+export async function changedModel(from: string, change: (facts: ModelFile) => void): Promise<string> {
+  const folder = join(await emptyDir(), "model");
+  await cp(from, folder, { recursive: true });
+  const path = join(folder, "model.json");
+  const facts = JSON.parse(await readFile(path, "utf8")) as ModelFile;
+  change(facts);
+  await writeFile(path, JSON.stringify(facts));
+  return folder;
+}
+
 /** The parity observation of a bundle with the rows that NumPy computed. */
 export async function parityOf(bundle: Bundle): Promise<Golden> {
   return present((await episodeOf(bundle))[0], "an observation");
@@ -79,6 +90,12 @@ export async function episodeOf({ manifest, paths }: Bundle): Promise<Golden[]> 
       return { given: { jpegs, instruction, seed, state, step, ...(prefix && { prefix }) }, actions, cacheReset };
     }),
   );
+}
+
+/** Largest difference of any value of the chunks of an episode. */
+export function episodeDifference(one: readonly number[][][], other: readonly number[][][]): number {
+  assert(one.length === other.length, "both have as many chunks");
+  return Math.max(...one.map((chunk, index) => largestDifference(chunk, other[index] ?? [])));
 }
 
 /** Largest difference of any value. */

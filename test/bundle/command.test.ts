@@ -1,5 +1,5 @@
 /** `tendon bundle`: what it prints and how it ends. */
-import { afterAll, afterEach, beforeAll, describe, expect, spyOn, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
 import { bundle } from "../../src/cli/bundle.ts";
 import { given } from "../../src/cli/frame/command.ts";
@@ -23,18 +23,15 @@ beforeAll(async () => {
   out = join(await emptyDir(), "built");
   expect(await run("build", MODEL_DIR, "--out", out)).toBe(EXIT.done);
   expect(printed).toContain("built vendorB/molmoact2:yam (reference bundle, random weights): 8 files");
-  printed = "";
 });
 
 afterAll(() => {
   write.mockRestore();
 });
 
-afterEach(() => {
-  printed = "";
-});
-
+/** What it prints is in `printed` alone. */
 async function run(...argv: string[]): Promise<number | Problem> {
+  printed = "";
   const chosen = choose(bundle, argv);
   if (chosen instanceof Problem) return chosen;
   const parsed = given(chosen.command, chosen.argv);
@@ -45,7 +42,6 @@ describe("tendon bundle", () => {
   test("verify says what it verified, in words and as JSON", async () => {
     expect(await run("verify", out)).toBe(EXIT.done);
     expect(printed).toStartWith("verified vendorB/molmoact2:yam (reference bundle, random weights)");
-    printed = "";
     expect(await run("verify", out, "--json")).toBe(EXIT.done);
     expect(JSON.parse(printed)).toMatchObject({
       ok: true,
@@ -62,7 +58,6 @@ describe("tendon bundle", () => {
     expect(printed).toMatch(
       /computed on cpu, the flow step by step, at most 1\.0e-4 may differ\n {2}parity vector 1: \d\.\de-\d\n$/,
     );
-    printed = "";
     expect(await run("verify", out, "--device", "cpu", "--json")).toBe(EXIT.done);
     const { parity, ...rest } = JSON.parse(printed) as { parity: number[] };
     expect(rest).toMatchObject({
@@ -81,15 +76,12 @@ describe("tendon bundle", () => {
     expect(printed).toStartWith(
       "built vendorB/molmoact2:yam (reference bundle, random weights), int8 weights: 8 files",
     );
-    printed = "";
     expect(await run("verify", int8, "--device", "cpu")).toBe(EXIT.done);
     expect(printed).toMatch(
       /, int8 weights: 8 files.*\ncomputed on cpu, the flow step by step, at most 1\.0e-1 may differ\n/,
     );
-    printed = "";
     expect(await run("verify", int8, "--json")).toBe(EXIT.done);
     expect(JSON.parse(printed)).toMatchObject({ ok: true, weights: "int8" });
-    printed = "";
     expect(await run("show", int8)).toBe(EXIT.done);
     expect(printed).toContain("weights  int8\nparity   rows within 0.1 of the expected ones");
   });
@@ -100,10 +92,8 @@ describe("tendon bundle", () => {
     expect(printed).toStartWith(
       "built vendorB/molmoact2:yam (reference bundle, random weights), f16 weights and arithmetic, fused attention: 8 files",
     );
-    printed = "";
     expect(await run("verify", fused, "--json")).toBe(EXIT.done);
     expect(JSON.parse(printed)).toMatchObject({ ok: true, weights: "f16", compute: "f16", attention: "fused" });
-    printed = "";
     expect(await run("show", fused)).toBe(EXIT.done);
     expect(printed).toContain("weights  f16\ncompute  f16, a build for GPUs, fused attention\n");
   });
@@ -142,7 +132,6 @@ describe("tendon bundle", () => {
     expect(message).toMatch(
       /cuda:0: its rows are wrong: they differ by \d\.\de\d .* expected at most 1\.0e-4; name another/,
     );
-    printed = "";
     expect(await run("verify", out, "--device", "cpu", "--within", "0.01", "--gpu", "cuda_graph")).toBe(EXIT.done);
     expect(printed).toContain("computed on cpu, the flow step by step, at most 1.0e-2 may differ");
     for (const words of [
@@ -160,7 +149,6 @@ describe("tendon bundle", () => {
   test("verify --replicas has each of them compute the parity vectors", async () => {
     expect(await run("verify", out, "--device", "cpu", "--replicas", "2")).toBe(EXIT.done);
     expect(printed).toContain("computed on cpu by each of 2 replicas, the flow step by step");
-    printed = "";
     expect(await run("verify", out, "--device", "cpu", "--replicas", "2", "--json")).toBe(EXIT.done);
     expect(JSON.parse(printed)).toMatchObject({ device: "cpu", replicas: 2 });
   });
@@ -177,11 +165,9 @@ describe("tendon bundle", () => {
     expect(printed).toContain(
       `computed on cuda:0, the flow step by step, at most 1.0e-4 may differ\n  because ${because}\n`,
     );
-    printed = "";
     expect(await run("verify", out, "--device", "cuda:0", "--json")).toBe(EXIT.done);
     await rehearse({ device: "cuda:0" });
     expect(JSON.parse(printed)).toMatchObject({ flow: "steps", flow_reason: because });
-    printed = "";
     expect(await run("verify", out, "--device", "cuda:0", "--json")).toBe(EXIT.done);
     await rehearse();
     expect(JSON.parse(printed)).toMatchObject({ flow: "whole", flow_reason: null });
@@ -196,7 +182,6 @@ describe("tendon bundle", () => {
       "limits   left_joint_1 [rad]: -2.617 to 3.13, row 0 at most 7.5 from the state, at most 4 from row to row",
     );
     expect(printed).toContain("left_gripper: 0 to 1\n");
-    printed = "";
     expect(await run("show", out, "--json")).toBe(EXIT.done);
     expect(JSON.parse(printed)).toMatchObject({ id: "vendorB/molmoact2:yam", reference: true, action: { rows: 30 } });
   });

@@ -1,5 +1,5 @@
 /** The bundles of published sizes in bench/models: their facts hold at a size that a test can build, and nothing serves what nobody has proved. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Architecture, ModelFile, WorldArchitecture } from "../../src/bundle/architecture.ts";
@@ -9,14 +9,13 @@ import { buildGraphs } from "../../src/bundle/families.ts";
 import type { Bundle } from "../../src/bundle/read.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import { DEFAULT_BUILD } from "../../src/bundle/weights.ts";
-import type { Engine } from "../../src/engine/engine.ts";
-import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Problem } from "../../src/std/problem.ts";
+import { engineOfFile, Opened, ok, refusal } from "../engine/opened.ts";
 import { emptyDir, MODEL_DIR } from "./built.ts";
 
 const FULL = join(MODEL_DIR, "../../bench/models");
 const NAMES = (await readdir(FULL)).sort();
+const engine = await engineOfFile();
 
 async function modelOf(name: string): Promise<ModelFile> {
   return JSON.parse(await readFile(join(FULL, name, "model.json"), "utf8"));
@@ -38,11 +37,8 @@ async function small(name: string, compute?: Half): Promise<Bundle> {
     await writeFile(join(parity, "chunk.json"), await readFile(join(parity, present(vectors, "vectors"))));
   }
   const precision = compute || model.unproved ? "f32" : "bf16";
-  const built = await buildBundle(folder, out, precision, compute && { compute });
-  if (built instanceof Problem) throw new Error(built.message);
-  const bundle = await readBundle(out);
-  if (bundle instanceof Problem) throw new Error(bundle.message);
-  return bundle;
+  ok(await buildBundle(folder, out, precision, compute && { compute }));
+  return ok(await readBundle(out));
 }
 
 function smallVla({ vision, language, expert, ...rest }: Architecture): Architecture {
@@ -126,25 +122,15 @@ describe("a bundle of full size", () => {
 });
 
 describe("a model of full size whose rows nobody has computed", () => {
-  let engine: Engine;
-  beforeAll(async () => {
-    const opened = await openEngine({ decodeThreads: 1 });
-    if (opened instanceof Problem) throw new Error(opened.message);
-    engine = opened;
-  });
-  afterAll(() => engine.close());
-  const options = { device: "cpu", replicas: 1, threads: 1, slots: 1 };
+  const slots = 1;
 
   for (const name of NAMES.filter((name) => name !== "pi0.5")) {
     test(`${name}: a small one of its shape is refused, and computes finite rows where it is only measured`, async () => {
       const bundle = await small(name);
       expect(bundle.manifest.parity).toMatchObject({ unproved: true });
       expect(show(bundle.manifest)).toContain("nobody has computed its rows");
-      const refused = await engine.load({ bundle, ...options });
-      expect(refused).toBeInstanceOf(Problem);
-      expect(refused).toMatchObject({ message: expect.stringContaining("nobody has computed its rows") });
-      const model = await engine.load({ bundle, ...options, unproved: true });
-      if (model instanceof Problem) throw new Error(model.message);
+      expect(await refusal(engine, bundle, { slots })).toContain("nobody has computed its rows");
+      const { model } = await Opened.with(engine, bundle, { slots, unproved: true });
       // The episode ran through once: its rows are finite, and no zeros.
       expect(model.parity.every((difference) => Number.isFinite(difference) && difference > 0.01)).toBe(true);
       expect(model.parity).toHaveLength(bundle.manifest.memory ? 3 : 1);
@@ -156,8 +142,7 @@ describe("a model of full size whose rows nobody has computed", () => {
     test(`${name}: a small one of its shape that computes in f16 gives finite rows`, async () => {
       const half = await small(name, "f16");
       expect(half.manifest).toMatchObject({ compute: "f16", parity: { unproved: true } });
-      const model = await engine.load({ bundle: half, ...options, unproved: true });
-      if (model instanceof Problem) throw new Error(model.message);
+      const { model } = await Opened.with(engine, half, { slots, unproved: true });
       expect(model.parity.every((difference) => Number.isFinite(difference) && difference > 0.01)).toBe(true);
       await model.unload();
     });
@@ -169,9 +154,8 @@ describe("a model of full size whose rows nobody has computed", () => {
       const text = JSON.stringify(bf16.manifest.graphs);
       expect(text).toContain('"bf16"');
       expect(JSON.parse(text.replaceAll('"bf16"', '"f16"'))).toEqual(f16.manifest.graphs);
-      expect(await engine.load({ bundle: bf16, ...options, unproved: true })).toMatchObject({
-        message: expect.stringContaining("its graphs compute in bf16"),
-      });
+      const reason = await refusal(engine, bf16, { slots, unproved: true });
+      expect(reason).toContain("its graphs compute in bf16");
     });
   }
 

@@ -4,7 +4,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { ModelFile } from "../../src/bundle/architecture.ts";
 import { readJson } from "../../src/bundle/schema.ts";
-import { Problem } from "../../src/std/problem.ts";
+import { ok } from "../engine/opened.ts";
 import { MODEL_DIR } from "./built.ts";
 
 const JOINT = { state: "joint", cameras: ["top", "left", "right"], space: "joint_position", dim: 14 } as const;
@@ -31,12 +31,15 @@ const FACTS = {
 const models = join(MODEL_DIR, "..");
 const names = await readdir(models);
 
+async function modelOf(name: string): Promise<ModelFile> {
+  return ok(await readJson(join(models, name, "model.json"), ModelFile, "correct it"));
+}
+
 describe("models", () => {
   test("each has facts of the contract, and each of these has its folder", async () => {
     const ids: string[] = [];
     for (const name of names) {
-      const model = await readJson(join(models, name, "model.json"), ModelFile, "correct it");
-      if (model instanceof Problem) throw new Error(model.message);
+      const model = await modelOf(name);
       ids.push(model.id);
       const { state, cameras, frames, action, stateful } = model;
       const { rows, hz, space, columns } = action;
@@ -48,8 +51,7 @@ describe("models", () => {
 
   test("what the families' notes say of each model is in its facts", async () => {
     const flow = async (name: string) => {
-      const model = await readJson(join(models, name, "model.json"), ModelFile, "correct it");
-      if (model instanceof Problem) throw new Error(model.message);
+      const model = await modelOf(name);
       const { t_start, t_end, steps } = model.flow;
       return {
         ...model,
@@ -79,8 +81,7 @@ describe("models", () => {
   });
 
   test("a YAM row is left joints 1-6, left gripper, right joints 1-6, right gripper; the state is in the same order", async () => {
-    const model = await readJson(join(MODEL_DIR, "model.json"), ModelFile, "correct it");
-    if (model instanceof Problem) throw new Error(model.message);
+    const model = await modelOf("molmoact2-yam");
     const side = (name: string) => [
       ...Array.from({ length: 6 }, (_, joint) => `${name}_joint_${joint + 1}`),
       `${name}_gripper`,

@@ -1,5 +1,4 @@
 /** The C ABI itself: the generated layout, and every call's answer to right and wrong use. */
-
 import { type Pointer, toArrayBuffer } from "bun:ffi";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";

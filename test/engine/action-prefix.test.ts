@@ -5,15 +5,14 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { present } from "../../src/std/assert.ts";
-import type { Problem } from "../../src/std/problem.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { variant } from "../bundle/variants.ts";
-import { Opened, rowsOf } from "./opened.ts";
-import { engineOfFile, rehearse } from "./wrong-provider.ts";
+import { Opened, refusal, rowsOf } from "./opened.ts";
+import { rehearse, rehearsedEngine } from "./wrong-provider.ts";
 
 const GPU = "cuda:0";
-const engine = await engineOfFile();
+const engine = await rehearsedEngine();
 
 /** The model, and the observation whose chunk continues as many rows as it may. */
 async function opened(device = "cpu") {
@@ -69,9 +68,8 @@ test("the decoded latents of held rows are the rows: what the flow holds is what
   const path = join(await emptyDir(), "vectors.json");
   await Bun.write(path, JSON.stringify(vectors));
   const changed = { ...bundle, paths: new Map([...bundle.paths, [file, path]]) };
-  const loaded = await engine.load({ bundle: changed, device: "cpu", replicas: 1, threads: 1, slots: undefined });
   expect(episode).toHaveLength(2);
-  expect((loaded as Problem).message).toMatch(/its rows are wrong: .* parity vector 2 of 2/);
+  expect(await refusal(engine, changed)).toMatch(/its rows are wrong: .* parity vector 2 of 2/);
 });
 
 test("more rows than the model may continue, or half of one, is a bug of the caller; on another model any are", async () => {

@@ -1,39 +1,35 @@
 /** Bundles built for GPUs on the engine: f16 is proved on the CPU, which has no bf16; frames as pixels; caches of two bytes. */
 import { expect, test } from "bun:test";
-import { cp, readdir, readFile, writeFile } from "node:fs/promises";
+import { cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
 import { HALVES, type Options } from "../../src/bundle/build.ts";
 import type { Bundle } from "../../src/bundle/read.ts";
-import { Problem } from "../../src/std/problem.ts";
-import { bundleOf, emptyDir, episodeOf, largestDifference, MODEL_DIR } from "../bundle/built.ts";
+import { bundleOf, changedModel, episodeDifference, episodeOf, MODEL_DIR } from "../bundle/built.ts";
 import { roundedEverywhereOf } from "../bundle/rounded.ts";
 import { VARIANTS, variantNames } from "../bundle/variants.ts";
-import { Opened, rowsOf } from "./opened.ts";
-import { engineOfFile, rehearse } from "./wrong-provider.ts";
+import { episodeRows, Opened, refusal } from "./opened.ts";
+import { rehearse, rehearsedEngine } from "./wrong-provider.ts";
 
 const NAMES = await readdir(join(MODEL_DIR, ".."));
-const engine = await engineOfFile();
+const engine = await rehearsedEngine();
+
+/** Rows of its builds are compared with each other, and not with its vectors. */
+function compared(facts: ModelFile): void {
+  facts.half = { f16: { tolerance: 100 } };
+}
 
 const f16 = (model: string, half: Options["half"] = {}) => bundleOf(model, "f32", { compute: "f16", half });
 
-/** The rows of an episode, as if the bundle were the export `as`, whose noise is then the same. */
-async function rows(bundle: Bundle, as = bundle.manifest, device = "cpu"): Promise<number[][][]> {
-  const manifest = { ...bundle.manifest, export_id: as.export_id };
-  const opened = await Opened.with(engine, { ...bundle, manifest }, { slots: 1, device });
-  const place = manifest.memory === null ? {} : { slot: 0 };
-  const chunks: number[][][] = [];
-  for (const { given } of await episodeOf(bundle)) chunks.push(rowsOf(await opened.give(given, place)));
-  await opened.model.unload();
-  return chunks;
-}
+const rows = (bundle: Bundle, as = bundle.manifest, device = "cpu") => episodeRows(engine, bundle, { as, device });
+const goldenOf = async (bundle: Bundle) => (await episodeOf(bundle)).map(({ actions }) => actions);
 
 for (const name of NAMES) {
   test(`${name}: its f16 rows are those of its rounded weights, within 1e-2 and not within the tolerance of float32`, async () => {
     const bundle = await f16(name);
-    const expected = (await episodeOf(bundle)).map(({ actions }) => actions);
+    const expected = await goldenOf(bundle);
     const computed = await rows(bundle);
-    const largest = Math.max(...computed.map((chunk, index) => largestDifference(chunk, expected[index] ?? [])));
+    const largest = episodeDifference(computed, expected);
     process.stderr.write(`  largest difference from NumPy ${largest.toExponential(2)}\n`);
     expect(largest).toBeLessThan(1e-2);
     expect(largest).toBeGreaterThan(1e-4);
@@ -45,9 +41,9 @@ for (const name of NAMES) {
     `${name}: rows of %s, where each operator rounds its result, are within the bundle's tolerance`,
     async (compute) => {
       const bundle = await bundleOf(name, "f32", { compute });
-      const expected = (await episodeOf(bundle)).map(({ actions }) => actions);
+      const expected = await goldenOf(bundle);
       const computed = await rows(await roundedEverywhereOf(bundle, compute));
-      const largest = Math.max(...computed.map((chunk, index) => largestDifference(chunk, expected[index] ?? [])));
+      const largest = episodeDifference(computed, expected);
       const { tolerance } = bundle.manifest.parity;
       process.stderr.write(
         `  ${name} ${compute}: largest difference from NumPy ${largest.toExponential(2)} of ${tolerance}\n`,
@@ -60,37 +56,23 @@ for (const name of NAMES) {
 }
 
 test.each(await variantNames())("inputs as in %s: the rows of f16 are near those of float32", async (name) => {
-  const model = join(await emptyDir(), "model");
-  await cp(join(VARIANTS, name), model, { recursive: true });
-  const path = join(model, "model.json");
-  const facts = JSON.parse(await readFile(path, "utf8")) as ModelFile;
-  // Its rows are compared with those of float32.
-  facts.half = { f16: { tolerance: 100 } };
-  await writeFile(path, JSON.stringify(facts));
+  const model = await changedModel(join(VARIANTS, name), compared);
   await cp(join(model, "parity/chunk.json"), join(model, "parity/compute-f16.json"));
   const whole = await bundleOf(model);
   const [one, other] = [await rows(whole), await rows(await f16(model), whole.manifest)];
-  const differences = one.map((chunk, index) => largestDifference(chunk, other[index] ?? []));
-  process.stderr.write(`  ${name}: largest difference ${Math.max(...differences).toExponential(2)}\n`);
-  expect(Math.max(...differences)).toBeLessThan(1e-1);
-  expect(Math.max(...differences)).toBeGreaterThan(0);
+  const largest = episodeDifference(one, other);
+  process.stderr.write(`  ${name}: largest difference ${largest.toExponential(2)}\n`);
+  expect(largest).toBeLessThan(1e-1);
+  expect(largest).toBeGreaterThan(0);
 });
 
 /** A model whose images lie as `layout` says, and whose pictures are fitted as `resize` says. */
-async function modelWith(layout: "chw" | "hwc", resize: "pad" | "crop"): Promise<string> {
-  const folder = join(await emptyDir(), "model");
-  await cp(MODEL_DIR, folder, { recursive: true });
-  const path = join(folder, "model.json");
-  const facts = JSON.parse(await readFile(path, "utf8")) as ModelFile;
-  facts.image.layout = layout;
-  facts.image.resize = resize;
-  // Each channel is normalised by itself.
-  facts.image.mean = [0.485, 0.456, 0.406];
-  facts.image.std = [0.229, 0.224, 0.225];
-  // Its rows are compared with each other.
-  facts.half = { f16: { tolerance: 100 } };
-  await writeFile(path, JSON.stringify(facts));
-  return folder;
+function modelWith(layout: "chw" | "hwc", resize: "pad" | "crop"): Promise<string> {
+  return changedModel(MODEL_DIR, (facts) => {
+    // Each channel is normalised by itself.
+    Object.assign(facts.image, { layout, resize, mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225] });
+    compared(facts);
+  });
 }
 
 test.each(["pad", "crop"] as const)(
@@ -119,9 +101,9 @@ test.each(["pi0.5-yam", "dreamzero-astra-yam"])(
   async (name) => {
     const apart = await f16(name);
     const joined = await rows(await f16(name, { attention: "joined" }), apart.manifest);
-    const differences = (await rows(apart)).map((chunk, index) => largestDifference(chunk, joined[index] ?? []));
-    expect(Math.max(...differences)).toBeLessThan(1e-2);
-    expect(Math.max(...differences)).toBeGreaterThan(0);
+    const largest = episodeDifference(await rows(apart), joined);
+    expect(largest).toBeLessThan(1e-2);
+    expect(largest).toBeGreaterThan(0);
   },
 );
 
@@ -161,17 +143,15 @@ test("frames as pixels are a quarter of the bytes to a device", async () => {
 test("a device that does not read the pixels anew is refused", async () => {
   await rehearse({ device: "cuda:0", stale: true });
   const bundle = await f16("molmoact2-yam");
-  const failure = await engine.load({ bundle, device: "cuda:0", replicas: 1, threads: 1, slots: undefined });
-  expect(failure).toMatchObject({ message: expect.stringMatching(/its rows are wrong: .* expected at most 1\.0e-2/) });
+  const reason = await refusal(engine, bundle, { device: "cuda:0" });
+  expect(reason).toMatch(/its rows are wrong: .* expected at most 1\.0e-2/);
   await rehearse();
 });
 
 test("bf16 is refused on the CPU, by name and by auto, with a sentence that says what is computed there", async () => {
   const bundle = await bundleOf("molmoact2-yam", "f32", { compute: "bf16" });
   for (const device of ["cpu", "auto"]) {
-    const failure = await engine.load({ bundle, device, replicas: 1, threads: 1, slots: undefined });
-    expect(failure).toBeInstanceOf(Problem);
-    expect((failure as Problem).message).toContain(
+    expect(await refusal(engine, bundle, { device })).toContain(
       "cpu: its graphs compute in bf16, for which ONNX Runtime has no kernels on a CPU: f16 is computed there",
     );
   }

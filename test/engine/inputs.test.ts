@@ -4,15 +4,13 @@
  */
 import { expect, test } from "bun:test";
 import type { Manifest } from "../../src/bundle/manifest.ts";
-import type { Bundle } from "../../src/bundle/read.ts";
-import { Problem } from "../../src/std/problem.ts";
 import { episodeOf, largestDifference } from "../bundle/built.ts";
 import { variant, variantNames } from "../bundle/variants.ts";
-import { Opened, rowsOf } from "./opened.ts";
-import { engineOfFile, rehearse } from "./wrong-provider.ts";
+import { Opened, refusal, rowsOf } from "./opened.ts";
+import { rehearse, rehearsedEngine } from "./wrong-provider.ts";
 
 const GPU = "cuda:0";
-const engine = await engineOfFile();
+const engine = await rehearsedEngine();
 
 for (const name of await variantNames()) {
   test(`${name}: the rows are those that NumPy computed, also in a batch and on a device with memory of its own`, async () => {
@@ -35,20 +33,18 @@ for (const name of await variantNames()) {
 type Input = Manifest["graphs"]["prefill"]["inputs"][number];
 
 /** Why the variant is refused once its inputs of a name are changed. */
-async function refusal(name: string, input: string, change: (input: Input) => void): Promise<string> {
+async function refused(name: string, input: string, change: (input: Input) => void): Promise<string> {
   const { manifest, paths } = await variant(name);
   const changed = structuredClone(manifest);
   const all = Object.values(changed.graphs).flatMap(({ inputs }) => inputs);
   const found = all.filter((one) => one.name === input);
   expect(found).not.toEqual([]);
   found.forEach(change);
-  const bundle: Bundle = { manifest: changed, paths };
-  const loaded = await engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined });
-  return loaded instanceof Problem ? loaded.message : "";
+  return await refusal(engine, { manifest: changed, paths });
 }
 
 test("another number of buckets gives other rows", async () => {
-  expect(await refusal("groot", "timesteps", (input) => Object.assign(input, { buckets: 400 }))).toMatch(
+  expect(await refused("groot", "timesteps", (input) => Object.assign(input, { buckets: 400 }))).toMatch(
     /its rows are wrong: they differ by/,
   );
 });
@@ -62,5 +58,5 @@ test("the engine checks again what a manifest says of its inputs", async () => {
     ["openpi", "image_top", (input) => (input.cameras = ["top", "side"]), /image_top is not F32 of/],
     ["groot", "state", (input) => (input.shape = ["batch", 3]), /state, of the state, is not f32 of 12 values/],
   ];
-  for (const [name, input, change, expected] of cases) expect(await refusal(name, input, change)).toMatch(expected);
+  for (const [name, input, change, expected] of cases) expect(await refused(name, input, change)).toMatch(expected);
 });

@@ -1,31 +1,18 @@
 /** A bundle of int8 weights on the engine: its own parity, what it refuses, and the same bits for the same observation. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelProto, TensorProto } from "../../src/bundle/onnx-schema.ts";
-import type { Bundle } from "../../src/bundle/read.ts";
-import type { Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Problem } from "../../src/std/problem.ts";
 import { bundleOf, episodeOf, largestDifference, MODEL_DIR } from "../bundle/built.ts";
-import { Opened, ok, rowsOf } from "./opened.ts";
-import { changed, rehearse } from "./wrong-provider.ts";
+import { Opened, ok, refusal, rowsOf } from "./opened.ts";
+import { changed, rehearse, rehearsedEngine } from "./wrong-provider.ts";
 
 const GRAPHS = ["prefill.onnx", "denoise.onnx"] as const;
 const INT8 = 3;
-let engine: Engine;
-let bundle: Bundle;
-let opened: Opened;
-beforeAll(async () => {
-  engine = ok(await openEngine({ decodeThreads: 2 }));
-  bundle = await bundleOf("molmoact2-yam", "int8");
-  opened = await Opened.with(engine, bundle);
-});
-afterAll(async () => {
-  await rehearse();
-  await engine.close();
-});
+const engine = await rehearsedEngine();
+const bundle = await bundleOf("molmoact2-yam", "int8");
 
 /** The last matrix of the graph, which few values pass after it. */
 function lastMatrix({ graph }: ModelProto): TensorProto {
@@ -72,11 +59,8 @@ function rename({ graph }: ModelProto): void {
 /** The device computes the bundle wrongly in one graph: it is refused by name, and `auto` takes the CPU. */
 async function expectRefused(file: string, change: (model: ModelProto) => void, reason: RegExp): Promise<void> {
   await rehearse({ device: "cuda:0", graphs: { [file]: await changed(bundle, file, change) } });
-  const load = { bundle, replicas: 1, threads: 1, slots: undefined };
-  const named = await engine.load({ ...load, device: "cuda:0" });
-  expect(named).toBeInstanceOf(Problem);
-  expect((named as Problem).message).toMatch(reason);
-  const fallen = ok(await engine.load({ ...load, device: "auto" }));
+  expect(await refusal(engine, bundle, { device: "cuda:0" })).toMatch(reason);
+  const { model: fallen } = await Opened.with(engine, bundle, { device: "auto" });
   expect(fallen.device).toBe("cpu");
   expect(fallen.refused.find(({ device }) => device === "cuda:0")?.reason).toMatch(reason);
   await fallen.unload();
@@ -86,12 +70,9 @@ async function expectRefused(file: string, change: (model: ModelProto) => void, 
 for (const name of await readdir(join(MODEL_DIR, ".."))) {
   test(`${name}: its rows are those of its rounded weights, within its tolerance and not within that of float32`, async () => {
     const one = await Opened.with(engine, await bundleOf(name, "int8"), { slots: 2 });
-    const { memory, parity } = one.bundle.manifest;
-    const differences: number[] = [];
-    for (const { given, actions } of await episodeOf(one.bundle)) {
-      const chunk = await one.give(given, memory === null ? {} : { slot: 1 });
-      differences.push(largestDifference(rowsOf(chunk), actions));
-    }
+    const { parity } = one.bundle.manifest;
+    const episode = await one.episode(1);
+    const differences = episode.map(({ chunk, golden }) => largestDifference(rowsOf(chunk), golden.actions));
     const largest = Math.max(...differences);
     process.stderr.write(`  largest difference from NumPy ${largest.toExponential(2)} of ${parity.tolerance}\n`);
     expect(largest).toBeLessThan(parity.tolerance);
@@ -115,14 +96,14 @@ for (const file of GRAPHS) {
 
 test("inputs that a device does not bind again are refused", async () => {
   await rehearse({ device: "cuda:0", stale: true });
-  const load = { bundle, replicas: 1, threads: 1, slots: undefined, device: "cuda:0" };
-  expect((await engine.load(load)) as Problem).toMatchObject({ message: expect.stringMatching(WRONG_ROWS) });
+  expect(await refusal(engine, bundle, { device: "cuda:0" })).toMatch(WRONG_ROWS);
   await rehearse();
 });
 
 test("the same observation has the same bits: again, whatever ran between, on any number of threads, and after a restart", async () => {
   const [golden] = await episodeOf(bundle);
   const { given } = present(golden, "an observation");
+  const opened = await Opened.with(engine, bundle);
   const first = await opened.give(given);
   await opened.give({ ...given, instruction: "open the drawer", seed: 5 });
   expect((await opened.give(given)).actions).toEqual(first.actions);

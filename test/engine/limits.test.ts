@@ -1,21 +1,14 @@
 /** Reference bundles carry limits of plausible rows that their random weights can meet. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Engine } from "../../src/engine/engine.ts";
-import { Fault } from "../../src/engine/fault.ts";
-import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { RandomStream } from "../../src/std/random.ts";
 import { bundleOf, episodeOf, MODEL_DIR } from "../bundle/built.ts";
 import { memoryOf } from "./memory.ts";
-import { Opened, ok } from "./opened.ts";
+import { engineOfFile, failed, Opened } from "./opened.ts";
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = ok(await openEngine({ decodeThreads: 2 }));
-});
-afterAll(async () => await engine.close());
+const engine = await engineOfFile();
 
 for (const name of await readdir(join(MODEL_DIR, ".."))) {
   test(`${name}: every joint or position has max_jump and max_step, and chunks of any state in range pass them`, async () => {
@@ -49,12 +42,7 @@ for (const name of await readdir(join(MODEL_DIR, ".."))) {
     const opened = await Opened.with(engine, bundle, { slots: 1 });
     const { given } = present((await episodeOf(bundle))[0], "an observation");
     const far = [50, ...given.state.slice(1)];
-    const run = await opened.run({ ...given, state: far }, memory ? { slot: 0 } : {});
-    const result = await run.result;
-    run.abort();
-    await run.released;
-    expect(result).toBeInstanceOf(Fault);
-    const { kind, detail } = result as Fault;
+    const { kind, detail } = await failed(await opened.run({ ...given, state: far }, memory ? { slot: 0 } : {}));
     expect(kind).toBe("model_failed");
     expect(detail).toMatch(new RegExp(`^row 0, ${state.columns[0]?.name} is .* from the state's 50, max_jump is`));
     if (memory) expect(memoryOf(opened.model, 0).frames).toBe(0);

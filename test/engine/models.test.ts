@@ -7,7 +7,7 @@ import { Opened, ok } from "./opened.ts";
 test("frames of two models put in one turn of the event loop are told apart", async () => {
   await using opened = await Opened.on("echo");
   const { engine, model, bundle } = opened;
-  const other = ok(await engine.load({ bundle, device: "echo", replicas: 1, threads: 1, slots: undefined }));
+  const { model: other } = await Opened.with(engine, bundle, { device: "echo" });
   const { given } = await parityOf(bundle);
   const frames = [model, other].map((one) => given.jpegs.map((jpeg) => ok(one.framePut(jpeg, 0))));
   for (const frame of frames.flat()) expect(await frame.decoded()).toBeUndefined();

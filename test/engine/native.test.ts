@@ -3,10 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Fault } from "../../src/engine/fault.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
-import { Problem } from "../../src/std/problem.ts";
 import { largestDifference, parityOf } from "../bundle/built.ts";
 import { Reference, referenceChunk } from "../bundle/reference.ts";
-import { Opened, ok, realFrames, rowsOf } from "./opened.ts";
+import { Opened, ok, realFrames, refusal, rowsOf } from "./opened.ts";
 
 let cpu: Opened;
 let echo: Opened;
@@ -139,14 +138,7 @@ describe("a chunk", () => {
 
   test("after warm-up our library allocates nothing for it", async () => {
     for (const opened of [cpu, echo]) {
-      // A decode thread is warm once it has decoded these sizes; the system chooses which thread takes a frame.
-      const batches: number[] = [];
-      do {
-        const before = opened.engine.stats().allocations;
-        for (let index = 0; index < 20; index++) await opened.chunk();
-        batches.push(opened.engine.stats().allocations - before);
-      } while (batches.at(-1) !== 0 && batches.length < 5);
-      expect(batches.at(-1)).toBe(0);
+      expect(await opened.allocations(20)).toBe(0);
     }
   });
 
@@ -228,38 +220,21 @@ describe("what is refused", () => {
   });
 
   test("a model that needs another device, with the reason", async () => {
-    const loaded = await cpu.engine.load({
-      bundle: cpu.bundle,
-      device: "cuda:0",
-      replicas: 1,
-      threads: 1,
-      slots: undefined,
-    });
-    expect(loaded).toBeInstanceOf(Problem);
-    expect((loaded as Problem).message).toContain("libonnxruntime_providers_cuda.so is not beside");
+    const reason = await refusal(cpu.engine, cpu.bundle, { device: "cuda:0" });
+    expect(reason).toContain("libonnxruntime_providers_cuda.so is not beside");
   });
 
   test("a manifest that counts other image tokens than its graphs make", async () => {
     const { manifest, paths } = cpu.bundle;
     const bundle = { paths, manifest: { ...manifest, image: { ...manifest.image, tokens: 63 } } };
-    const loaded = await cpu.engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined });
-    expect((loaded as Problem).message).toContain("shape");
+    expect(await refusal(cpu.engine, bundle)).toContain("shape");
   });
 
   test("graphs that are no graphs, with the reason, and their place is free again", async () => {
     const paths = new Map(cpu.bundle.paths);
     paths.set("prefill.onnx", paths.get("tokenizer.json") ?? "");
     const broken = { manifest: cpu.bundle.manifest, paths };
-    for (let index = 0; index < 20; index++) {
-      const loaded = await cpu.engine.load({
-        bundle: broken,
-        device: "cpu",
-        replicas: 1,
-        threads: 1,
-        slots: undefined,
-      });
-      expect(loaded).toBeInstanceOf(Problem);
-    }
+    for (let index = 0; index < 20; index++) expect(await refusal(cpu.engine, broken)).toContain("Protobuf");
   });
 });
 
@@ -303,9 +278,7 @@ describe("ends", () => {
 
   test("unloading gives all tensor memory back", async () => {
     const before = cpu.engine.stats().tensorBytes;
-    const model = ok(
-      await cpu.engine.load({ bundle: cpu.bundle, device: "echo", replicas: 1, threads: 1, slots: undefined }),
-    );
+    const { model } = await Opened.with(cpu.engine, cpu.bundle, { device: "echo" });
     expect(cpu.engine.stats().tensorBytes).toBeGreaterThan(before);
     await model.unload();
     expect(cpu.engine.stats().tensorBytes).toBe(before);

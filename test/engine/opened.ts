@@ -1,4 +1,5 @@
 /** The native engine with a loaded model, for tests; closed by `await using`. */
+import { afterAll, expect } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bundle } from "../../src/bundle/read.ts";
@@ -14,7 +15,7 @@ import type {
 import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { Problem } from "../../src/std/problem.ts";
-import { bundleOf, parityOf } from "../bundle/built.ts";
+import { bundleOf, episodeOf, type Golden, parityOf } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 
 /** Ends the test on a failure or problem. */
@@ -22,6 +23,32 @@ export function ok<T>(value: T | Fault | Problem): T {
   if (value instanceof Fault) throw new Error(`${value.kind}: ${value.message} ${value.detail ?? ""}`);
   if (value instanceof Problem) throw new Error(value.message);
   return value;
+}
+
+/** What most loads ask for. */
+const LOAD = { device: "cpu", replicas: 1, threads: 1, slots: undefined } as const;
+
+/** An engine for the tests of a file, to be opened at its begin; closed behind them. */
+export async function engineOfFile(): Promise<Engine> {
+  const engine = ok(await openEngine({ decodeThreads: 2 }));
+  afterAll(async () => await engine.close());
+  return engine;
+}
+
+/** Why the bundle is not loaded. */
+export async function refusal(engine: Engine, bundle: Bundle, options: Partial<LoadOptions> = {}): Promise<string> {
+  const loaded = await engine.load({ bundle, ...LOAD, ...options });
+  if (!(loaded instanceof Problem)) throw new Error("it was loaded");
+  return loaded.message;
+}
+
+/** Ends an inference that gives no chunk. */
+export async function failed(inference: Inference): Promise<Fault> {
+  const result = await inference.result;
+  inference.abort();
+  await inference.released;
+  if (!(result instanceof Fault)) throw new Error("the inference gave a chunk");
+  return result;
 }
 
 export class Opened implements AsyncDisposable {
@@ -38,8 +65,7 @@ export class Opened implements AsyncDisposable {
   }
 
   static async with(engine: Engine, bundle: Bundle, options: Partial<LoadOptions> = {}): Promise<Opened> {
-    const load = { bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined, ...options };
-    return new Opened(engine, ok(await engine.load(load)), bundle);
+    return new Opened(engine, ok(await engine.load({ bundle, ...LOAD, ...options })), bundle);
   }
 
   /** Decoded frames in wire order. */
@@ -71,6 +97,27 @@ export class Opened implements AsyncDisposable {
     return await committed(ok(this.model.observe(await this.observed(given, changes))));
   }
 
+  /** The chunks of the parity episode, each with what NumPy computed; a model with memory keeps it in `slot`. */
+  async episode(slot = 0): Promise<{ readonly chunk: ChunkResult; readonly golden: Golden }[]> {
+    const place = this.bundle.manifest.memory === null ? {} : { slot };
+    const chunks: { chunk: ChunkResult; golden: Golden }[] = [];
+    for (const golden of await episodeOf(this.bundle)) {
+      chunks.push({ chunk: await this.give(golden.given, place), golden });
+    }
+    return chunks;
+  }
+
+  /** What the native library allocates for so many chunks once its threads are warm: which one takes a frame, the system chooses. */
+  async allocations(chunks: number, check: (chunk: ChunkResult) => void = () => {}): Promise<number> {
+    let allocated = 0;
+    for (let batch = 0; batch === 0 || (allocated > 0 && batch < 5); batch += 1) {
+      const before = this.engine.stats().allocations;
+      for (let chunk = 0; chunk < chunks; chunk += 1) check(await this.chunk());
+      allocated = this.engine.stats().allocations - before;
+    }
+    return allocated;
+  }
+
   /** A run that is still to be awaited. */
   async run(given: Given, changes: Partial<Observation> = {}): Promise<Inference> {
     return ok(this.model.observe(await this.observed(given, changes)));
@@ -87,6 +134,20 @@ async function committed(run: Inference): Promise<ChunkResult> {
   run.commit();
   await run.released;
   return copy;
+}
+
+/** The rows of a bundle's episode, as if it were the export `as`, whose noise is then the same. */
+export async function episodeRows(
+  engine: Engine,
+  { manifest, paths }: Bundle,
+  { as = manifest, device = "cpu" }: { readonly as?: Bundle["manifest"]; readonly device?: string } = {},
+): Promise<number[][][]> {
+  const bundle = { paths, manifest: { ...manifest, export_id: as.export_id } };
+  const opened = await Opened.with(engine, bundle, { slots: 1, device });
+  expect([opened.model.refused, opened.model.flow]).toEqual([[], device === "cpu" ? "steps" : "whole"]);
+  const chunks = await opened.episode();
+  await opened.model.unload();
+  return chunks.map(({ chunk }) => rowsOf(chunk));
 }
 
 /** Rows of a flat chunk. */

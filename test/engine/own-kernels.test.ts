@@ -8,14 +8,13 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Bundle } from "../../src/bundle/read.ts";
 import { gpuOptions } from "../../src/config/gpu.ts";
-import type { ChunkResult, Engine } from "../../src/engine/engine.ts";
-import { Fault } from "../../src/engine/fault.ts";
+import type { Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, largestDifference, MODEL_DIR, parityOf } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { variant } from "../bundle/variants.ts";
-import { Opened, ok, rowsOf } from "./opened.ts";
+import { failed, Opened, ok, rowsOf } from "./opened.ts";
 import { PLAYED, PlayedDriver } from "./played-driver.ts";
 import { changed, rehearse } from "./wrong-provider.ts";
 
@@ -67,13 +66,7 @@ async function load(bundle: Bundle, { own = true, steps = false, library = drive
   return await Opened.with(engine, bundle, { device: GPU, replicas, slots: 2, gpu: gpuOptions({ own_kernels: own }) });
 }
 
-const placeOf = ({ manifest }: Bundle) => (manifest.memory === null ? {} : { slot: 0 });
-
-async function chunksOf(opened: Opened): Promise<ChunkResult[]> {
-  const chunks: ChunkResult[] = [];
-  for (const { given } of await episodeOf(opened.bundle)) chunks.push(await opened.give(given, placeOf(opened.bundle)));
-  return chunks;
-}
+const chunksOf = async (opened: Opened) => (await opened.episode()).map(({ chunk }) => chunk);
 
 /** Its episode by our kernels and by the host, to the bit. */
 async function equal(bundle: Bundle, steps: boolean) {
@@ -151,13 +144,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const bundle = await bundleOf("molmoact2-yam");
     const { given } = await parityOf(bundle);
     const far = { ...given, state: given.state.map((value, at) => (at === 0 ? 50 : value)) };
-    const refusal = async (opened: Opened) => {
-      const run = await opened.run(far);
-      const result = await run.result;
-      run.abort();
-      await run.released;
-      return result instanceof Fault ? result.detail : "none";
-    };
+    const refusal = async (opened: Opened) => (await failed(await opened.run(far))).detail;
     const host = await load(bundle, { own: false });
     const words = await refusal(host);
     expect(words).toMatch(/from the state's 50, max_jump is/);
@@ -174,10 +161,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const own = await load(bundle, { steps: true });
     const rows = (await own.give(given)).actions;
     for (const failStep of [0, 3]) {
-      const run = await own.run(given, { failStep });
-      expect(await run.result).toBeInstanceOf(Fault);
-      run.abort();
-      await run.released;
+      await failed(await own.run(given, { failStep }));
       expect((await own.give(given)).actions).toEqual(rows);
     }
   });
@@ -202,14 +186,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
 
   test("a chunk allocates nothing in our library", async () => {
     const own = await load(await bundleOf("molmoact2-yam"), { steps: true });
-    // A decode thread is warm once it has decoded these sizes; the system chooses which thread takes a frame.
-    const batches: number[] = [];
-    do {
-      const before = own.engine.stats().allocations;
-      for (let chunk = 0; chunk < 10; chunk += 1) await own.chunk();
-      batches.push(own.engine.stats().allocations - before);
-    } while (batches.at(-1) !== 0 && batches.length < 5);
-    expect(batches.at(-1)).toBe(0);
+    expect(await own.allocations(10)).toBe(0);
   });
 
   test("memory, a stream, a kernel or a driver that is not there: the host moves latents and decodes, and the reason is told", async () => {

@@ -3,25 +3,18 @@
  * else happens to them meanwhile. One place, three sessions: whoever runs has parked another one.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import type { ChunkResult, Engine, Inference } from "../../src/engine/engine.ts";
+import type { ChunkResult, Inference } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
-import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, type Golden } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { memoryOf } from "./memory.ts";
-import { Opened, ok } from "./opened.ts";
+import { engineOfFile, Opened, ok } from "./opened.ts";
 
 const MODELS = ["dreamzero-astra-yam", "picasso-yam"];
 const SESSIONS = 3;
 
-let engine: Engine;
-
-beforeAll(async () => {
-  engine = ok(await openEngine({ decodeThreads: 2 }));
-});
-
-afterAll(async () => await engine.close());
+const engine = await engineOfFile();
 
 describe.each(MODELS)("%s", (name) => {
   let opened: Opened;

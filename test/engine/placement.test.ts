@@ -4,14 +4,13 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Bundle } from "../../src/bundle/read.ts";
-import type { Engine, Inference, LostReplica, Model } from "../../src/engine/engine.ts";
+import type { Engine, LostReplica, Model } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
-import { Problem } from "../../src/std/problem.ts";
 import { bundleOf } from "../bundle/built.ts";
-import { Opened, ok } from "./opened.ts";
+import { failed, Opened, ok, refusal } from "./opened.ts";
 import { type Rehearsal, rehearse, rehearseFault } from "./wrong-provider.ts";
 
 const [ONE, TWO] = ["cuda:0", "cuda:1"];
@@ -37,19 +36,8 @@ async function on(device: readonly string[], name?: string): Promise<Opened> {
   return await Opened.with(engine, await bundle(name), { device, replicas: device.length, slots: 2 });
 }
 
-async function failed(run: Inference): Promise<Fault> {
-  const result = await run.result;
-  run.abort();
-  await run.released;
-  if (!(result instanceof Fault)) throw new Error("the run gave a chunk");
-  return result;
-}
-
-async function refusal(device: readonly string[], of?: Bundle): Promise<string> {
-  const options = { replicas: device.length, threads: 1, slots: 2 };
-  const model = await engine.load({ bundle: of ?? (await bundle()), device, ...options });
-  if (!(model instanceof Problem)) throw new Error("it was loaded");
-  return model.message;
+async function refusalOn(device: readonly string[], of?: Bundle): Promise<string> {
+  return await refusal(engine, of ?? (await bundle()), { device, replicas: device.length, slots: 2 });
 }
 
 const lostOf = ({ model }: { model: Model }) =>
@@ -114,11 +102,11 @@ test("a session with memory stays on the device of its slot, whose figures count
 test("a device of a list that computes wrongly, or is unknown, ends the load by its name", async () => {
   const wrong: Rehearsal = { device: TWO, stale: true };
   await rehearse({ device: ONE }, wrong);
-  const message = await refusal([ONE, TWO, "cpu"]);
+  const message = await refusalOn([ONE, TWO, "cpu"]);
   expect(message).toMatch(/cannot be loaded: cuda:1: its rows are wrong: they differ by \d\.\de-?\d/);
   expect(message).not.toContain("cuda:0");
-  expect(await refusal([ONE, "npu:0"])).toContain("unknown device 'npu:0'");
-  expect(await refusal([ONE, "auto"])).toContain("'auto' stands in a list of devices");
+  expect(await refusalOn([ONE, "npu:0"])).toContain("unknown device 'npu:0'");
+  expect(await refusalOn([ONE, "auto"])).toContain("'auto' stands in a list of devices");
   // What was proved on the other devices is gone with the load.
   expect(engine.devices()).toEqual([]);
 });
@@ -143,7 +131,7 @@ test("a lost device takes its replicas of every model out at once; the others go
   expect(engine.stats()).toMatchObject({ replicas: 5, replicasOut: 3 });
   // Another provider of the same GPU finds it lost too.
   for (const device of [TWO, "tensorrt:1"]) {
-    const message = await refusal([ONE, device]);
+    const message = await refusalOn([ONE, device]);
     expect(message).toContain(`cannot be loaded: device lost: ${device}: device lost: CUDA failure 700`);
     expect(message).toContain("restart the machine or name another device");
   }
@@ -184,7 +172,7 @@ test("a drained device ends what it has and takes no more; then its replicas are
   const refused = await two.observation({ slot: 1 });
   expect(two.model.observe(refused)).toMatchObject({ kind: "replica_out" });
   for (const frame of refused.frames) frame.drop();
-  expect(await refusal([ONE, TWO])).toContain("cuda:1: it was drained");
+  expect(await refusalOn([ONE, TWO])).toContain("cuda:1: it was drained");
 });
 
 test("a device is not drained where a model has no replica that works elsewhere, and an unknown one not at all", async () => {
@@ -216,9 +204,9 @@ test("a bundle that is not whole is told as a bad bundle, whatever the device", 
   const file = manifest.graphs.denoise.file;
   const broken = { manifest, paths: new Map([...paths, [file, present(paths.get(manifest.norm), "a file")]]) };
   for (const device of [["cpu"], [ONE, "cpu"]]) {
-    const message = await refusal(device, broken);
+    const message = await refusalOn(device, broken);
     expect(message).toMatch(/cannot be loaded: bad bundle: .*; build or fetch the bundle again$/);
   }
   const nameless = { manifest: { ...manifest, export_id: "not hexadecimal" }, paths };
-  expect(await refusal(["cpu"], nameless)).toContain("cannot be loaded: bad bundle: export_id");
+  expect(await refusalOn(["cpu"], nameless)).toContain("cannot be loaded: bad bundle: export_id");
 });

@@ -1,17 +1,11 @@
 /** What published policies declare, in small variants of a family: the native engine's chunk is that of the reference path. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Engine } from "../../src/engine/engine.ts";
-import { openEngine } from "../../src/engine/native.ts";
+import { expect, test } from "bun:test";
 import { largestDifference, parityOf } from "../bundle/built.ts";
 import { referenceChunk } from "../bundle/reference.ts";
 import { type Change, seventhBundle } from "../bundle/seventh.ts";
-import { Opened, ok, rowsOf } from "./opened.ts";
+import { engineOfFile, Opened, rowsOf } from "./opened.ts";
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = ok(await openEngine({ decodeThreads: 2 }));
-});
-afterAll(async () => await engine.close());
+const engine = await engineOfFile();
 
 /** The rows of both, for the observation of the parity file. */
 async function both(change: Change): Promise<{ native: number[][]; reference: number[][] }> {

@@ -1,17 +1,11 @@
 /** Adding a seventh model of a known family needs a folder, not code. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { Engine } from "../../src/engine/engine.ts";
-import { openEngine } from "../../src/engine/native.ts";
+import { expect, test } from "bun:test";
 import { present } from "../../src/std/assert.ts";
 import { episodeOf } from "../bundle/built.ts";
 import { SEVENTH, seventhBundle } from "../bundle/seventh.ts";
-import { Opened, ok, rowsOf } from "./opened.ts";
+import { engineOfFile, Opened, rowsOf } from "./opened.ts";
 
-let engine: Engine;
-beforeAll(async () => {
-  engine = ok(await openEngine({ decodeThreads: 2 }));
-});
-afterAll(async () => await engine.close());
+const engine = await engineOfFile();
 
 for (const family of ["flow-vla", "world-action"] as const) {
   test(`a new model of the family ${family} is built, loaded and run from its folder`, async () => {

@@ -4,12 +4,12 @@
  */
 import { afterAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import type { DrillFault, Inference, LostReplica } from "../../src/engine/engine.ts";
+import type { DrillFault, LostReplica } from "../../src/engine/engine.ts";
 import type { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { bundleOf } from "../bundle/built.ts";
-import { Opened, ok } from "./opened.ts";
+import { failed, Opened, ok } from "./opened.ts";
 import { rehearseFault } from "./wrong-provider.ts";
 
 /** Each hang lasts as long. On `echo` a run takes microseconds; on the CPU it must not look like a hang on a busy machine. */
@@ -40,13 +40,6 @@ afterAll(async () => {
 
 function nextLost({ model }: Opened): Promise<LostReplica> {
   return new Promise((resolve) => model.whenLost(resolve));
-}
-
-async function failed(run: Inference): Promise<Fault> {
-  const result = await run.result;
-  run.abort();
-  await run.released;
-  return result as Fault;
 }
 
 const FAULTS: readonly (readonly [DrillFault | "die", string])[] = [

@@ -1,5 +1,4 @@
 /** Sessions whose memory lies on the device: parked and brought back, cancelled, discarded and dropped, beside one that was alone. */
-
 import type { Bundle } from "../../src/bundle/read.ts";
 import type { ChunkResult, Engine } from "../../src/engine/engine.ts";
 import { present } from "../../src/std/assert.ts";

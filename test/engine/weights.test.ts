@@ -1,5 +1,5 @@
 /** Bundles with a weight file on the engine: right rows, replicas that share them, and files that are not as they were. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { cp, readFile, rename, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { buildBundle } from "../../src/bundle/build.ts";
@@ -7,20 +7,12 @@ import { decodeModel, encodeModel } from "../../src/bundle/onnx-schema.ts";
 import type { Bundle } from "../../src/bundle/read.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import { WEIGHT_FILE } from "../../src/bundle/weight-file.ts";
-import type { Engine, Model } from "../../src/engine/engine.ts";
-import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Problem } from "../../src/std/problem.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference, MODEL_DIR, parityOf } from "../bundle/built.ts";
-import { Opened, ok, rowsOf } from "./opened.ts";
+import { engineOfFile, Opened, ok, refusal, rowsOf } from "./opened.ts";
 
-let engine: Engine;
-let bundle: Bundle;
-beforeAll(async () => {
-  engine = ok(await openEngine({ decodeThreads: 2 }));
-  bundle = await bundleOf("pi0.5-yam", "bf16");
-});
-afterAll(async () => await engine.close());
+const engine = await engineOfFile();
+const bundle = await bundleOf("pi0.5-yam", "bf16");
 
 /** A copy whose files may be changed after it was verified. */
 async function copyOf(): Promise<{ copy: Bundle; dir: string; file: string }> {
@@ -29,12 +21,6 @@ async function copyOf(): Promise<{ copy: Bundle; dir: string; file: string }> {
     recursive: true,
   });
   return { copy: ok(await readBundle(dir)), dir, file: join(dir, WEIGHT_FILE) };
-}
-
-async function refusal(one: Bundle): Promise<string> {
-  const load = await engine.load({ bundle: one, device: "cpu", replicas: 1, threads: 1, slots: undefined });
-  expect(load).toBeInstanceOf(Problem);
-  return (load as Problem).message;
 }
 
 test("the rows of bf16 weights are those that NumPy computes of them, on every replica, and the same bits each time", async () => {
@@ -78,8 +64,7 @@ test("float32 weights in a weight file give the rows of those in the graphs, bit
     const rows: Float32Array[] = [];
     for (const one of [inline, { ...outside, manifest }]) {
       const opened = await Opened.with(engine, one, { slots: 2 });
-      const slot = one.manifest.memory === null ? {} : { slot: 1 };
-      for (const { given } of await episodeOf(one)) rows.push((await opened.give(given, slot)).actions);
+      for (const { chunk } of await opened.episode(1)) rows.push(chunk.actions);
       await opened.model.unload();
     }
     const half = rows.length / 2;
@@ -92,10 +77,10 @@ test("a weight file that was cut, grew or went between its verification and its 
   const size = (await readFile(file)).length;
   for (const found of [size - 4096, size + 1, 0]) {
     await truncate(file, found);
-    expect(await refusal(copy)).toContain(`${file} has ${found} bytes, expected ${size}`);
+    expect(await refusal(engine, copy)).toContain(`${file} has ${found} bytes, expected ${size}`);
   }
   await rm(file);
-  expect(await refusal(copy)).toContain(`${file} cannot be opened: No such file or directory`);
+  expect(await refusal(engine, copy)).toContain(`${file} cannot be opened: No such file or directory`);
 });
 
 test("a graph that names a place outside its weight file, another file or a wrong length is refused", async () => {
@@ -116,7 +101,7 @@ test("a graph that names a place outside its weight file, another file or a wron
     if (!("externalData" in tensor)) throw new Error("it lies elsewhere");
     for (const entry of tensor.externalData) if (entry.key === key) entry.value = value;
     await writeFile(path, encodeModel(model));
-    const text = await refusal(copy);
+    const text = await refusal(engine, copy);
     expect(text).toContain(`tensor ${tensor.name} ${message}`);
   }
 });
@@ -140,7 +125,7 @@ test("a model that is loaded, unloaded and loaded again maps its weights each ti
     (await readFile("/proc/self/maps", "utf8")).split("\n").filter((line) => line.endsWith(WEIGHT_FILE)).length;
   const before = await mappings();
   for (let time = 0; time < 3; time += 1) {
-    const model: Model = ok(await engine.load({ bundle, device: "cpu", replicas: 2, threads: 1, slots: undefined }));
+    const { model } = await Opened.with(engine, bundle, { replicas: 2 });
     expect(await mappings()).toBe(before + 1);
     await model.unload();
   }

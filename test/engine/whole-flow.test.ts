@@ -24,11 +24,11 @@ async function episode(bundle: Bundle, graphs: Rehearsal["graphs"] = {}) {
   await using cpu = await Opened.with(ok(await openEngine({ decodeThreads: 2 })), bundle, { slots: 1 });
   await rehearse({ device: DEVICE, graphs });
   const device = await Opened.with(cpu.engine, bundle, { slots: 1, device: DEVICE });
-  const place = bundle.manifest.memory === null ? {} : { slot: 0 };
-  const chunks: [ChunkResult, ChunkResult][] = [];
-  for (const { given } of await episodeOf(bundle)) {
-    chunks.push([await cpu.give(given, place), await device.give(given, place)]);
-  }
+  const [own, played] = [await cpu.episode(), await device.episode()];
+  const chunks = own.map(({ chunk }, index): [ChunkResult, ChunkResult] => [
+    chunk,
+    present(played[index], "the same chunk").chunk,
+  ]);
   // On the device in one run, on the CPU one after the other.
   if (bundle.manifest.batch > 1) {
     const { given } = await parityOf(bundle);

@@ -8,45 +8,38 @@ import { join } from "node:path";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import { decodeModel, type ModelProto } from "../../src/bundle/onnx-schema.ts";
 import type { Bundle } from "../../src/bundle/read.ts";
-import type { Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { Problem } from "../../src/std/problem.ts";
 import { bundleOf, episodeOf, MODEL_DIR } from "../bundle/built.ts";
 import { memoryOf } from "./memory.ts";
-import { Opened, ok } from "./opened.ts";
+import { Opened, ok, refusal } from "./opened.ts";
 import {
   changed,
-  engineOfFile,
   flipWeight,
   halfPrecision,
   type Rehearsal,
   rehearse,
+  rehearsedEngine,
   weightsOf,
 } from "./wrong-provider.ts";
 
 const GPU = "cuda:0";
-const engine = await engineOfFile();
-
-async function load(bundle: Bundle, device: string, replicas = 1): Promise<Model | Problem> {
-  return await engine.load({ bundle, device, replicas, threads: 1, slots: 2 });
-}
+const engine = await rehearsedEngine();
 
 type Wrong = Omit<Rehearsal, "device">;
 
 /** Refused by name, with the difference and what to do. */
 async function expectRefused(bundle: Bundle, wrong: Wrong, reason: RegExp): Promise<void> {
   await rehearse({ device: GPU, ...wrong });
-  const named = await load(bundle, GPU);
-  expect(named).toBeInstanceOf(Problem);
-  expect((named as Problem).message).toMatch(reason);
-  expect((named as Problem).message).toContain("name another device");
+  const named = await refusal(engine, bundle, { device: GPU, slots: 2 });
+  expect(named).toMatch(reason);
+  expect(named).toContain("name another device");
 }
 
 /** Passed over by `auto`, which says why. */
 async function expectPassedOver(bundle: Bundle, wrong: Wrong, reason: RegExp): Promise<void> {
   await rehearse({ device: GPU, ...wrong });
-  const fallen = ok(await load(bundle, "auto"));
+  const { model: fallen } = await Opened.with(engine, bundle, { device: "auto", slots: 2 });
   expect(fallen.device).toBe("cpu");
   expect(fallen.refused.find(({ device }) => device === GPU)?.reason).toMatch(reason);
   await fallen.unload();
@@ -75,7 +68,7 @@ for (const name of await readdir(join(MODEL_DIR, ".."))) {
     // Its caches lie in memory that the host does not touch.
     expect(cpu.model).toMatchObject({ deviceBytes: 0, copies: { toDevice: 0, fromDevice: 0 } });
     expect(gpu.model.deviceBytes).toBeGreaterThan(0);
-    const slot = bundle.manifest.memory === null ? {} : { slot: 1 };
+    const slot = manifest.memory === null ? {} : { slot: 1 };
     for (const { given } of await episodeOf(bundle)) {
       const other = { ...given, seed: given.seed + 1 };
       const [one, two] = [await cpu.give(other, slot), await gpu.give(other, slot)];
@@ -108,7 +101,7 @@ for (const name of await readdir(join(MODEL_DIR, ".."))) {
 test("the vectors run on every replica, and each one's difference is told", async () => {
   const bundle = await bundleOf("dreamzero-astra-yam");
   await rehearse();
-  const model = ok(await load(bundle, "cpu", 2));
+  const { model } = await Opened.with(engine, bundle, { replicas: 2, slots: 2 });
   expect(model.parity).toHaveLength(6);
   expect(model.parity.every((difference) => difference >= 0 && difference < 1e-4)).toBe(true);
   expect([memoryOf(model, 0).frames, memoryOf(model, 2).frames]).toEqual([0, 0]);
@@ -132,7 +125,7 @@ test("parity vectors that the CPU does not compute fail the load, whatever the d
   const bundle = await bundleOf("molmoact2-yam");
   const graphs = await changed(bundle, "denoise.onnx", flipWeight("expert.blocks.0.output.weight"));
   const damaged = { ...bundle, paths: new Map([...bundle.paths, ["denoise.onnx", graphs]]) };
-  for (const device of ["cpu", "auto"]) expect(await load(damaged, device)).toBeInstanceOf(Problem);
+  for (const device of ["cpu", "auto"]) expect(await refusal(engine, damaged, { device })).toMatch(WRONG_ROWS);
 });
 
 test("a load of replicas on two devices ends when one is refused and the first run of the other does not end", async () => {
@@ -143,8 +136,7 @@ test("a load of replicas on two devices ends when one is refused and the first r
     ["cuda:1", "cuda:0"],
   ] as const) {
     await rehearse({ device: hangs, hangs: true, proof_ms_max: 1_000 }, { device: other, stale: true });
-    const failed = await both.load({ bundle, device: ["cuda:0", "cuda:1"], replicas: 2, threads: 1, slots: undefined });
-    const { message } = failed as Problem;
+    const message = await refusal(both, bundle, { device: ["cuda:0", "cuda:1"], replicas: 2 });
     expect(message).toContain(`${hangs}: its first runs had not ended after 1000 ms`);
     expect(message).toContain(`${other}: its rows are wrong`);
   }
@@ -157,12 +149,11 @@ test("a device whose first run does not end is told so after its time, holds up 
   await rehearse({ device: GPU, hangs: true, proof_ms_max: 50 });
   // Also where another device could be tried: the thread that hangs may go on with the model's memory.
   for (const device of [GPU, "auto"]) {
-    const failed = await hanging.load({ bundle, device, replicas: 2, threads: 1, slots: undefined });
-    expect(failed).toBeInstanceOf(Problem);
-    expect((failed as Problem).message).toContain(`${GPU}: its first runs had not ended after 50 ms`);
+    const message = await refusal(hanging, bundle, { device, replicas: 2 });
+    expect(message).toContain(`${GPU}: its first runs had not ended after 50 ms`);
   }
   await rehearse();
-  const healthy = ok(await hanging.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined }));
+  const { model: healthy } = await Opened.with(hanging, bundle);
   expect(healthy.parity).toHaveLength(1);
   await hanging.close();
 });

@@ -7,10 +7,9 @@ import { decodeModel, encodeModel, type ModelProto } from "../../src/bundle/onnx
 import type { Bundle } from "../../src/bundle/read.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { locateLibraries } from "../../src/engine/library.ts";
-import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { emptyDir } from "../bundle/built.ts";
-import { ok } from "./opened.ts";
+import { engineOfFile, ok } from "./opened.ts";
 
 export interface Rehearsal {
   readonly device: string;
@@ -62,14 +61,10 @@ export async function changedFile(from: string, change: (model: ModelProto) => v
   return path;
 }
 
-/** An engine for the tests of a file, to be opened at its begin; closed behind them, and no rehearsal is left. */
-export async function engineOfFile(): Promise<Engine> {
-  const engine = ok(await openEngine({ decodeThreads: 2 }));
-  afterAll(async () => {
-    await rehearse();
-    await engine.close();
-  });
-  return engine;
+/** `engineOfFile`, and no rehearsal is left behind the tests. */
+export async function rehearsedEngine(): Promise<Engine> {
+  afterAll(async () => await rehearse());
+  return await engineOfFile();
 }
 
 const F32 = 1;

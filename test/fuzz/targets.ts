@@ -1,5 +1,4 @@
 /** Everything written in TypeScript that reads what strangers send. What native code reads is fuzzed in `native/fuzz`. */
-
 import type { Target } from "./target.ts";
 import { chat, responses } from "./targets/bodies.ts";
 import { pages } from "./targets/pages.ts";

@@ -18,7 +18,7 @@ interface Delta {
 }
 
 interface Chunk {
-  readonly choices: readonly { readonly index: number; readonly delta: Delta; readonly finish_reason: string | null }[];
+  readonly choices: readonly { readonly index: 0; readonly delta: Delta; readonly finish_reason: string | null }[];
 }
 
 const CREATED = 1_764_000_000;

@@ -76,6 +76,27 @@ describe.each(Object.entries(ENDS))("a request whose connection is %s without a 
     }
   });
 
+  test("is sent once more when the other one has ended, but not for us yet", async () => {
+    const client = clientOf({ table: { connections: 2 } });
+    provider.play({ kind: "answer" }, end);
+    const { signal } = new AbortController();
+    let second: Promise<string | undefined> | undefined;
+    const bytes = () => {
+      second = asked(client);
+      return undefined;
+    };
+    const call = {
+      path: "chat/completions",
+      body: JSON.stringify({ stream: false }),
+      stream: false,
+      once: false,
+      signal,
+    };
+    expect(await client.call(call, { begin: () => undefined, bytes })).toBeUndefined();
+    expect(await second).toBeUndefined();
+    expect(provider.exchanges).toHaveLength(3);
+  });
+
   test("is not sent again when it may be sent only once: it has a new connection", async () => {
     const client = clientOf();
     expect(await asked(client)).toBeUndefined();

@@ -1,7 +1,7 @@
 /**
  * Contract section 1: "Wall clocks jump. At start or while serving, forward or back by days: no marker, job or session is dropped
  * early, no limit is lifted or frozen, no lock-out stays. What is kept for a span is kept for at least that much time that the
- * service has seen pass." The month of a limit stands in store/charges/money.ts, the real program in program/clocks.test.ts.
+ * service has seen pass." charge/store/money.ts tests the month of a limit, program/clocks.test.ts the real program.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { PageRefusal } from "../../src/account/errors.ts";

@@ -1,4 +1,4 @@
-"""The noise of a chunk, as `native/src/noise.rs` draws it: keyed by the bundle, counted by seed and step."""
+"""The noise of a chunk, as `native/src/flow/noise.rs` draws it: keyed by the bundle, counted by seed and step."""
 
 import math
 

@@ -125,7 +125,7 @@ impl Mapped {
     }
 
     fn all(&self) -> &[u8] {
-        // SAFETY: a readable mapping of so many bytes, which lives as long as `self`.
+        // SAFETY: a readable mapping of `len` bytes, which lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.cast(), self.bytes) }
     }
 }

@@ -102,7 +102,7 @@ impl DeviceRows {
 
     /// A value over words of the device's memory, or the host's.
     fn words(&self, home: Home, start: *mut c_void, shape: &[usize]) -> Result<Value, String> {
-        // SAFETY: callers give memory of so many words, which they keep as long as the value.
+        // SAFETY: callers give memory of this number of words, which they keep as long as the value.
         unsafe { Value::over(home, self.home.turns, start, Dtype::I32, shape) }
     }
 
@@ -336,7 +336,7 @@ impl DeviceRows {
             // SAFETY: as above.
             unsafe { transfer(self.home.turns, &[(&host, &lie.staged_words)]) }?;
         }
-        if is_finite()? { Ok(()) } else { Err("it tells of rows that are finite that they are not".into()) }
+        if is_finite()? { Ok(()) } else { Err("it says that finite rows are not finite".into()) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Parked sessions keep their rows, whenever they leave their place and come back, and whoever drops them meanwhile.
+//! Parked sessions keep their rows, whenever they leave their place and come back, and also when they are dropped meanwhile.
 
 use super::tests::{begun, computed, run, stage, with_capacity};
 use super::*;

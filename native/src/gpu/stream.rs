@@ -87,7 +87,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         // The driver waits for its work. A lost device refuses this too.
         let _ = self.context.within(|calls| {
-            // SAFETY: made by `new`; whoever uses it keeps it.
+            // SAFETY: made by `new`; every user keeps it alive.
             calls.check("cuStreamDestroy", unsafe { (calls.stream_destroy)(self.handle) })
         });
     }

@@ -3,7 +3,7 @@
 //! A slot is free → queued (and running) → done → closed (committed or aborted) → free. An inference enters its model's queue when the last
 //! of its frames is decoded. Each inference has exactly one completion, called by the thread that turns it from queued to done. An
 //! inference is written to under the lock of its job, while it is queued. So a thread that hung until others ended its inference finds it
-//! ended, whoever uses the slot by then.
+//! ended, also if another inference has the slot by then.
 
 use crate::core::fault::Fault;
 use crate::core::layout::{CHUNK_VALUES_MAX, ChunkResult, NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};

@@ -39,7 +39,7 @@ pub struct DeviceBlock {
     session: Option<Arc<SharedSessionInner>>,
 }
 
-// SAFETY: the block and its allocator have no tie to a thread; they are used in turns where the provider needs that.
+// SAFETY: the block and its allocator have no tie to a thread; their uses are serialised where the provider needs that.
 unsafe impl Send for DeviceBlock {}
 
 impl DeviceBlock {

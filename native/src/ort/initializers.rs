@@ -23,7 +23,7 @@ impl DeviceWeights {
             let shared = self.store.as_ref().and_then(|store| store.find_tensor(file, tensor));
             let (info, start) = shared.unwrap_or((&host, values.as_ptr().cast_mut().cast()));
             let External { kind, dims, bytes, .. } = tensor;
-            // SAFETY: so many bytes lie there, aligned, as `externals` and `values` have checked; `GraphSession` keeps both for as long as
+            // SAFETY: that number of bytes lies there, aligned, as `externals` and `values` have checked; `GraphSession` keeps both for as long as
             // the session runs. ONNX Runtime only reads initializers.
             Ok((name, unsafe { Value::at(info, start, *bytes, (dims, *kind)) }?, *bytes))
         };

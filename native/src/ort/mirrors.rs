@@ -216,7 +216,7 @@ impl Feed {
             }
             match &mut input.transfer {
                 Transfer::Played(shadow) => match &mirrors.stream {
-                    // SAFETY: the shadow is as large as what it stands for.
+                    // SAFETY: the shadow is as large as the original.
                     Some(stream) => {
                         unsafe { copy_in_stream(stream, shadow.address(), shadow.host.cast(), input.bytes) }?
                     }

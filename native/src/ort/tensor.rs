@@ -155,7 +155,7 @@ mod tests {
             let port = port(dtype, vec![Dim::Batch, Dim::Prefix, Dim::Fixed(11)]);
             let tensor = Tensor::new(&port, most).expect("memory");
             assert_eq!((tensor.dtype, tensor.len, tensor.address() as usize % 4096), (dtype, 3 * 7 * 11, 0));
-            // SAFETY: so many bytes are the tensor's, and nobody writes to them.
+            // SAFETY: that number of bytes is the tensor's, and nothing writes to them.
             let bytes =
                 unsafe { std::slice::from_raw_parts(tensor.address().cast::<u8>(), tensor.len * dtype.bytes()) };
             assert!(bytes.iter().all(|&byte| byte == 0), "{dtype:?}");

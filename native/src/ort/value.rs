@@ -17,7 +17,7 @@ pub struct Value {
     is_on_host: bool,
 }
 
-// SAFETY: the object has no tie to a thread; it is used in turns where the provider needs that.
+// SAFETY: the object has no tie to a thread; its uses are serialised where the provider needs that.
 unsafe impl Send for Value {}
 
 impl Value {

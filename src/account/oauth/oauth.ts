@@ -2,7 +2,6 @@
  * The OAuth routes of the command line's sign-in: device authorization (RFC 8628), token, and revocation (RFC 7009). Their
  * errors have the form of RFC 6749: `{error, error_description}`.
  */
-
 import { type Form, form } from "../../http/body-rules.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { KeyRule } from "../../http/route.ts";

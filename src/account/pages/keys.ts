@@ -1,5 +1,4 @@
 /** The keys on the account page: a new key, the list, and the form for another one. */
-
 import { unixSeconds } from "../../std/clock.ts";
 import { StoreDown } from "../../store/store.ts";
 import { field, hidden, passwordAgain } from "../../web/field.ts";

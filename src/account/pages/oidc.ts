@@ -1,5 +1,4 @@
 /** Sign-in with the operator's OpenID provider: the browser is sent there, and comes back with a proof of who the person is. */
-
 import type { Origin } from "../../http/origin.ts";
 import type { Reply } from "../../http/reply.ts";
 import { PageRefusal } from "../errors.ts";

@@ -1,5 +1,4 @@
 /** The frame of all pages for people: headers, cookies, the signed-in person, and the proof that a form comes from our own page. */
-
 import type { ChargeStore } from "../../charge/store/charges.ts";
 import { type Form, form, NO_BODY } from "../../http/body-rules.ts";
 import type { Origin } from "../../http/origin.ts";

@@ -1,5 +1,4 @@
 /** The routes of the pages for people. They are not in the document of the API. */
-
 import type { Surface } from "../../http/surface.ts";
 import { changeAccount, changeLimit, changePassword, showAccount } from "./account.ts";
 import { decide, enterCode, showDevice } from "./device.ts";

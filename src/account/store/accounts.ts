@@ -1,5 +1,4 @@
 /** The domain of accounts: who pays, and the API keys (keys.ts). */
-
 import { credit } from "../../charge/store/charges.ts";
 import { LIMITS } from "../../limits.ts";
 import { monthOf } from "../../std/calendar.ts";

@@ -1,5 +1,4 @@
 /** Device logins (RFC 8628). Codes are kept as SHA-256 alone, 32 bytes; times are of seen time (std/seen-clock.ts). */
-
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, type Steps } from "../../store/steps.ts";
 import { type KeyRefusal, keyAdd, keyRevoke, mayHaveKeys, type NewKey } from "./keys.ts";

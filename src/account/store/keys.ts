@@ -1,5 +1,4 @@
 /** Operations on API keys. The store has the public id and the SHA-256 of a key. */
-
 import { LIMITS } from "../../limits.ts";
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, rows, type Steps } from "../../store/steps.ts";

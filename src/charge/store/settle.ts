@@ -2,7 +2,6 @@
  * The settlement of a charge, as steps that a surface's operation composes with its own record in one transaction: a robot's
  * `settleChunk` keeps the answer of an observation with it. `SETTLE_SQL` does the same in a function of PostgreSQL.
  */
-
 import { changes, first, type Steps } from "../../store/steps.ts";
 import type { Transfer } from "../../store/store.ts";
 import type { Credit, Settlement } from "./records.ts";

@@ -1,5 +1,4 @@
 /** What `tendon act` sends, from files: the frames of the `--image CAMERA=FILE` flags in the model's camera order, and the state. */
-
 import type { RobotRequest } from "../../client/request.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";

@@ -1,5 +1,4 @@
 /** `tendon admin account create`, `list` and `set`. */
-
 import { type Account, readEmail } from "../../account/store/accounts.ts";
 import { LIMITS } from "../../limits.ts";
 import { systemClock } from "../../std/clock.ts";

@@ -1,5 +1,4 @@
 /** `tendon admin credit`, `limit` and `ledger check`. */
-
 import { monthOf } from "../../std/calendar.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";

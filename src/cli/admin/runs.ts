@@ -1,5 +1,4 @@
 /** `tendon admin runs check`. */
-
 import { LIMITS } from "../../limits.ts";
 import { type Checked, checkRuns, type WrongFile } from "../../runs/check.ts";
 import { blobBackend } from "../../service/blobs.ts";

@@ -16,7 +16,7 @@ export interface EpisodeLog {
   readonly observations: AsyncGenerator<EpisodeObservation | Problem, void>;
 }
 
-/** Opens the log in the folder of a run. Whoever does not read it to its end calls `observations.return()`. */
+/** Opens the log in the folder of a run. A caller that does not read it to its end calls `observations.return()`. */
 export async function openEpisode(folder: string): Promise<EpisodeLog | Problem> {
   const path = join(folder, EPISODE_FILE);
   const lines = linesOf(path);

@@ -1,5 +1,4 @@
 /** In what a folder differs from a completed run. */
-
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import type { RunsClient } from "../runs.ts";

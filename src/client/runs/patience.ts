@@ -1,5 +1,4 @@
 /** Repeats a request that failed for a reason that passes: a broken connection, a busy or restarting service. */
-
 import type { Clock } from "../../std/clock.ts";
 import { randomBase62 } from "../../std/ids.ts";
 import { Problem } from "../../std/problem.ts";

@@ -1,5 +1,4 @@
 /** One file of a pull: fetched from where an earlier attempt ended, checked, and only then put under its name. */
-
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import { NoAnswer } from "../http.ts";

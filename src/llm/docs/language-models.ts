@@ -1,5 +1,4 @@
 /** The page about language models: `language-models.md` with its limits and its table of errors put in. */
-
 import { prose } from "../../http/document/markdown.ts";
 import { documentPage } from "../../http/document/shell.ts";
 import { LIMITS } from "../../limits.ts";

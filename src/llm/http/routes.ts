@@ -1,5 +1,4 @@
 /** The language models: `POST /v1/responses`, `GET /v1/responses/{response_id}`, `GET /v1/models`. */
-
 import { json, NO_BODY } from "../../http/body-rules.ts";
 import type { Principal } from "../../http/deps.ts";
 import type { JsonObject } from "../../http/json.ts";

@@ -131,8 +131,8 @@ export class Client {
       const take = (piece: Uint8Array) => intake.bytes(piece);
       fault = intake.begin(headers.get("content-type") ?? "") ?? (await read(response, touched, take, over));
     }
-    const kept = !call.once && headers.get("connection")?.toLowerCase() !== "close";
-    if (kept && (kind || !fault)) this.idle += 1;
+    const open = !call.once && headers.get("connection")?.toLowerCase() !== "close";
+    if (open && (kind || !fault)) this.idle += 1;
     return fault;
   }
 
@@ -141,11 +141,16 @@ export class Client {
    * Bun's `fetch` does that itself for methods that may be repeated, and never for POST.
    */
   private async response(call: CallOptions, over: AbortSignal): Promise<Response | Fault> {
-    const reused = !call.once && this.idle > 0;
-    if (reused) this.idle -= 1;
+    const takesIdle = () => {
+      const takes = !call.once && this.idle > 0;
+      if (takes) this.idle -= 1;
+      return takes;
+    };
+    const reused = takesIdle();
     try {
       return await this.send(call, over, !call.once).catch((error: unknown) => {
-        if (!reused || over.aborted || codeOf(error) !== "ECONNRESET") throw error;
+        // A connection may have been left open for this call when it was sent, and be counted only now.
+        if (over.aborted || codeOf(error) !== "ECONNRESET" || !(reused || takesIdle())) throw error;
         return this.send(call, over, false);
       });
     } catch (error) {

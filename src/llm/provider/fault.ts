@@ -1,5 +1,4 @@
 /** Faults of a provider, and the error that a client gets for each. No text of it may be a secret. */
-
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
 import { LLM } from "../errors.ts";

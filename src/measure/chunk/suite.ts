@@ -1,5 +1,4 @@
 /** `tendon bench chunk`: where the time of a chunk goes. Closed loop: a robot waits for its chunk before it sends again. */
-
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import { drawnScenes } from "../sample/scenes.ts";

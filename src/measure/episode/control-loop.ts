@@ -3,7 +3,6 @@
  * robots, so that the loop itself takes little of the machine. What a robot commands goes nowhere; what counts is whether and
  * when it had a row to command.
  */
-
 import type { Clock } from "../../std/clock.ts";
 import type { Problem } from "../../std/problem.ts";
 import { RandomStream } from "../../std/random.ts";

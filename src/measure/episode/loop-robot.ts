@@ -2,7 +2,6 @@
  * One robot of the control loop: it commands a row of its chunk per tick of 30 Hz. When few rows are left it captures frames,
  * sends its observation, and plays on until the next chunk comes. Deadlines are absolute: a late tick makes no later one late.
  */
-
 import type { Clock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 

@@ -49,7 +49,7 @@ interface FrameSet {
 const ATTEMPTS = 3;
 /** Milliseconds between the observation ahead and the others, each tried until batches form: how soon a replica takes what waits depends on the machine. */
 const PAUSES_MS = [0, 0.1, 0.3, 1] as const;
-/** Rounds that are not counted: these at least, and until so many in a row have allocated nothing, for each thread that decodes allocates for its first frame. */
+/** Rounds that are not counted: these at least, and until this number in a row have allocated nothing, for each thread that decodes allocates for its first frame. */
 const WARM_ROUNDS = 2;
 const QUIET_ROUNDS = 5;
 const WARM_ROUNDS_MAX = 50;

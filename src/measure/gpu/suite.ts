@@ -4,7 +4,6 @@
  * Each bundle is loaded in this process, without a service: stations alone and in batches, and the roofline of its graphs. Then a fresh
  * service answers over a socket. Random weights are measured like trained ones, also those whose rows nobody has computed.
  */
-
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { weightWords } from "../../bundle/describe.ts";

@@ -4,7 +4,6 @@
  * Closed loops show what a service can do. Open loops at fixed rates show what robots get that do not wait for each other, also past
  * what the service can do. Outside of the window: taking pictures, and whatever happens before a request is due.
  */
-
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import { closedLoop, openLoop } from "../load/loops.ts";

@@ -55,7 +55,7 @@ export class Robots implements Sender {
   }
 
   /**
-   * So many observations of each robot, not measured: connections, sessions, caches and compilers warm up. A few robots at a time, so that
+   * The observations of each robot before the measurement: connections, sessions, caches and compilers warm up. A few robots at a time, so that
    * nothing is refused before the measurement.
    */
   async warmUp(robots: number, each: number): Promise<Problem | undefined> {

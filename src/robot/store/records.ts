@@ -16,7 +16,7 @@ export interface ObservationKey extends SessionKey {
 export interface NeutralAnswer {
   /** A JSON object: all but the rows. */
   readonly head: string;
-  /** Little-endian float32, row-major; in a buffer of its own, since a copy to another thread takes the whole buffer. */
+  /** Little-endian float32, row-major; in a separate buffer, since a copy to another thread takes the whole buffer. */
   readonly rows: Uint8Array;
 }
 

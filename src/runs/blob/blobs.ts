@@ -157,8 +157,9 @@ export class Blobs {
 
 /** A body on its way to the disk. It moves in blocks, which the thread gives back after it has written them. */
 export class Receiving {
-  /** The blocks that are at the thread, the oldest first. */
-  private readonly sent: Promise<ArrayBuffer | BlobsDown>[] = [];
+  /** One promise for each block that is at the thread. */
+  private readonly sent = new Set<Promise<void>>();
+  private readonly free: ArrayBuffer[] = [];
   private block: Uint8Array<ArrayBuffer> | undefined;
   private length = 0;
   private failed: BlobsDown | undefined;
@@ -197,14 +198,15 @@ export class Receiving {
     this.length = 0;
     if (!block || length === 0) return;
     const written = this.blobs.call("piece", [stream, block.buffer, length], [block.buffer]).then((back) => {
+      this.sent.delete(written);
       if (back instanceof BlobsDown) this.failed ??= back;
-      return back;
+      else this.free.push(back);
     });
-    this.sent.push(written);
+    this.sent.add(written);
   }
 
   private async freeBlock(): Promise<Uint8Array<ArrayBuffer>> {
-    const oldest = this.sent.length < BLOCKS ? undefined : await this.sent.shift();
-    return new Uint8Array(oldest instanceof ArrayBuffer ? oldest : new ArrayBuffer(BLOCK_BYTES));
+    if (this.free.length === 0 && this.sent.size === BLOCKS) await Promise.race(this.sent);
+    return new Uint8Array(this.free.pop() ?? new ArrayBuffer(BLOCK_BYTES));
   }
 }

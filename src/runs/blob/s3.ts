@@ -16,9 +16,10 @@ import {
 import type { S3Options } from "../../config/blobs.ts";
 import { present } from "../../std/assert.ts";
 import { type Assembly, type Backend, type BlobFacts, digestOf, type PartTag, type Staged } from "./backend.ts";
+import { advice } from "./s3/advice.ts";
 import { abandoned, begun, joined, partStored } from "./s3/assembling.ts";
 import { checked, FileBody, ObjectBytes, type Source, signedDigest } from "./s3/bodies.ts";
-import { advice, S3Failure } from "./s3/failure.ts";
+import { S3Failure } from "./s3/failure.ts";
 import { type S3Bounds, Store } from "./s3/store.ts";
 
 /** The number of small requests that run side by side. */

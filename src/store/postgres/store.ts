@@ -1,5 +1,4 @@
 /** The store on PostgreSQL: the operations of the domains in transactions, those of a robot's path in groups (lane.ts). */
-
 import { LIMITS } from "../../limits.ts";
 import { type Clock, sleep, systemClock } from "../../std/clock.ts";
 import { EXIT, Problem } from "../../std/problem.ts";

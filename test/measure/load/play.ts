@@ -1,5 +1,4 @@
 /** A load against a service that exists on a clock alone. */
-
 import type { Refusal, Sender } from "../../../src/measure/load/robots.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { FakeClock } from "../../std/fake-clock.ts";

@@ -1,5 +1,4 @@
 /** What a client asks of a service on a failing disk: each can be asked again, and says then what it said first. */
-
 import { frameMessage } from "../../../src/client/episode-messages.ts";
 import { EpisodeSocket } from "../../../src/client/episode-socket.ts";
 import { Problem } from "../../../src/std/problem.ts";

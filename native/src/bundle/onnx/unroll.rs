@@ -178,7 +178,7 @@ impl<'a> Graph<'a> {
                 return Err(format!("node {} stands before {early}, which it needs", node.name));
             }
             if node.captured.iter().any(|name| changing.contains(name)) {
-                return Err(format!("node {} has a graph of its own that reads what changes", node.name));
+                return Err(format!("node {} has a subgraph that reads what changes", node.name));
             }
             if node.inputs.iter().any(|name| changing.contains(name)) {
                 changing.extend(&node.outputs);

@@ -1,5 +1,5 @@
 /**
- * A LeRobot dataset, version 3.0, of one or more runs: an episode each, with files of its own for its rows and its videos.
+ * A LeRobot dataset, version 3.0, of one or more runs: an episode each, with its own files for rows and videos.
  * Everything of an episode is written before the next one is read; the files of `meta/`, which make it a dataset, come last.
  */
 import { mkdir } from "node:fs/promises";

@@ -14,7 +14,7 @@ import { jpegFacts } from "../video/jpeg-facts.ts";
 import { mp4Facts } from "../video/mp4-read.ts";
 import { Timeline } from "./timeline.ts";
 
-/** The header of a JPEG file's frame stands within so many bytes, behind what cameras tell of themselves. */
+/** The header of a JPEG file's frame stands within this number of bytes, behind the camera's own data. */
 const JPEG_HEAD_BYTES = 256 * 1024;
 
 export interface CameraVideo {

@@ -6,7 +6,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { Problem } from "../../../std/problem.ts";
 import type { VideoFacts } from "./facts.ts";
 
-/** An index of so many bytes describes days of video; whatever claims more is not one. */
+/** An index of this number of bytes describes days of video; a larger one is damaged. */
 const INDEX_BYTES_MAX = 256 * 1024 * 1024;
 /** A frame may be so far, in seconds, from where a constant rate has it: LeRobot refuses to read one that is further. */
 const JITTER_SECONDS_MAX = 1e-4;

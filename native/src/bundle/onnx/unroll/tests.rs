@@ -143,7 +143,7 @@ fn a_graph_whose_steps_cannot_be_put_into_one_is_refused_in_words() {
     // An attribute with a graph that has one node, which reads x.
     let inner = bytes(5, &bytes(6, &bytes(1, &node("inner", "Neg", &["x"], &["i"]))));
     let branching = [node("if", "If", &["t"], &["v"]), inner].concat();
-    assert!(refusal(&with(&[branching]), &latents).contains("if has a graph of its own that reads what changes"));
+    assert!(refusal(&with(&[branching]), &latents).contains("if has a subgraph that reads what changes"));
     let mut deep = node("inner", "Neg", &["c"], &["i"]);
     for _ in 0..20 {
         deep = [node("if", "If", &["c"], &["i"]), bytes(5, &bytes(6, &bytes(1, &deep)))].concat();
