@@ -46,7 +46,8 @@ describe("the document", () => {
     const { valid, errors } = await new Validator().validate(JSON.parse(JSON.stringify(api.document)));
     expect([valid, errors]).toEqual([true, undefined]);
     expect(api.document.openapi).toMatch(/^3\.1\./);
-    expect(JSON.stringify(api.document).length).toBeLessThan(190_000);
+    const operations = Object.values(api.document.paths).flatMap((methods) => Object.keys(methods)).length;
+    expect(JSON.stringify(api.document).length / operations).toBeLessThan(6_400);
   });
 
   test("every reference resolves, and every schema compiles as JSON Schema 2020-12", () => {
@@ -355,11 +356,10 @@ describe("the page", () => {
     const text = await (await (await stage()).send("/docs")).text();
     const ids = new Set([...text.matchAll(/ id="([^"]+)"/g)].map((match) => match[1]));
     const links = [...text.matchAll(/ href="([^"]+)"/g)].map((match) => match[1] ?? "");
+    const pages = Object.keys(api.document.paths).filter((path) => path.startsWith("/docs/"));
     expect(links.filter((link) => !ids.has(link.slice(1)))).toEqual([
       "openapi.json",
-      "docs/episodes",
-      "docs/language-models",
-      "docs/robot-runs",
+      ...pages.map((path) => path.slice(1)),
     ]);
     const words = [
       ...Object.keys(api.document.paths),
