@@ -8,17 +8,12 @@ import { backendOf } from "../runs/blob/loop.ts";
 import { randomBase62 } from "../std/ids.ts";
 import type { Log } from "../std/log.ts";
 import { Problem } from "../std/problem.ts";
+import { threadOf } from "./store.ts";
 
 type Where = Pick<ServeConfig, "blobs" | "dataDir">;
 
-/** The same rule for its path as for the writer thread (store.ts). */
-function blobThread(): Worker {
-  const path = import.meta.url.includes("$bunfs") ? "./service/blob-thread.js" : "./blob-thread.ts";
-  return new Worker(new URL(path, import.meta.url));
-}
-
 export function makeBlobs({ blobs, dataDir }: Where): Blobs {
-  return new Blobs(blobThread(), blobs ?? { kind: "folder", path: dataDir });
+  return new Blobs(threadOf("blob-thread"), blobs ?? { kind: "folder", path: dataDir });
 }
 
 const NONCE_CHARS = 16;

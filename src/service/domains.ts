@@ -1,4 +1,4 @@
-/** The store of this program: the domains of records.ts, and the base, whose tables come first because others refer to them. */
+/** The store of this program: the domains of records.ts, and the base. */
 import { base } from "../store/base.ts";
 import type { StoreOf } from "../store/domain.ts";
 import * as records from "./records.ts";

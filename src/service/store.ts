@@ -7,11 +7,11 @@ import { openSqliteStore } from "../store/sqlite/store.ts";
 import { DOMAINS, type Store } from "./domains.ts";
 
 /**
- * The writer thread. In the compiled executable the modules are one file at the virtual root, and entry points stand below it by
+ * A thread of the service. In the compiled executable the modules are one file at the virtual root, and entry points stand below it by
  * their paths in `src/`, provided that the compile script (src/setup/compile.ts) lists them beside `main.ts`.
  */
-function writerThread(): Worker {
-  const path = import.meta.url.includes("$bunfs") ? "./service/writer.js" : "./writer.ts";
+export function threadOf(entry: "writer" | "blob-thread"): Worker {
+  const path = import.meta.url.includes("$bunfs") ? `./service/${entry}.js` : `./${entry}.ts`;
   return new Worker(new URL(path, import.meta.url));
 }
 
@@ -23,7 +23,7 @@ export async function openStore(
   { dataDir, databaseUrl }: { readonly dataDir: string; readonly databaseUrl: string | undefined },
   use: "serve" | "beside",
 ): Promise<Store | Problem> {
-  if (databaseUrl === undefined) return openSqliteStore(DOMAINS, writerThread, dataDir, use);
+  if (databaseUrl === undefined) return openSqliteStore(DOMAINS, () => threadOf("writer"), dataDir, use);
   const { openPostgresStore } = await import("../store/postgres/store.ts");
   if (use === "beside") return openPostgresStore(DOMAINS, databaseUrl);
   const lock = prepareFolder(dataDir) ?? lockFolder(dataDir);

@@ -1,4 +1,4 @@
-/** Who gets the engine's slots, and who waits for them in which order. */
+/** Which observations get the engine's permits, and which wait for them in which order. */
 import { expect, test } from "bun:test";
 import { LIMITS } from "../../src/limits.ts";
 import { Admission, type Permit } from "../../src/robot/admission.ts";
@@ -8,10 +8,10 @@ import { RandomStream } from "../../src/std/random.ts";
 
 const SMALL = { ...LIMITS, framesMax: 20, chunksMax: 8, accountFramesMax: 16, accountChunksMax: 6 };
 
-/** Takes what must not be refused. */
+/** A permit that must not be refused. */
 function take(admission: Admission, account: string, frames = 1, model = "m"): Permit {
   const permit = admission.take(account, model, frames);
-  assert(!(permit instanceof Failure), "there is a place to wait");
+  assert(!(permit instanceof Failure), "the queue has room");
   return permit;
 }
 
@@ -26,14 +26,14 @@ function granted(permits: Readonly<Record<string, Permit>>): string {
     .join(" ");
 }
 
-/** The names in the order in which they are let in: each ends before the next, `running` before all. */
+/** The names in the order in which they are granted: each ends before the next, `running` before all. */
 function turnsOf(waiting: Readonly<Record<string, Permit>>, running: Permit): string[] {
   const left = { ...waiting };
   const order: string[] = [];
   running.release();
   while (Object.keys(left).length > 0) {
     const name = granted(left);
-    const next = present(left[name], "exactly one that was let in");
+    const next = present(left[name], "exactly one that was granted");
     delete left[name];
     order.push(name);
     next.release();
@@ -45,15 +45,15 @@ function counts({ held, waiting }: Admission): number[] {
   return [held, waiting];
 }
 
-test("an account has its share at once and no more; others find slots at once", () => {
+test("an account has its share at once and no more; others find permits at once", () => {
   const admission = new Admission(LIMITS, () => 2);
-  const runs = Math.floor(LIMITS.accountFramesMax / 3);
+  const inferences = Math.floor(LIMITS.accountFramesMax / 3);
   const many = Array.from({ length: 1_000 }, () => take(admission, "a", 3));
-  expect(many.filter(isGranted).length).toBe(runs);
+  expect(many.filter(isGranted).length).toBe(inferences);
   expect(isGranted(take(admission, "b", 3))).toBe(true);
-  // Frame slots are a model's own.
+  // Each model has its own frame permits.
   const otherModel = take(admission, "a", 3, "n");
-  expect([isGranted(otherModel), ...counts(admission)]).toEqual([true, runs + 2, 1_000 - runs]);
+  expect([isGranted(otherModel), ...counts(admission)]).toEqual([true, inferences + 2, 1_000 - inferences]);
 });
 
 test("models that hang hold up no other one, of the same accounts neither", () => {
@@ -63,7 +63,7 @@ test("models that hang hold up no other one, of the same accounts neither", () =
     const all = Array.from({ length: 200 }, (_, index) => take(admission, account, 1, served[index % 2]));
     return all.filter(isGranted).length;
   };
-  // What is kept for the third: of a quarter a third, of an account's share and of all slots.
+  // What is kept for the third: of a quarter a third, of an account's share and of all permits.
   const own = LIMITS.accountChunksMax - Math.floor(LIMITS.accountChunksMax / 12);
   const all = LIMITS.chunksMax - Math.floor(LIMITS.chunksMax / 12);
   expect([flood("a"), flood("b")]).toEqual([own, all - own]);
@@ -72,7 +72,7 @@ test("models that hang hold up no other one, of the same accounts neither", () =
   expect(isGranted(take(admission, "c", 1, "hangs"))).toBe(false);
 });
 
-test("one model has all run slots, since there is no other", () => {
+test("one model has all inference permits, since there is no other", () => {
   const admission = new Admission();
   const accounts = ["a", "b"].map((account) => Array.from({ length: 100 }, () => take(admission, account)));
   expect(accounts.map((permits) => permits.filter(isGranted).length)).toEqual([
@@ -93,7 +93,7 @@ test("an account that asks for many models has no more turns than another one", 
   expect(turnsOf(waiting, running)).toEqual(["am1", "bm1", "an1", "bm2", "ao1", "am2"]);
 });
 
-test("an account's share of runs counts over all models", () => {
+test("an account's share of inferences counts over all models", () => {
   const admission = new Admission(LIMITS, () => 3);
   const permits = Array.from({ length: 100 }, (_, index) => take(admission, "a", 1, `m${index % 3}`));
   expect(permits.map(isGranted)).toEqual(permits.map((_, index) => index < LIMITS.accountChunksMax));
@@ -130,7 +130,7 @@ test("frames that come free are kept for a large observation that was passed ove
   let released = 0;
   while (!isGranted(large)) {
     const [first, ...rest] = running;
-    present(first, "a run that goes on").release();
+    present(first, "a permit that is held").release();
     released += 1;
     running = [...rest, take(admission, `new-${released}`, 2)].filter(isGranted);
   }
@@ -149,7 +149,7 @@ test("an account without a turn behind a large observation goes on when that one
   expect([isGranted(small), isGranted(large), ...counts(admission)]).toEqual([true, false, 2, 0]);
 });
 
-test("places to wait are bounded, per account and in all; who fits needs none", () => {
+test("the queues are bounded, per account and in all; an observation that fits needs none", () => {
   const admission = new Admission({ ...SMALL, accountWaitingMax: 3, admissionWaitingMax: 5 }, () => 2);
   for (let count = 0; count < SMALL.accountChunksMax; count += 1) take(admission, "a");
   const waiting = Array.from({ length: 3 }, () => take(admission, "a"));
@@ -172,7 +172,7 @@ test("places to wait are bounded, per account and in all; who fits needs none", 
   expect(admission.take("a", "m", 1)).not.toBeInstanceOf(Failure);
 });
 
-test("who gives up leaves the queue; who was let in the moment before gives the slots back; twice is once", () => {
+test("an observation that gives up leaves the queue; one that was granted a permit the moment before gives it back; twice is once", () => {
   const admission = new Admission({ ...SMALL, chunksMax: 1 });
   const running = take(admission, "a");
   const [leaves, meets, next] = [take(admission, "a"), take(admission, "a"), take(admission, "a")];
@@ -197,26 +197,26 @@ interface Taken {
   readonly frames: number;
   readonly permit: Permit;
   held: boolean;
-  /** Accounts that were let in to the same model since the last turn of this one's account, while this one was first of its line and within its share. */
+  /** Accounts that were granted the same model since the last turn of this one's account, while this one was first of its line and within its share. */
   readonly passedBy: string[];
 }
 
 const MODELS = ["model 0", "model 1", "model 2"];
 
-/** Whether what is kept for the other models is left, with so many more runs of one: a quarter of `max` is kept, in equal parts. */
-function leavesTheirs(max: number, model: string, held: (model: string) => number, runs = 1): boolean {
+/** Whether what is kept for the other models is left, with `inferences` more of one: a quarter of `max` is kept, in equal parts. */
+function leavesTheirs(max: number, model: string, held: (model: string) => number, inferences = 1): boolean {
   const kept = Math.floor(max / 4 / MODELS.length);
-  const needed = MODELS.map((one) => Math.max(held(one) + (one === model ? runs : 0), kept));
+  const needed = MODELS.map((one) => Math.max(held(one) + (one === model ? inferences : 0), kept));
   return needed.reduce((sum, count) => sum + count, 0) <= max;
 }
 
-/** Of an account and of all slots something is kept for each model. */
+/** Bounds that keep something for each model, of an account and of all permits. */
 const HISTORY = { ...SMALL, chunksMax: 14, accountChunksMax: 12 };
 
 /** What must hold after each step, kept without any of the queue's own structures. */
 class Watch {
   private readonly live = new Set<Taken>();
-  /** In the order in which they were let in. */
+  /** Permits in the order in which they were granted. */
   private readonly fresh: Taken[] = [];
   grants = 0;
   passes = 0;
@@ -239,25 +239,25 @@ class Watch {
 
   async check(): Promise<void> {
     for (let turn = 0; turn < 3; turn += 1) await Promise.resolve();
-    for (const taken of this.fresh.splice(0)) this.letIn(taken);
+    for (const taken of this.fresh.splice(0)) this.grant(taken);
     const held = this.taken.filter((one) => one.held);
     const waiting = this.taken.filter((one) => !one.held);
-    assert(this.admission.held === held.length, "as many hold slots as were let in");
+    assert(this.admission.held === held.length, "as many hold permits as were granted one");
     assert(this.admission.waiting === waiting.length, "as many wait as are left");
-    assert(held.length <= HISTORY.chunksMax, "run slots suffice");
+    assert(held.length <= HISTORY.chunksMax, "inference permits suffice");
     for (const { account, model } of held) {
-      assert(leavesTheirs(HISTORY.chunksMax, model, this.runsOf, 0), "no model has what is kept for the others");
-      assert(this.framesOf((one) => one.model === model) <= HISTORY.framesMax, "frame slots suffice");
+      assert(leavesTheirs(HISTORY.chunksMax, model, this.inferencesOf, 0), "no model has what is kept for the others");
+      assert(this.framesOf((one) => one.model === model) <= HISTORY.framesMax, "frame permits suffice");
       assert(this.mayHold({ account, model, frames: 0 }, 0), "an account keeps to its share");
     }
     const firsts = waiting.filter((one) => this.isFirst(one) && this.mayHold(one));
     for (const first of firsts) {
       const kept = firsts.some((other) => other.model === first.model && !this.fits(other));
-      assert(held.length === HISTORY.chunksMax || kept || !this.fits(first), "nobody waits for what is free");
+      assert(held.length === HISTORY.chunksMax || kept || !this.fits(first), "no observation waits for what is free");
     }
   }
 
-  private letIn(taken: Taken): void {
+  private grant(taken: Taken): void {
     if (!this.live.has(taken)) return;
     assert(this.isFirst(taken), "within a line the first to come is the first to go");
     for (const other of this.live) {
@@ -281,20 +281,20 @@ class Watch {
 
   private fits({ model, frames }: Taken): boolean {
     return (
-      leavesTheirs(HISTORY.chunksMax, model, this.runsOf) &&
+      leavesTheirs(HISTORY.chunksMax, model, this.inferencesOf) &&
       this.framesOf((one) => one.model === model) + frames <= HISTORY.framesMax
     );
   }
 
-  private mayHold({ account, model, frames }: Pick<Taken, "account" | "model" | "frames">, runs = 1): boolean {
+  private mayHold({ account, model, frames }: Pick<Taken, "account" | "model" | "frames">, inferences = 1): boolean {
     const own = (of: string) =>
       this.taken.filter((one) => one.held && one.account === account && one.model === of).length;
     const ownFrames = this.framesOf((one) => one.account === account && one.model === model);
-    const runsFit = leavesTheirs(HISTORY.accountChunksMax, model, own, runs);
-    return runsFit && ownFrames + frames <= HISTORY.accountFramesMax;
+    const inferencesFit = leavesTheirs(HISTORY.accountChunksMax, model, own, inferences);
+    return inferencesFit && ownFrames + frames <= HISTORY.accountFramesMax;
   }
 
-  private readonly runsOf = (model: string) => this.taken.filter((one) => one.held && one.model === model).length;
+  private readonly inferencesOf = (model: string) => this.taken.filter((one) => one.held && one.model === model).length;
 
   private framesOf(which: (taken: Taken) => boolean): number {
     return this.taken.filter((one) => one.held && which(one)).reduce((sum, { frames }) => sum + frames, 0);
@@ -329,6 +329,6 @@ test("random histories of several accounts and models keep shares, order and tur
     expect(watch.grants).toBeGreaterThan(50);
     passes += watch.passes;
   }
-  // Else the histories prove nothing of turns.
+  // Otherwise the histories would prove nothing about turns.
   expect(passes).toBeGreaterThan(100);
 });

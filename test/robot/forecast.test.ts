@@ -1,4 +1,4 @@
-/** Who is refused because its chunk would come too late, and how an estimate comes about, is forgotten and heals. */
+/** Refusals of chunks that would come too late, and the estimate that they follow from. */
 import { describe, expect, test } from "bun:test";
 import { type Demand, Forecast, type InFlight } from "../../src/robot/forecast.ts";
 import { Failure } from "../../src/std/failure.ts";
@@ -16,32 +16,32 @@ class Line {
   readonly forecast = new Forecast(this.clock);
 
   enter(asked: Demand = ONE, leftMs = LONG_MS): InFlight {
-    const place = this.forecast.enter(asked, leftMs);
-    if (place instanceof Failure) throw new Error(place.message);
-    return place;
+    const entry = this.forecast.enter(asked, leftMs);
+    if (entry instanceof Failure) throw new Error(entry.message);
+    return entry;
   }
 
   /** `count` observations, one after the other, each of which the model answers in `ms`. */
   answer(count: number, ms: number, asked: Demand = ONE): void {
     for (let n = 0; n < count; n += 1) {
-      const place = this.enter(asked);
-      this.run(place, ms);
+      const entry = this.enter(asked);
+      this.run(entry, ms);
     }
   }
 
   /** The model works on the observation for `ms`. */
-  run(place: InFlight, ms: number): void {
+  run(entry: InFlight, ms: number): void {
     const startedMs = this.clock.monotonicMs();
     this.clock.advance(ms);
-    place.computed(startedMs);
-    place.leave();
+    entry.computed(startedMs);
+    entry.leave();
   }
 
-  /** Whether an observation is refused that has so much time; it does not stay. */
+  /** An observation with this much time is refused; one that is let in does not stay. */
   refuses(leftMs: number, asked: Demand = ONE): boolean {
-    const place = this.forecast.enter(asked, leftMs);
-    if (!(place instanceof Failure)) place.leave();
-    return place instanceof Failure;
+    const entry = this.forecast.enter(asked, leftMs);
+    if (!(entry instanceof Failure)) entry.leave();
+    return entry instanceof Failure;
   }
 
   /** The shortest time with which an observation is let in, to a hundredth of a millisecond. */
@@ -56,7 +56,7 @@ class Line {
   }
 }
 
-/** Who waits for so long, its own run included, needs a quarter more. */
+/** An observation needs a quarter more than its wait and its inference take. */
 const withMargin = (ms: number) => ms / 0.8;
 
 describe("an observation is refused", () => {
@@ -73,10 +73,10 @@ describe("an observation is refused", () => {
     line.answer(1, 5_000);
     const inside = Array.from({ length: 50 }, () => line.enter());
     expect(line.refuses(1)).toBe(false);
-    for (const place of inside) place.leave();
+    for (const entry of inside) entry.leave();
   });
 
-  test("when those before it and its own run take longer than it has", () => {
+  test("when those before it and its own inference take longer than it has", () => {
     const line = new Line();
     line.answer(20, 100);
     const inside = [1, 2, 3].map(() => line.enter());
@@ -88,7 +88,7 @@ describe("an observation is refused", () => {
       1,
       "too much is asked of this model: the chunk would be ready in about 400 ms and is of use for 200 ms; nothing ran, retry with a fresh observation",
     ]);
-    for (const place of inside) place.leave();
+    for (const entry of inside) entry.leave();
     expect([line.forecast.inside, line.refuses(1)]).toEqual([0, false]);
   });
 
@@ -103,7 +103,7 @@ describe("an observation is refused", () => {
   });
 });
 
-describe("who is before whom", () => {
+describe("the order", () => {
   test("accounts take turns: of another one as many as of its own and one more", () => {
     const line = new Line();
     line.answer(20, 100);
@@ -123,13 +123,13 @@ describe("who is before whom", () => {
     expect(line.refuses(1, { ...ONE, model: "n" })).toBe(false);
   });
 
-  test("as long as a replica is free nobody waits; one robot alone does not make several replicas look slow", () => {
+  test("as long as a replica is free no observation waits; one robot alone does not make several replicas look slow", () => {
     const line = new Line();
     line.answer(20, 100, other("a", 4));
     for (let n = 0; n < 3; n += 1) line.enter(other("a", 4));
     expect(line.refuses(1, other("a", 4))).toBe(false);
     line.enter(other("a", 4));
-    // One answer each 25 ms, and the run itself.
+    // One answer each 25 ms, and the inference itself.
     expect(line.needs(other("a", 4))).toBeCloseTo(withMargin(125), 1);
     // A replica is lost: more of them wait, for fewer.
     expect(line.needs(other("a", 3))).toBeCloseTo(withMargin(150), 1);
@@ -143,16 +143,16 @@ describe("the estimate", () => {
       const batch = Array.from({ length: 8 }, () => line.enter());
       const startedMs = line.clock.monotonicMs();
       line.clock.advance(80);
-      for (const place of batch) {
-        place.computed(startedMs);
-        place.leave();
+      for (const entry of batch) {
+        entry.computed(startedMs);
+        entry.leave();
       }
     }
     for (let n = 0; n < 8; n += 1) line.enter();
     expect(line.needs()).toBeCloseTo(withMargin(8 * 10 + 80), 1);
   });
 
-  test("takes no notice of what was refused, withdrawn or failed, nor of rests", () => {
+  test("takes no notice of what was refused, withdrawn or failed, nor of pauses", () => {
     const line = new Line();
     line.answer(20, 100);
     const waits = line.enter();
@@ -193,15 +193,15 @@ describe("the estimate", () => {
     const [failed, ...rest] = inside;
     failed?.stalled();
     failed?.leave();
-    for (const place of rest) {
+    for (const entry of rest) {
       expect(line.refuses(9_000)).toBe(false);
-      line.run(place, 10);
+      line.run(entry, 10);
     }
     for (let n = 0; n < 20; n += 1) line.enter();
     expect(line.needs()).toBeCloseTo(withMargin(21 * 10), 1);
   });
 
-  test("is forgotten after a rest", () => {
+  test("is forgotten after a pause", () => {
     const line = new Line();
     line.answer(20, 100);
     line.clock.advance(60_000);
@@ -210,7 +210,7 @@ describe("the estimate", () => {
   });
 });
 
-test("whatever comes and goes, nobody stays inside, and at rest everybody is let in", () => {
+test("random histories leave no observation inside, and an idle forecast lets every one in", () => {
   const random = new RandomStream("forecast");
   const below = (limit: number) => random.word() % limit;
   for (let history = 0; history < 50; history += 1) {
@@ -219,16 +219,16 @@ test("whatever comes and goes, nobody stays inside, and at rest everybody is let
     for (let step = 0; step < 300; step += 1) {
       line.clock.advance(below(50));
       if (below(2) === 0) {
-        const place = line.forecast.enter(other(`account ${below(4)}`, 1 + below(3)), below(500));
-        if (!(place instanceof Failure)) inside.push(place);
+        const entry = line.forecast.enter(other(`account ${below(4)}`, 1 + below(3)), below(500));
+        if (!(entry instanceof Failure)) inside.push(entry);
         continue;
       }
-      const [place] = inside.splice(below(inside.length + 1), 1);
-      if (below(3) > 0) place?.computed(line.clock.monotonicMs() - below(20));
-      place?.leave();
-      place?.leave();
+      const [entry] = inside.splice(below(inside.length + 1), 1);
+      if (below(3) > 0) entry?.computed(line.clock.monotonicMs() - below(20));
+      entry?.leave();
+      entry?.leave();
     }
-    for (const place of inside) place.leave();
+    for (const entry of inside) entry.leave();
     expect([line.forecast.inside, line.refuses(0)]).toEqual([0, false]);
   }
 });

@@ -1,11 +1,22 @@
 import { expect, test } from "bun:test";
+import { cp } from "node:fs/promises";
+import { join } from "node:path";
 import { ECHO_WARNING } from "../../src/bundle/describe.ts";
 import type { Bundle } from "../../src/bundle/read.ts";
 import { ROBOT_DEFAULT, type RobotConfig } from "../../src/config/robot.ts";
 import { Catalog } from "../../src/robot/catalog.ts";
-import { type BegunModel, loadModels, type PlannedModel, planModels } from "../../src/service/models.ts";
+import {
+  type BegunModel,
+  discard,
+  loadModels,
+  type PlannedModel,
+  planModels,
+  prepare,
+} from "../../src/service/models.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";
 import { Problem } from "../../src/std/problem.ts";
+import { emptyDir } from "../bundle/built.ts";
+import { ok } from "../engine/opened.ts";
 import { FakeEngine } from "../fake-engine.ts";
 import { cartesianManifest, manifest, statefulManifest } from "../robot/manifests.ts";
 import { CARTESIAN, MODEL, STATEFUL } from "../robot/stage.ts";
@@ -133,4 +144,19 @@ test("ids are known at once, models are there once they are warm; a refused mode
     message: "no such device",
     exit: 1,
   });
+});
+
+test("no load begins before it is told to, and a load has what [gpu] says", async () => {
+  const modelsDir = await emptyDir();
+  await cp(join(import.meta.dir, "../../dist/models/molmoact2-yam"), join(modelsDir, "one"), { recursive: true });
+  const gpu = { precision: "f16" } as const;
+  const preparation = prepare({ modelsDir, gpu, robot: new Map(), dev: true, chunkSeconds: 10 });
+  const engine = ok(await preparation.engine);
+  expect(engine.stats().replicas).toBe(0);
+  const [begun] = ok(await preparation.begin());
+  if (begun === undefined) throw new Error("nothing was begun");
+  const { refused } = ok(await begun.loaded);
+  expect(engine.stats().replicas).toBe(1);
+  expect(refused.find(({ device }) => device === "cuda:0")?.reason).toContain("precision is not f32");
+  await discard(preparation);
 });

@@ -101,7 +101,7 @@ export async function checkEnd(history: History, clean: KnownModel): Promise<voi
   assert(service.robot.sessions.size === 0, "all sessions expire");
   for (const { slots } of service.robot.catalog.models.values()) {
     assert(
-      slots === undefined || slots.freeCount === present(models[0], "a model").slots,
+      slots === undefined || slots.freeCount === present(models[0], "a model").inner.slots,
       "expiry gives every slot back",
     );
   }
@@ -173,7 +173,7 @@ async function checkMemories(model: GatedModel, history: History, clean: KnownMo
       return [origin?.account, origin?.session].join();
     });
     assert(new Set(sessions).size === 1, `slot ${slot} belongs to one session`);
-    const { frames, digest } = memoryOf(model, slot);
+    const { frames, digest } = memoryOf(model.inner, slot);
     const expected = await replay(clean, committed);
     assert(
       expected.frames === frames && expected.digest === digest,

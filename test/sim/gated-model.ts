@@ -1,12 +1,11 @@
 /** A model, fake or native, whose every outcome waits for the history; it also keeps what its slots have committed. */
-import type { ChunkResult, Frame, Inference, Model, Observation } from "../../src/engine/engine.ts";
+import type { ChunkResult, Frame, Inference, Observation } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { assert, present } from "../../src/std/assert.ts";
-import { type Memory, memoryOf } from "../engine/memory.ts";
 import type { KnownModel } from "../fake-engine.ts";
 import { type Gates, inBackground } from "./gates.ts";
 
-/** A run that was committed, with the frames that it was given. */
+/** An inference that was committed, with the frames that it was given. */
 export interface Committed {
   readonly observation: Observation;
   readonly jpegs: readonly Uint8Array[];
@@ -17,33 +16,19 @@ export interface Committed {
 interface GatedFrame extends Frame {
   readonly inner: Frame;
   readonly jpeg: Uint8Array;
-  /** A run has it now. */
+  /** An inference has it now. */
   taken(): void;
 }
 
-export class GatedModel implements KnownModel {
-  readonly id: string;
-  readonly manifest: KnownModel["manifest"];
-  readonly device: string;
-  readonly devices: Model["devices"];
-  readonly refused: Model["refused"];
-  readonly parity: Model["parity"];
-  readonly flow: Model["flow"];
-  readonly flowReason: Model["flowReason"];
-  readonly deviceBytes: Model["deviceBytes"];
-  readonly copies: Model["copies"];
-  readonly driverDevice: Model["driverDevice"];
-  readonly deviceWeights: Model["deviceWeights"];
-  readonly replicas: number;
-  readonly slots: number;
-  readonly sessionMemory: Model["sessionMemory"];
-  readonly instructionBytesMax: number;
-  /** Since the slot was last dropped. */
+export class GatedModel {
+  /** The model as a service has it: what does not wait for the history is that of `inner`. */
+  readonly served: KnownModel;
+  /** What each slot has committed since it was last dropped. */
   readonly bySlot = new Map<number, Committed[]>();
   readonly committed: Committed[] = [];
-  /** Runs that nobody has committed or aborted. */
+  /** Inferences that are neither committed nor aborted. */
   open = 0;
-  /** Frames put and neither dropped, refused nor handed to a run. */
+  /** Frames put and neither dropped, refused nor handed to an inference. */
   framesHeld = 0;
   private decoding: Frame[] | undefined;
   private decoded: Promise<unknown> = Promise.resolve();
@@ -51,54 +36,33 @@ export class GatedModel implements KnownModel {
   constructor(
     readonly inner: KnownModel,
     private readonly gates: Gates,
-    /** Where the next run fails: before this flow step, or nowhere. */
+    /** Where the next inference fails: before this flow step, or nowhere. */
     private readonly failStep: () => number | undefined,
   ) {
-    this.id = inner.id;
-    this.manifest = inner.manifest;
-    this.device = inner.device;
-    this.devices = inner.devices;
-    this.refused = inner.refused;
-    this.parity = inner.parity;
-    this.flow = inner.flow;
-    this.flowReason = inner.flowReason;
-    this.deviceBytes = inner.deviceBytes;
-    this.copies = inner.copies;
-    this.driverDevice = inner.driverDevice;
-    this.deviceWeights = inner.deviceWeights;
-    this.replicas = inner.replicas;
-    this.slots = inner.slots;
-    this.sessionMemory = inner.sessionMemory;
-    this.instructionBytesMax = inner.instructionBytesMax;
+    const own: Partial<KnownModel> = {
+      framePut: (jpeg, turn) => this.framePut(jpeg, turn),
+      observe: (observation) => this.observe(observation),
+      sessionDrop: (slot) => this.sessionDrop(slot),
+    };
+    this.served = new Proxy(inner, {
+      get: (target, name) => {
+        const value = own[name as keyof KnownModel] ?? Reflect.get(target, name);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
   }
 
-  get lost(): Model["lost"] {
-    return this.inner.lost;
+  get manifest(): KnownModel["manifest"] {
+    return this.inner.manifest;
   }
 
-  whenLost(listener: Parameters<Model["whenLost"]>[0]): void {
-    this.inner.whenLost(listener);
-  }
-
-  measure(what: Parameters<Model["measure"]>[0]): number | Fault {
-    return this.inner.measure(what);
-  }
-
-  memory(slot: number): Memory {
-    return memoryOf(this.inner, slot);
-  }
-
-  sessionDrop(slot: number): void {
+  private sessionDrop(slot: number): void {
     this.bySlot.delete(slot);
     this.inner.sessionDrop(slot);
   }
 
-  unload(): Promise<void> {
-    return this.inner.unload();
-  }
-
   /** Frames that are put together are decoded together. */
-  framePut(jpeg: Uint8Array, turn: number): GatedFrame | Fault {
+  private framePut(jpeg: Uint8Array, turn: number): GatedFrame | Fault {
     const inner = this.inner.framePut(jpeg, turn);
     if (inner instanceof Fault) return inner;
     if (this.decoding === undefined) {
@@ -129,13 +93,13 @@ export class GatedModel implements KnownModel {
     return { inner, jpeg, decoded: () => decoded, decodeMs: 0, drop, freed: () => inner.freed(), taken };
   }
 
-  observe(observation: Observation): Inference {
+  private observe(observation: Observation): Inference {
     this.open += 1;
     const failStep = observation.failStep ?? this.failStep();
-    return new GatedRun(this, this.gates, failStep === undefined ? observation : { ...observation, failStep });
+    return new GatedInference(this, this.gates, failStep === undefined ? observation : { ...observation, failStep });
   }
 
-  /** Counts a run as over. */
+  /** Counts an inference as over. */
   ended(committed: Committed | undefined): void {
     this.open -= 1;
     if (!committed) return;
@@ -145,7 +109,7 @@ export class GatedModel implements KnownModel {
   }
 }
 
-class GatedRun implements Inference {
+class GatedInference implements Inference {
   readonly result: Promise<ChunkResult | Fault>;
   readonly released: Promise<void>;
   readonly decodeMs = 0;
@@ -189,12 +153,12 @@ class GatedRun implements Inference {
     if (this.outcome !== undefined) return;
     if (this.inner) this.inner.cancel();
     else for (const frame of this.frames) frame.drop();
-    this.settle(new Fault("cancelled", "the run was cancelled"));
+    this.settle(new Fault("cancelled", "the inference was cancelled"));
   }
 
   withdraw(): boolean {
     if (this.outcome !== undefined) return false;
-    // A run that was handed over may wait in the engine's own queue; whether it still does is a race that a seed cannot decide.
+    // An inference that was handed over may wait in the engine's own queue; whether it still does is a race that a seed cannot decide.
     if (this.inner) return false;
     this.cancel();
     return true;
@@ -229,19 +193,19 @@ class GatedRun implements Inference {
   private decide(verdict: "commit" | "abort"): void {
     assert(
       this.outcome !== undefined && this.verdict === undefined,
-      "a run is committed or aborted once, after its result",
+      "an inference is committed or aborted once, after its result",
     );
     this.verdict = verdict;
     const { inner } = this;
     if (verdict === "commit") {
       const result = present(this.outcome, "an outcome");
-      assert(!(result instanceof Fault), "a failed run is not committed");
+      assert(!(result instanceof Fault), "a failed inference is not committed");
       this.model.ended({
         observation: this.observation,
         jpegs: this.frames.map(({ jpeg }) => jpeg),
         actions: result.actions.slice(),
       });
-      present(inner, "a run that was started").commit();
+      present(inner, "an inference that was started").commit();
     } else {
       this.model.ended(undefined);
       if (inner) inBackground(inner.result.then(() => inner.abort()));

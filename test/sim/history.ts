@@ -173,7 +173,7 @@ export class History extends Seeded {
     return { joint_position: joints, gripper_position: [0.25, 0.75] };
   }
 
-  markOf({ manifest }: KnownModel, state: Float32Array): number {
+  markOf({ manifest }: Pick<KnownModel, "manifest">, state: Float32Array): number {
     const column = manifest.state.columns.findIndex(({ from, index }) => from === "joint_position" && index === 0);
     return Math.round(present(state[column], "the joint that has the mark") * MARKS_PER_RADIAN);
   }

@@ -169,7 +169,7 @@ export class World {
     const { catalog } = this.service.robot;
     catalog.known = true;
     for (const model of this.models) {
-      catalog.add(model.manifest, RATES, model);
+      catalog.add(model.manifest, RATES, model.served);
     }
     this.app = publicApp(this.service.http, this.service.surfaces);
     // Before the first request, as `serve` does.

@@ -47,7 +47,7 @@ export class Episode implements Holder {
   private closing = false;
   /** The session has expired or was ended by another request. */
   private expired = false;
-  private over = false;
+  gone = false;
   /** The client has left, and the observation that is being answered is finished and kept for a repeat. */
   private goesOn = false;
   private readonly spent: Spent;
@@ -80,7 +80,7 @@ export class Episode implements Holder {
   }
 
   private take(work: () => void): void {
-    if (this.over || this.closing) return;
+    if (this.gone || this.closing) return;
     try {
       const refused = this.service.unpaid.refusal(this.client.accountId);
       if (refused) this.fail(refused);
@@ -119,10 +119,6 @@ export class Episode implements Holder {
     if (this.turns.outstanding === 0 && !this.backlog.waits) this.goodbye("shutdown", 1001);
   }
 
-  get gone(): boolean {
-    return this.over;
-  }
-
   get keyId(): string {
     return this.client.keyId;
   }
@@ -133,7 +129,7 @@ export class Episode implements Holder {
   }
 
   async answers(): Promise<boolean> {
-    return !this.over && (await this.presence.ask(LIMITS.socketAnswerMs));
+    return !this.gone && (await this.presence.ask(LIMITS.socketAnswerMs));
   }
 
   /** The client has most likely connected anew; another robot reads here why. */
@@ -198,7 +194,7 @@ export class Episode implements Holder {
       const intake = new FrameIntake(this.service, this.client.accountId, opening.served);
       this.session = { ...opening, ...held, intake };
       // The connection may have ended meanwhile.
-      if (this.over) this.letGo(opening.sessionId === undefined ? "end" : "stay");
+      if (this.gone) this.letGo(opening.sessionId === undefined ? "end" : "stay");
       else this.say(openedText(opening.served, held));
     }
     await this.backlog.release();
@@ -289,7 +285,7 @@ export class Episode implements Holder {
 
   /** Sends the error; a failure that closes ends the connection after it. `answered`: it answers the current observation. */
   private fail(failure: Failure, observationId?: string, answered?: "answered"): void {
-    if (this.over) return;
+    if (this.gone) return;
     const { service, client } = this;
     const { code: name, detail } = failure;
     if (detail !== undefined) {
@@ -313,21 +309,21 @@ export class Episode implements Holder {
   }
 
   private goodbye(reason: string, code: Goodbye): void {
-    if (this.over) return;
+    if (this.gone) return;
     if (this.session) this.say(closedText(reason));
     this.end(code, reason);
   }
 
   private say(message: string | Uint8Array): void {
-    if (this.over || this.outbox.send(message)) return;
+    if (this.gone || this.outbox.send(message)) return;
     this.service.log.error("socket closed", { request: this.client.requestId, reason: "the client does not read" });
     this.end(1013, "the client does not read");
   }
 
   /** Releases everything that the connection holds, once. An inference that has started goes on. */
   private end(code: CloseCode | Goodbye, reason: string): void {
-    if (this.over) return;
-    this.over = true;
+    if (this.gone) return;
+    this.gone = true;
     this.left.abort();
     this.presence.end();
     // A client that sent session.close will not resume the session.

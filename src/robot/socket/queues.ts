@@ -99,9 +99,10 @@ interface Worker {
 
 /** Observations, and a `session.close` behind them, one after another in order of arrival. */
 export class Turns {
+  /** Observations without an answer so far. */
+  outstanding = 0;
+  working = false;
   private readonly queue: Work[] = [];
-  private unanswered = 0;
-  private isWorking = false;
 
   constructor(
     private readonly service: RobotSocketDeps,
@@ -110,18 +111,9 @@ export class Turns {
     private readonly worker: Worker,
   ) {}
 
-  /** Observations without an answer so far. */
-  get outstanding(): number {
-    return this.unanswered;
-  }
-
-  get working(): boolean {
-    return this.isWorking;
-  }
-
   /** The text is counted in the ingress budget already, and is given back with the answer. */
   push(observation: ReceivedObservation, bytes: number, messages: number): void {
-    this.unanswered += 1;
+    this.outstanding += 1;
     this.service.lifecycle.enter();
     this.queue.push({ observation, bytes, messages });
   }
@@ -131,8 +123,8 @@ export class Turns {
   }
 
   work(): void {
-    if (this.isWorking) return;
-    this.isWorking = true;
+    if (this.working) return;
+    this.working = true;
     this.workAll().catch((error: unknown) => this.worker.fault(error));
   }
 
@@ -150,12 +142,12 @@ export class Turns {
       if (observation) await this.worker.answer(observation).finally(() => this.done(observation));
       else this.worker.close();
     }
-    this.isWorking = false;
+    this.working = false;
     this.worker.rest();
   }
 
   private done({ textBytes }: ReceivedObservation): void {
-    this.unanswered -= 1;
+    this.outstanding -= 1;
     this.service.ingress.give(this.accountId, textBytes);
     this.service.lifecycle.leave();
   }

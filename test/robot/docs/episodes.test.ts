@@ -173,9 +173,3 @@ test("Markdown is escaped, its HTML is refused, and a part stands where its name
   for (const raw of ["<b>x</b>", "a <i>b</i>", "<script>x</script>", "<!-- other -->"])
     expect(() => markdown(raw, { part })).toThrow("assertion failed");
 });
-
-test("the page is in the document of the interface", async () => {
-  const document = (await (await (await stage()).send("/openapi.json")).json()) as { paths: Record<string, object> };
-  expect(Object.keys(document.paths)).toContain("/docs/episodes");
-  expect(Object.keys(document.paths)).toContain("/v1/responses");
-});

@@ -41,7 +41,7 @@ async function pass(at: Stage, pending: Promise<Response>): Promise<void> {
 }
 
 describe("an observation whose deadline passes is taken back, free of charge", () => {
-  test("while it waits for slots", async () => {
+  test("while it waits for permits", async () => {
     const at = await stage();
     const share = Math.floor(LIMITS.accountFramesMax / 3);
     const { admission } = at.service.robot;
@@ -60,7 +60,7 @@ describe("an observation whose deadline passes is taken back, free of charge", (
     await expectClean(at, 0);
   });
 
-  test("while its run waits for the model: the run is cancelled", async () => {
+  test("while its inference waits for the model: it is cancelled", async () => {
     const at = await stage();
     at.engine.script.start = () => new Promise(() => {});
     await pass(at, at.chat(due));
@@ -68,7 +68,7 @@ describe("an observation whose deadline passes is taken back, free of charge", (
     await expectClean(at, 0);
   });
 
-  test("while the model is at it: the run is cancelled, and the step and the id are free for a repeat", async () => {
+  test("while the model is at it: the inference is cancelled, and the step and the id are free for a repeat", async () => {
     const at = await stage();
     at.engine.script.run = runUntilCancelled;
     await pass(at, at.chat({ ...due, observation_id: "o" }));

@@ -9,7 +9,7 @@ async function drilled(faults: string): Promise<Stage> {
   const drills = readDrills(faults);
   if (drills instanceof Problem) throw new Error(drills.message);
   const at = await stage({ drills });
-  // As the native engine does it: the run fails before the step that it was told.
+  // The native engine does the same: the inference fails before this step.
   const { run } = at.engine.script;
   at.engine.script.run = async (observed) =>
     observed.failStep === undefined ? run(observed) : at.engine.fault(`before flow step ${observed.failStep}`);

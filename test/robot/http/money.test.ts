@@ -16,7 +16,7 @@ async function money(at: Stage) {
   return { balance: account.credits - account.settled, held: account.held };
 }
 
-/** Leaves the account with exactly so much. */
+/** Leaves the account with exactly this amount. */
 async function balance(at: Stage, amount: bigint): Promise<void> {
   const { balance: before } = await money(at);
   const back = { accountId: "acct_1", transferId: `t${amount}`, amount: amount - before, at: 0, month: 197_001 };
@@ -28,7 +28,7 @@ async function told(response: Response) {
   return { ...(await failure(response)), retry: headers.get("x-should-retry"), after: headers.get("retry-after") };
 }
 
-describe("a run", () => {
+describe("an inference", () => {
   test("holds its maximum cost while it runs and settles its real cost once", async () => {
     const at = await stage();
     await balance(at, COST);
@@ -144,7 +144,7 @@ describe("what is told", () => {
 });
 
 describe("nothing is charged for", () => {
-  test("a run that fails, an image that is none, a client that leaves before the start, a chunk that is too late", async () => {
+  test("an inference that fails, an image that is none, a client that leaves before the start, a chunk that is too late", async () => {
     const at = await stage();
     const before = await money(at);
     const { run, decode, start } = at.engine.script;

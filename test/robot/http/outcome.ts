@@ -1,4 +1,4 @@
-/** What tests of a request's way say about its end. */
+/** Expectations of the end of a request. */
 import { expect } from "bun:test";
 import type { Script } from "../../fake-engine.ts";
 import { observation, type Stage } from "../stage.ts";
@@ -14,7 +14,7 @@ export async function failure(
   return { status: response.status, code: body.error.code, param: body.error.param };
 }
 
-/** Nothing is held by anybody, and, with an engine that works, the session goes on with `step`. */
+/** Nothing is held, and, with an engine that works, the session goes on with `step`. */
 export async function expectClean(at: Stage, step: number): Promise<void> {
   await Bun.sleep(0);
   const { engine, clock, service } = at;
@@ -29,7 +29,7 @@ export async function expectClean(at: Stage, step: number): Promise<void> {
   expect([response.status, response.headers.get("x-session-step")]).toEqual([200, String(step)]);
 }
 
-/** Lets what is already settled run, without waiting for time. */
+/** Lets settled promises go on, without waiting for time. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 20; i += 1) await Promise.resolve();
   await Bun.sleep(0);

@@ -33,7 +33,7 @@ test("a bad image of a stream is told before the stream begins: 400, and no even
   expect([at.engine.runsHeld, at.engine.cancels]).toEqual([0, 0]);
 });
 
-test("no frame slot left: 503 engine_unavailable with Retry-After, and the frames put so far are dropped", async () => {
+test("no frame permit left: 503 engine_unavailable with Retry-After, and the frames put so far are dropped", async () => {
   const at = await stage();
   let puts = 0;
   at.engine.script.framePut = () => {
@@ -58,7 +58,7 @@ for (const wrong of [{ rows: 29 }, { columns: 7 }]) {
   });
 }
 
-test("passing the deadline cancels the run itself: 503 engine_unavailable with Retry-After", async () => {
+test("passing the deadline cancels the inference itself: 503 engine_unavailable with Retry-After", async () => {
   const at = await stage();
   at.engine.script.run = runUntilCancelled;
   const pending = at.chat(session);
@@ -76,7 +76,7 @@ test("passing the deadline cancels the run itself: 503 engine_unavailable with R
   await expectClean(at, 0);
 });
 
-test("a fault of our own while frames are decoded is that request's 500 and nobody else's", async () => {
+test("a fault of our own while frames are decoded is that request's 500 and no other's", async () => {
   const at = await stage();
   const { decode, measure } = at.engine.script;
   const gate = Promise.withResolvers<void>();
@@ -131,7 +131,7 @@ test("while it shuts down the service takes nothing new and answers what runs", 
   await drain;
 });
 
-test("whoever still waits when the service ends is answered: 503 engine_unavailable, and nothing is kept", async () => {
+test("a request that still waits when the service ends is answered: 503 engine_unavailable, and nothing is kept", async () => {
   const at = await stage();
   at.engine.script.run = runUntilCancelled;
   const running = at.chat(session);

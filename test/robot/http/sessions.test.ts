@@ -1,4 +1,4 @@
-/** Sessions over HTTP: ending one, memory slots, whose turn their runs are. */
+/** Sessions over HTTP: ending one, memory slots, the turns of their inferences. */
 import { expect, test } from "bun:test";
 import { present } from "../../../src/std/assert.ts";
 import { memoryOf } from "../../engine/memory.ts";
@@ -67,7 +67,7 @@ test("an episode's memory: committed with the reply, as it was after a failure, 
   expect([...seen, memory(), slotsFree(at)]).toEqual([1, 1, 2, 3, 0, 4]);
 });
 
-test("a cancelled run holds its session until the engine has let go of it, and then the session goes on", async () => {
+test("a cancelled inference holds its session until the engine has let go of it, and then the session goes on", async () => {
   const at = await stage();
   await at.chat(episode("s", 0));
   at.engine.script.run = () => new Promise(() => {});

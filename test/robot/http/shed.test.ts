@@ -6,7 +6,7 @@ import { expectClean, failure, session, settle } from "./outcome.ts";
 
 const RUN_MS = 97;
 
-/** A model that answers one run after the other, `RUN_MS` each by the fake clock. */
+/** A model that answers one inference after the other, `RUN_MS` each by the fake clock. */
 class OneByOne {
   private readonly waiting: (() => void)[] = [];
 
@@ -19,7 +19,7 @@ class OneByOne {
     };
   }
 
-  /** Answers the run that came first, or last. */
+  /** Answers the inference that came first, or last. */
   async answer(which: "first" | "last" = "first"): Promise<void> {
     this.at.clock.advance(RUN_MS);
     const run = which === "first" ? this.waiting.shift() : this.waiting.pop();
@@ -37,7 +37,7 @@ class OneByOne {
     }
   }
 
-  /** From here on every run is answered at once. */
+  /** Answers every later inference at once. */
   end(): void {
     this.at.engine.script.run = async (observed) => this.at.engine.chunk(observed);
   }

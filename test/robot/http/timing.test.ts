@@ -6,10 +6,10 @@ import { type Heard, Peer } from "../socket/peer.ts";
 import { MODEL, observation, type Stage, stage } from "../stage.ts";
 import { settle } from "./outcome.ts";
 
-/** What the fake model says of every run, microseconds; the rest is the clock's. */
+/** What the fake model says of every inference, microseconds; the rest is the clock's. */
 const MODEL_MICROS = { prefill: 3003, denoise: 4004, encode: 5 };
 
-/** How long the frames had been tensors when the model started, and how long the run waited for its replica. */
+/** How long the frames had been tensors when the model started, and how long the inference waited for its replica. */
 function native(at: Stage, decoded: number, queue: number): void {
   at.engine.script.run = async (run) => ({
     ...at.engine.chunk(run),
@@ -28,7 +28,7 @@ async function pass(at: Stage, ms: number): Promise<void> {
   at.clock.advance(ms);
 }
 
-/** Other accounts take every frame slot of the model. */
+/** Other accounts take every frame permit of the model. */
 function takeAllFrames({ service }: Stage): () => void {
   const permits = Array.from({ length: 16 }, (_, index) =>
     service.robot.admission.take(index < 13 ? "other" : "third", MODEL, 16),
@@ -54,7 +54,7 @@ describe("over HTTP", () => {
     at.engine.script.decode = decode.wait;
     at.store.beforeHold = hold.wait;
     at.store.beforeKeep = commit.wait;
-    // Its frames were tensors 5 ms before the money was held, and the run waited 2 ms for its replica.
+    // Its frames were tensors 5 ms before the money was held, and the inference waited 2 ms for its replica.
     at.engine.script.run = async (run) => {
       await model.wait();
       return { ...at.engine.chunk(run), micros: { decoded: 7000, queue: 2000, ...MODEL_MICROS } };
@@ -133,7 +133,7 @@ describe("on a socket", () => {
     const at = await stage();
     const decode = gate();
     at.engine.script.decode = decode.wait;
-    // The engine has the run from the start: it waits there for its frames.
+    // The engine has the inference from the start: it waits there for its frames.
     native(at, 500, 6_500);
     const one = new Peer(at);
     await one.open();

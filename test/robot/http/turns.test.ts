@@ -1,14 +1,14 @@
-/** Requests that find no slot free wait for their turn, over HTTP. */
+/** Requests without a free permit wait for their turn, over HTTP. */
 import { expect, test } from "bun:test";
 import { LIMITS } from "../../../src/limits.ts";
 import { present } from "../../../src/std/assert.ts";
 import { MODEL, observation, type Stage, stage, textPart, withContent } from "../stage.ts";
 import { expectClean, failure, session, settle } from "./outcome.ts";
 
-/** Runs of three frames that one account may have. */
+/** Inferences of three frames that one account may have. */
 const SHARE = Math.floor(LIMITS.accountFramesMax / 3);
 
-/** Takes all of the account's share of frames; what comes back gives them back. */
+/** Takes all of the account's share of frames; the result gives them back. */
 function fill({ service }: Stage): () => void {
   const permits = Array.from({ length: SHARE }, () => service.robot.admission.take("acct_1", MODEL, 3));
   return () => {
@@ -60,7 +60,7 @@ test("a waiting request has put no frame; its session is busy until it is answer
   await expectClean(at, 1);
 });
 
-test("requests that need no slot do not wait: descriptions, and those that are refused before", async () => {
+test("requests that need no permit do not wait: descriptions, and those that are refused before", async () => {
   const at = await stage();
   const empty = fill(at);
   const describe = await at.chat(withContent([textPart()], { robot_state: undefined }));
@@ -73,7 +73,7 @@ test("requests that need no slot do not wait: descriptions, and those that are r
   await expectClean(at, 0);
 });
 
-test("a waiting client that leaves frees its place, its session and its observation_id", async () => {
+test("a waiting client that leaves frees its turn, its session and its observation_id", async () => {
   const at = await stage();
   const empty = fill(at);
   const client = new AbortController();
@@ -89,7 +89,7 @@ test("a waiting client that leaves frees its place, its session and its observat
   await expectClean(at, 0);
 });
 
-test("slots that come free in the moment of the deadline are given back", async () => {
+test("permits that come free in the moment of the deadline are given back", async () => {
   const at = await stage();
   const empty = fill(at);
   const pending = at.chat(session);
@@ -102,7 +102,7 @@ test("slots that come free in the moment of the deadline are given back", async 
   await expectClean(at, 0);
 });
 
-test("frames of a client that left hold their slots until a decoder comes to them", async () => {
+test("frames of a client that left hold their permits until a decoder comes to them", async () => {
   const at = await stage();
   const served = present(at.service.robot.catalog.models.get(MODEL), "the served model");
   const model = present(served.model, "the loaded model");
@@ -112,7 +112,7 @@ test("frames of a client that left hold their slots until a decoder comes to the
     ...model,
     observe: (observation) => {
       const run = model.observe(observation);
-      // As the native engine: a run that was cancelled ends when no decoder is at its frames any more.
+      // The native engine does the same: a cancelled inference ends when no decoder is at its frames any more.
       return "result" in run ? { ...run, released: Promise.all([run.released, decoder.promise]).then(() => {}) } : run;
     },
   };

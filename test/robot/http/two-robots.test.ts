@@ -41,7 +41,7 @@ test("with expected_step either goes on, and then the first one is told", async 
   expect(await told(await at.chat(next()))).toBe("3");
 });
 
-test("a run that failed has driven nothing, and a replay asks nothing", async () => {
+test("an inference that failed has driven nothing, and a replay asks nothing", async () => {
   const at = await stage();
   const other = await second(at);
   expect(await told(await at.chat(next({ observation_id: "a" })))).toBe("0");

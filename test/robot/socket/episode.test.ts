@@ -60,12 +60,12 @@ describe("frames", () => {
     expect(held(at)).toEqual(NOTHING);
   });
 
-  test("where no slot is to spare they wait as bytes, and the observation has them decoded", async () => {
+  test("without a free permit they wait as bytes, and the observation has them decoded", async () => {
     const at = await stage();
     const others = Array.from({ length: 60 }, () => new Peer(at));
     for (const one of others) await one.open();
     for (const one of others) one.frames();
-    // Early frames have their part of the slots, and no more.
+    // Early frames have their part of the permits, and no more.
     expect(at.engine.framesHeld).toBe(LIMITS.accountEarlyFramesMax);
     expect(at.service.http.ingress.bytes).toBeGreaterThan(0);
     for (const one of others.toReversed()) await one.observe();

@@ -54,7 +54,7 @@ export class Peer {
     await settle();
   }
 
-  /** Without waiting for what comes of it. */
+  /** Does not wait for the answer. */
   sayOpen(fields: object = {}): void {
     const open = { type: "session.open", model: MODEL, instruction: "fold the towel", ...fields };
     this.episode.receive(JSON.stringify(open));
@@ -93,7 +93,7 @@ export async function peer(options: Parameters<typeof stage>[0] = {}): Promise<P
   return new Peer(await stage(options));
 }
 
-/** What the connections of a service hold of it. */
+/** What the connections of a service hold. */
 export function held({ engine, service }: Stage) {
   return {
     frames: engine.framesHeld,
@@ -104,7 +104,7 @@ export function held({ engine, service }: Stage) {
 }
 export const NOTHING = { frames: 0, runs: 0, admitted: 0, bytes: 0 };
 
-/** Of the messages heard: the observation that each is about. */
+/** The observation that each message so far is about. */
 export function ids(one: Peer): (string | undefined)[] {
   return one.heard.map((message) => (typeof message === "number" ? `${message} bytes` : message.observation_id));
 }
@@ -122,7 +122,7 @@ export async function leave({ store }: Stage, amount: bigint): Promise<void> {
   if ((await store.charges.credit(pay)) !== "credited") throw new Error("the account could not be debited");
 }
 
-/** A run that waits until the test lets it go. */
+/** Inferences that wait until the test lets each go. */
 export function gate(at: Stage) {
   const { engine } = at;
   const waiting: (() => void)[] = [];

@@ -1,6 +1,6 @@
 /**
- * What becomes of the observations around a fault: answered, dropped without a trace, or kept for a repeat; and that nothing that
- * was not answered is paid.
+ * The observations around a fault are answered, dropped without a trace, or kept for a repeat; and nothing that was not answered
+ * is paid.
  */
 import { describe, expect, test } from "bun:test";
 import { keyPublicId } from "../../../src/account/key.ts";
@@ -17,19 +17,19 @@ interface Row {
   readonly code: string;
   readonly fields?: object;
   readonly frames?: readonly number[];
-  /** Of each of its frames. */
+  /** The bytes of each of its frames. */
   readonly file?: Uint8Array;
   /** The close code; undefined: `closing` is false. */
   readonly close?: number;
-  /** Before the observations are sent. */
+  /** Called before the observations are sent. */
   readonly before?: (one: Peer) => void | Promise<void>;
-  /** That strikes at the second chunk. */
+  /** A drill that strikes at the second chunk. */
   readonly drill?: string;
   /** The error cannot name it. */
   readonly unnamed?: true;
-  /** Whether the session is at its first chunk: nothing was answered before. */
+  /** The session is at its first chunk: nothing was answered before. */
   readonly first?: true;
-  /** The model ran, in vain. */
+  /** The model worked on it. */
   readonly ran?: true;
   /** The account comes to no session any more. */
   readonly barred?: true;
@@ -203,7 +203,7 @@ interface Fault {
   readonly close?: number;
   /** The error is about this observation. */
   readonly id?: string;
-  /** Whether the pending frames go with it: it is a text. */
+  /** It is a text, with which pending frames are dropped. */
   readonly text?: true;
   /** Observations that get no answer, where it is not the queued one alone. */
   readonly dropped?: number;

@@ -100,7 +100,7 @@ describe("one session table with HTTP", () => {
   });
 });
 
-/** What an episode leaves in the ledger, without the ids that every run has for itself. */
+/** What an episode leaves in the ledger, without the ids that differ each time. */
 async function ledger(at: Stage) {
   const kept = at.store.kept.map(({ usage, cost, session, observation }) => {
     const { sessionId, observationId, step } = observation ?? {};

@@ -34,7 +34,7 @@ describe("a session takes a slot only if its account could pay for one chunk", (
     });
   }
 
-  test("billing_unavailable when nobody can say", async () => {
+  test("billing_unavailable when the store does not answer", async () => {
     const at = await stage();
     const { affords } = at.store.charges;
     at.store.charges.affords = async (argument) => {
