@@ -127,11 +127,7 @@ test("another refusal is not repeated, and ends the push with its code", async (
 test("a push that lost its link goes on with what is missing", async () => {
   await using place = await RunsPlace.at(service);
   await place.write("small", 500_000);
-  await place.write("video.mp4", LARGE);
-  cutAfterParts(place, 3);
-  expect(bad(await place.push({ parallel: 1 })).exit).toBe(EXIT.unreachable);
-  place.link.mend();
-  place.link.take("");
+  await cutVideo(place);
   expect(good(await place.push({ parallel: 1 })).state).toBe("completed");
   const parts = place.link.take("PUT ").map((line) => /(files\/.*|part=\d+)$/.exec(line)?.[1]);
   expect(parts).toEqual(["part=3", "part=4", "part=5"]);
@@ -141,11 +137,7 @@ test("a push that lost its link goes on with what is missing", async () => {
 
 test("without its record a push finds the open upload of the file", async () => {
   await using place = await RunsPlace.at(service);
-  await place.write("video.mp4", LARGE);
-  cutAfterParts(place, 3);
-  bad(await place.push({ parallel: 1 }));
-  place.link.mend();
-  place.link.take("");
+  await cutVideo(place);
   good(await place.push({ parallel: 1, recordsDir: join(place.dir, "other") }));
   expect(place.link.take("PUT ")).toHaveLength(3);
   await expectWhole(place);
@@ -196,11 +188,7 @@ for (const [records, what] of [
 ] as const) {
   test(`parts of what the file was before are not mixed with those of what it is, ${what}`, async () => {
     await using place = await RunsPlace.at(service);
-    await place.write("video.mp4", LARGE);
-    cutAfterParts(place, 3);
-    bad(await place.push({ parallel: 1 }));
-    place.link.mend();
-    place.link.take("");
+    await cutVideo(place);
     await place.write("video.mp4", LARGE);
     good(await place.push({ recordsDir: join(place.dir, records) }));
     expect(place.link.take("PUT ")).toHaveLength(5);
@@ -224,10 +212,7 @@ test("a file that grew past an upload of it, or shrank to one request, replaces 
 
 test("an upload that is still being put together is waited for before its path is taken", async () => {
   await using place = await RunsPlace.at(service);
-  await place.write("video.mp4", LARGE);
-  cutAfterParts(place, 3);
-  bad(await place.push({ parallel: 1 }));
-  place.link.mend();
+  await cutVideo(place);
   await place.write("video.mp4", LARGE + 1);
   const joining = { kind: "answer", status: 409, code: "upload_in_progress", headers: "retry-after: 0" } as const;
   place.link.next("DELETE ", joining);
@@ -311,6 +296,15 @@ test("an address where nobody listens is exit 4 at once", async () => {
   expect(bad(await place.push()).exit).toBe(EXIT.unreachable);
   expect(place.heard.waits).toEqual([]);
 });
+
+/** A push of a large file whose link breaks after two parts, and works again from then on. */
+async function cutVideo(place: RunsPlace): Promise<void> {
+  await place.write("video.mp4", LARGE);
+  cutAfterParts(place, 3);
+  expect(bad(await place.push({ parallel: 1 })).exit).toBe(EXIT.unreachable);
+  place.link.mend();
+  place.link.take("");
+}
 
 /** The link is gone when the part of this number, counted over all files, begins. */
 function cutAfterParts(place: RunsPlace, number: number): void {

@@ -1,23 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { runFoldersCheck, runStorageCheck } from "../../../src/cli/doctor/storage.ts";
 import type { S3Options } from "../../../src/config/blobs.ts";
-import { S3, S3Server } from "../../runs/blob/s3-server.ts";
-import { type TemporaryFolder, temporaryFolder } from "../../store/temporary.ts";
+import { dir, server, withBlobs } from "../../runs/blob/bytes.ts";
+import { S3 } from "../../runs/blob/s3-server.ts";
 
-let server: S3Server;
-let dir: TemporaryFolder;
-
-beforeAll(async () => {
-  dir = await temporaryFolder();
-  if (!S3.absent) server = await S3Server.start();
-});
-afterAll(async () => {
-  await server?.[Symbol.asyncDispose]();
-  await dir[Symbol.asyncDispose]();
-});
+withBlobs();
 
 const GiB = 2 ** 30;
 const usable = { path: "/d/blobs", state: "usable", mode: 0o700, freeBytes: 50 * GiB, diskBytes: 100 * GiB } as const;
