@@ -14,7 +14,6 @@ import { isBackground } from "./models.ts";
 import { endedObject, newObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
-
 import type { Ending, NewResponse, ResponseKey, Submitted } from "./store/records.ts";
 import { inputTokensMax } from "./usage.ts";
 
