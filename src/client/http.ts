@@ -47,40 +47,15 @@ interface Request {
   readonly method: "GET" | "POST";
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Gives the call up. */
-  readonly signal?: AbortSignal;
 }
 
-type Extra = Pick<Partial<Request>, "headers" | "signal">;
-
-export function get(service: Service, path: string, extra: Extra = {}): Promise<Answer | Problem> {
-  return callSigned(service, path, { ...extra, method: "GET", headers: extra.headers ?? {} });
+function get(service: Service, path: string, headers: Request["headers"] = {}): Promise<Answer | Problem> {
+  return callSigned(service, path, { method: "GET", headers });
 }
 
 /** `POST path` with a JSON text; a reply other than 200 is a problem that says `code: message`. */
-export function post(service: Service, path: string, json: string, extra: Extra = {}): Promise<Answer | Problem> {
-  return callSigned(service, path, jsonRequest(json, extra));
-}
-
-/** A `post` whose answer is read as it comes, for as long as `signal` lets it. */
-export async function postAndRead(
-  service: Service,
-  path: string,
-  json: string,
-  extra: Extra & { readonly signal: AbortSignal },
-): Promise<Response | Problem> {
-  const wrong = keyProblem(service);
-  if (wrong !== undefined) return wrong;
-  try {
-    const response = await send(service.url, path, signed(service, jsonRequest(json, extra)));
-    return response.ok ? response : errorReply(service.url, await replyOf(response));
-  } catch (error) {
-    return noAnswer(service.url, error);
-  }
-}
-
-function jsonRequest(body: string, { headers = {}, ...rest }: Extra): Request {
-  return { ...rest, method: "POST", headers: { "content-type": "application/json", ...headers }, body };
+export function post(service: Service, path: string, body: string): Promise<Answer | Problem> {
+  return callSigned(service, path, { method: "POST", headers: { "content-type": "application/json" }, body });
 }
 
 /** `POST path` with the fields of a form and no key; the caller reads OAuth's errors. */
@@ -120,7 +95,7 @@ export function errorReply(url: string, { body, status, headers }: Reply): Error
 /** Why the service does not accept a WebSocket at `path`. Bun's client does not show the refused handshake's reply. */
 export async function upgradeProblem(service: Service, path: string): Promise<Problem> {
   const headers = { connection: "Upgrade", upgrade: "websocket" };
-  const answer = await get(service, path, { headers });
+  const answer = await get(service, path, headers);
   const told = answer instanceof Problem && !(answer instanceof ErrorReply && answer.code === "not_found");
   if (told) return answer;
   return new Problem(
@@ -141,33 +116,22 @@ export function keyProblem({ apiKey }: Service): Problem | undefined {
 async function callSigned(service: Service, path: string, request: Request): Promise<Answer | Problem> {
   const wrong = keyProblem(service);
   if (wrong !== undefined) return wrong;
-  const reply = await call(service.url, path, signed(service, request));
+  const headers = { ...request.headers, authorization: `Bearer ${service.apiKey}` };
+  const reply = await call(service.url, path, { ...request, headers });
   if (reply instanceof Problem || reply.ok) return reply;
   return errorReply(service.url, reply);
 }
 
-function signed({ apiKey }: Service, request: Request): Request {
-  return { ...request, headers: { ...request.headers, authorization: `Bearer ${apiKey}` } };
-}
-
 async function call(url: string, path: string, request: Request): Promise<Reply | Problem> {
-  const late = AbortSignal.timeout(LIMITS.clientAnswerMs);
-  const signal = request.signal ? AbortSignal.any([request.signal, late]) : late;
   try {
-    return await replyOf(await send(url, path, { ...request, signal }));
+    // A redirect is not followed: the key is for this address alone.
+    const signal = AbortSignal.timeout(LIMITS.clientAnswerMs);
+    const response = await fetch(`${url}${path}`, { ...request, redirect: "manual", signal });
+    const { ok, status, headers } = response;
+    return { ok, status, headers, body: parseJson(await response.text()) };
   } catch (error) {
     return noAnswer(url, error);
   }
-}
-
-/** A redirect is not followed: the key is for this address alone. */
-function send(url: string, path: string, request: Request): Promise<Response> {
-  return fetch(`${url}${path}`, { ...request, redirect: "manual" });
-}
-
-async function replyOf(response: Response): Promise<Reply> {
-  const { ok, status, headers } = response;
-  return { ok, status, headers, body: parseJson(await response.text()) };
 }
 
 const NOBODY = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ENETUNREACH", "EHOSTUNREACH"]);
