@@ -109,13 +109,9 @@ async function answered(service: Service, observation: Observation): Promise<Act
 
 /** The frames in the camera order that the service describes. */
 function inOrder(wanted: ActRequest, description: string): readonly CameraFiles[] | Problem {
-  const names = wanted.cameras.map((item) => item.camera);
-  const described = orderInDescription(names, description);
+  const described = orderInDescription(description);
   if (described !== undefined) return inModelOrder(wanted.cameras, wanted.model, described);
-  return new Problem(
-    `the cameras ${names.join(", ")} are not those of ${wanted.model}; the service describes it so: ${printable(description)}`,
-    EXIT.usage,
-  );
+  return new Problem(`the service names no cameras of ${wanted.model}; it describes it so: ${printable(description)}`);
 }
 
 /** A manifest writes `1` for "no unit"; for a fraction its range is shown instead. */

@@ -59,7 +59,7 @@ const stateFile = () => join(dir, "state.json");
 test("act sends the observation in the described camera order and draws the chunk", async () => {
   seen.length = 0;
   const headers = { "x-tendon-bundle": "reference" };
-  const description = { choices: [{ message: { content: "cameras in order: left, top; 1 frame each" } }] };
+  const description = { choices: [{ message: { content: "Cameras, in this order: left, top.\nRandom weights." } }] };
   reply = (body) => Response.json(typeof body.messages[0]?.content === "string" ? description : short, { headers });
   const plot = join(dir, "plot.svg");
   const other = ["--image", "left=test/vectors/jpeg/gray.jpg", "--image", `top=${JPEG}`];
@@ -82,7 +82,7 @@ test("act says how many values were clamped, in words and with --json; nothing o
   const clamped = (count: object) => ({
     choices: [{ message: { content: JSON.stringify({ ...CHUNK, ...count }) } }],
   });
-  const description = { choices: [{ message: { content: "cameras: top, left" } }] };
+  const description = { choices: [{ message: { content: "Cameras, in this order: top, left." } }] };
   let printed = "";
   const write = spyOn(Bun, "write").mockImplementation(((to: Bun.BunFile, text: string) => {
     if (to === Bun.stdout) printed += text;
@@ -135,7 +135,7 @@ test("an unknown or a missing camera is wrong use, by the service's own words", 
     expect(await of(model, "top")).toMatchObject(missing);
   }
   reply = () => Response.json({ choices: [{ message: { content: "cameras: front, back" } }] });
-  expect(await of("other/robot:x", "top")).toMatchObject({ exit: EXIT.usage });
+  expect(await of("other/robot:x", "top")).toMatchObject({ message: expect.stringContaining("names no cameras") });
 });
 
 test("a refusal is shown as code and message; 401 exits with 3", async () => {
@@ -160,7 +160,7 @@ test("nobody listening exits with 4, no key with 3", async () => {
 });
 
 test("unusable files are named", async () => {
-  reply = () => Response.json({ choices: [{ message: { content: "top, left" } }] });
+  reply = () => Response.json({ choices: [{ message: { content: "Cameras, in this order: top, left." } }] });
   const state = ["--base-url", address()];
   for (const [argv, named] of [
     [[...base, "/nowhere/state.json", ...images, ...state], "/nowhere/state.json"],
@@ -192,10 +192,8 @@ test("frames are grouped by camera and put into the model's order", () => {
 });
 
 test("the camera order is found in a description, and only there", () => {
-  expect(orderInDescription(["left", "top", "right"], "Cameras: top, left, right.")).toEqual(["top", "left", "right"]);
-  expect(orderInDescription(["left", "top"], 'cameras "top", "left"; left arm')).toEqual(["top", "left"]);
-  expect(orderInDescription(["front", "top"], "cameras: top, left")).toBeUndefined();
-  expect(orderInDescription(["op", "left"], "cameras: top, left")).toBeUndefined();
+  expect(orderInDescription("A model.\nCameras, in this order: top, left.\nRows: 30.")).toEqual(["top", "left"]);
+  expect(orderInDescription("cameras: top, left")).toBeUndefined();
 });
 
 test("a flag that cannot be read is explained in one line", () => {

@@ -44,23 +44,11 @@ export function inModelOrder(
 
 /**
  * The camera order by the service's own description, never by a bundle that happens to be installed here: a chunk from
- * swapped cameras looks like any other. A tendon service has a line for it; in any other text it is the order in which exactly
- * these cameras are listed ("top, left, right"). Undefined when they are not.
+ * swapped cameras looks like any other. Undefined for a text without that line.
  */
-export function orderInDescription(cameras: readonly string[], description: string): string[] | undefined {
+export function orderInDescription(description: string): string[] | undefined {
   const line = /^Cameras, in this order: (.+)\.$/m.exec(description)?.[1];
-  if (line !== undefined) return printable(line).split(", ");
-  return permutations(cameras).find((order) =>
-    new RegExp(`(^|[^\\w])${order.map(RegExp.escape).join("[\"'`]?,\\s*[\"'`]?")}([^\\w]|$)`).test(description),
-  );
-}
-
-/** Every order of at most five items; a longer list only as it stands. */
-function permutations(items: readonly string[]): string[][] {
-  if (items.length <= 1 || items.length > 5) return [[...items]];
-  return items.flatMap((first, index) =>
-    permutations([...items.slice(0, index), ...items.slice(index + 1)]).map((rest) => [first, ...rest]),
-  );
+  return line === undefined ? undefined : printable(line).split(", ");
 }
 
 /** The frames of each camera. Only that they are JPEG files is checked here; the service decodes them. */
