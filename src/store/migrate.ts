@@ -5,7 +5,7 @@
  * table is of another program, or of a version before the first release.
  */
 import { MIGRATIONS, type Migration } from "./schema.ts";
-import { changes, rows, type Steps } from "./steps.ts";
+import { changes, first, type Steps } from "./steps.ts";
 
 export interface SchemaEngine {
   readonly name: "sqlite" | "postgres";
@@ -15,9 +15,6 @@ export interface SchemaEngine {
   translate(schema: string): string;
   hasTable(name: string): Steps<boolean>;
 }
-
-/** The sequence of migrations, the only one of this version. */
-const SEQUENCE = "base";
 
 /** Runs all migrations that are missing, in the caller's transaction. The text says why the database cannot be used. */
 export function* migrate(
@@ -29,12 +26,11 @@ export function* migrate(
   if (state === "absent") {
     yield* apply(engine, ["CREATE TABLE tendon_versions (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;"]);
   }
-  const known = (yield* versions()).get(SEQUENCE) ?? 0;
+  const known = yield* version();
   if (known === migrations.length) return undefined;
   for (const migration of migrations.slice(known)) yield* apply(engine, migration);
   yield* changes(
-    "INSERT INTO tendon_versions (name, version) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET version = excluded.version",
-    SEQUENCE,
+    "INSERT INTO tendon_versions (name, version) VALUES ('base', $1) ON CONFLICT (name) DO UPDATE SET version = excluded.version",
     migrations.length,
   );
   return undefined;
@@ -50,22 +46,16 @@ export function* schemaState(
     const older = "it was made by another program, or by a tendon from before the first release, which has no upgrade";
     return { refusal: `${older}; ${engine.fresh}, or use the program that made it` };
   }
-  for (const [name, version] of yield* versions()) {
-    if (name !== SEQUENCE) return newer(`it has tables of "${name}", which this one does not know`);
-    if (version > migrations.length) return newer(`schema ${version}, this one knows ${migrations.length}`);
-  }
-  return "usable";
+  const known = yield* version();
+  if (known <= migrations.length) return "usable";
+  const schemas = `schema ${known}, this one knows ${migrations.length}`;
+  return { refusal: `it was written by a newer tendon (${schemas}); use that version` };
 }
 
-function newer(what: string): { readonly refusal: string } {
-  return { refusal: `it was written by a newer tendon (${what}); use that version` };
-}
-
-function* versions(): Steps<ReadonlyMap<string, number>> {
-  const found = yield* rows<{ name: string; version: bigint }>(
-    "SELECT name, version FROM tendon_versions ORDER BY name",
-  );
-  return new Map(found.map(({ name, version }) => [name, Number(version)]));
+/** The number of migrations that ran. */
+function* version(): Steps<number> {
+  const row = yield* first<{ version: bigint }>("SELECT version FROM tendon_versions WHERE name = 'base'");
+  return Number(row?.version ?? 0);
 }
 
 function* apply(engine: SchemaEngine, migration: Migration): Steps<void> {

@@ -80,17 +80,13 @@ for (const { name, absent, title } of ENGINES) {
       expect(await opened(name, at, ["CREATE TABLE more (id TEXT PRIMARY KEY) STRICT;"])).toBeUndefined();
     });
 
-    test("a database with a later schema, or with tables that are not known, is refused", async () => {
+    test("a database with a later schema is refused", async () => {
       await using at = await place(name);
       expect(await looked(name, at)).toBe("absent");
       expect(await opened(name, at, LATER)).toBeUndefined();
       const later = expect.stringContaining(`by a newer tendon (schema ${KNOWN + 1}, this one knows ${KNOWN})`);
       expect([await opened(name, at), await looked(name, at)]).toEqual([later, later]);
       expect(await opened(name, at, LATER)).toBeUndefined();
-      await at.corrupt("INSERT INTO tendon_versions (name, version) VALUES ('things', 1)");
-      const unknown = 'it was written by a newer tendon (it has tables of "things", which this one does not know)';
-      expect(await opened(name, at, LATER)).toContain(unknown);
-      expect(await looked(name, at)).toContain("newer tendon");
     });
 
     test("a database of before the first release is refused at the start, with what to do, and is not changed", async () => {
