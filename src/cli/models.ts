@@ -4,7 +4,7 @@ import type { Manifest } from "../bundle/manifest.ts";
 import { type DeviceWish, deviceText, placeReplicas } from "../config/devices.ts";
 import { ROBOT_DEFAULT } from "../config/robot.ts";
 import { type ServeConfig, serveConfig } from "../config/serve.ts";
-import { isBackground, LLM_IDS, type LlmId, outputTokensDefault } from "../llm/models.ts";
+import { isBackground, LLM_IDS, outputTokensDefault } from "../llm/models.ts";
 import { installedManifests } from "../service/bundles.ts";
 import { planProviders } from "../service/providers.ts";
 import { systemClock } from "../std/clock.ts";
@@ -115,30 +115,11 @@ export function modelsText(placed: readonly ModelPlace[]): string {
   return `${table([head, ...rows])}\n${titles.join("\n")}\n${note}`;
 }
 
-/** A language model as it is listed: its provider, and whether it can answer. */
-interface LanguageModel {
-  readonly id: LlmId;
-  /** What `stream: true` brings. */
-  readonly stream: "live" | "buffered";
-  readonly max_output_tokens_default: number;
-  readonly state: "configured" | "not_configured" | "key_missing";
-  readonly provider: {
-    /** The host of the base address, with a port that is not the usual one. */
-    readonly host: string;
-    readonly protocol: "responses" | "chat";
-    /** Its own name of the model. */
-    readonly model: string;
-    readonly api_key_env: string | null;
-  } | null;
-}
-
-function languageModels({ llm, providerKeys }: Pick<ServeConfig, "llm" | "providerKeys">): LanguageModel[] {
+/** The language models as they are listed: each with its provider, and whether it can answer. */
+function languageModels({ llm, providerKeys }: Pick<ServeConfig, "llm" | "providerKeys">) {
   return LLM_IDS.map((id) => {
-    const facts = {
-      id,
-      stream: isBackground(id) ? "buffered" : "live",
-      max_output_tokens_default: outputTokensDefault(id),
-    } as const;
+    const stream = isBackground(id) ? "buffered" : "live";
+    const facts = { id, stream, max_output_tokens_default: outputTokensDefault(id) };
     const config = llm.get(id);
     if (config === undefined) return { ...facts, state: "not_configured", provider: null };
     const { baseUrl, protocol, model, apiKeyEnv } = config;
@@ -148,7 +129,7 @@ function languageModels({ llm, providerKeys }: Pick<ServeConfig, "llm" | "provid
   });
 }
 
-function languageModelsText(models: readonly LanguageModel[]): string {
+function languageModelsText(models: ReturnType<typeof languageModels>): string {
   const head = ["language model", "answers", "state", "provider", "protocol", "its model"];
   const rows = models.map(({ id, stream, state, provider }) => [
     id,

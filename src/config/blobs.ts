@@ -1,5 +1,5 @@
 /** The place of the bytes of robots' runs: the data folder, or an S3-compatible store. */
-import { Type } from "@sinclair/typebox";
+import { type Static, type TObject, Type } from "@sinclair/typebox";
 import { EXIT, Problem } from "../std/problem.ts";
 import type { Environment } from "./environment.ts";
 import { httpAddress, oneOf, text } from "./fields.ts";
@@ -33,12 +33,7 @@ export const BLOB_SETTINGS = {
   s3_path_style: Type.Optional(oneOf(["on", "off"])),
 };
 
-interface Settings {
-  readonly blobs?: string;
-  readonly s3_endpoint?: string;
-  readonly s3_region: string;
-  readonly s3_path_style?: "on" | "off";
-}
+type Settings = Static<TObject<typeof BLOB_SETTINGS>>;
 
 /** Names of buckets as AWS has them; other stores allow no more. */
 const ADDRESS = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/([A-Za-z0-9!_.*'()/-]*))?$/;

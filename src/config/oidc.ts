@@ -29,20 +29,14 @@ export const OidcTable = Type.Object(
   { additionalProperties: false },
 );
 
-export interface OidcConfig {
-  readonly issuer: string;
-  readonly clientId: string;
-  /** A secret. */
-  readonly clientSecret: string | undefined;
-  readonly name: string;
-  readonly scopes: string;
-}
+export type OidcConfig = ReturnType<typeof oidcConfig>;
 
 /** `secret`: what stands in the variable that the table names. */
-export function oidcConfig(table: StaticDecode<typeof OidcTable>, secret: string | undefined): OidcConfig {
+export function oidcConfig(table: StaticDecode<typeof OidcTable>, secret: string | undefined) {
   return Object.freeze({
     issuer: table.issuer,
     clientId: table.client_id,
+    /** A secret. */
     clientSecret: secret,
     name: table.name,
     scopes: table.scopes,
