@@ -166,7 +166,7 @@ describe("imports", () => {
     "bun:ffi": /^src\/engine\/binding\.ts$/,
     sharp: /^src\/measure\/sample\/drawing\.ts$/,
     "@bufbuild/protobuf": /^src\/bundle\/onnx-schema\.ts$/,
-    "eventsource-parser": /^src\/llm\/provider\/reader\.ts$/,
+    "eventsource-parser": /^src\/(llm\/provider\/reader|client\/ask)\.ts$/,
     "openid-client": /^src\/account\/oidc\.ts$/,
     "hyparquet-writer": /^src\/cli\/runs-export\/lerobot\/parquet\.ts$/,
     marked: /^src\/http\/document\/markdown\.ts$/,

@@ -10,6 +10,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGr
   status: async () => (await import("./status.ts")).status,
   logout: async () => (await import("./logout.ts")).logout,
   act: async () => (await import("./act.ts")).act,
+  ask: async () => (await import("./ask.ts")).ask,
   runs: async () => (await import("./runs.ts")).runs,
   sample: async () => (await import("./sample.ts")).sample,
   models: async () => (await import("./models.ts")).models,

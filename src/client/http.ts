@@ -49,13 +49,39 @@ interface Request {
   readonly body?: string;
 }
 
-function get(service: Service, path: string, headers: Request["headers"] = {}): Promise<Answer | Problem> {
+export function get(service: Service, path: string, headers: Request["headers"] = {}): Promise<Answer | Problem> {
   return callSigned(service, path, { method: "GET", headers });
 }
 
 /** `POST path` with a JSON text; a reply other than 200 is a problem that says `code: message`. */
-export function post(service: Service, path: string, body: string): Promise<Answer | Problem> {
-  return callSigned(service, path, { method: "POST", headers: { "content-type": "application/json" }, body });
+export function post(
+  service: Service,
+  path: string,
+  json: string,
+  headers: Request["headers"] = {},
+): Promise<Answer | Problem> {
+  return callSigned(service, path, jsonRequest(json, headers));
+}
+
+/** A `post` whose answer is read as it comes, until `signal` aborts. */
+export async function postAndRead(
+  service: Service,
+  path: string,
+  json: string,
+  { headers, signal }: { readonly headers: Request["headers"]; readonly signal: AbortSignal },
+): Promise<Response | Problem> {
+  const wrong = keyProblem(service);
+  if (wrong !== undefined) return wrong;
+  try {
+    const response = await send(service.url, path, signed(service, jsonRequest(json, headers)), signal);
+    return response.ok ? response : errorReply(service.url, await replyOf(response));
+  } catch (error) {
+    return noAnswer(service.url, error);
+  }
+}
+
+function jsonRequest(body: string, headers: Request["headers"]): Request {
+  return { method: "POST", headers: { "content-type": "application/json", ...headers }, body };
 }
 
 /** `POST path` with the fields of a form and no key; the caller reads OAuth's errors. */
@@ -116,22 +142,31 @@ export function keyProblem({ apiKey }: Service): Problem | undefined {
 async function callSigned(service: Service, path: string, request: Request): Promise<Answer | Problem> {
   const wrong = keyProblem(service);
   if (wrong !== undefined) return wrong;
-  const headers = { ...request.headers, authorization: `Bearer ${service.apiKey}` };
-  const reply = await call(service.url, path, { ...request, headers });
+  const reply = await call(service.url, path, signed(service, request));
   if (reply instanceof Problem || reply.ok) return reply;
   return errorReply(service.url, reply);
 }
 
+function signed({ apiKey }: Service, request: Request): Request {
+  return { ...request, headers: { ...request.headers, authorization: `Bearer ${apiKey}` } };
+}
+
 async function call(url: string, path: string, request: Request): Promise<Reply | Problem> {
   try {
-    // A redirect is not followed: the key is for this address alone.
-    const signal = AbortSignal.timeout(LIMITS.clientAnswerMs);
-    const response = await fetch(`${url}${path}`, { ...request, redirect: "manual", signal });
-    const { ok, status, headers } = response;
-    return { ok, status, headers, body: parseJson(await response.text()) };
+    return await replyOf(await send(url, path, request, AbortSignal.timeout(LIMITS.clientAnswerMs)));
   } catch (error) {
     return noAnswer(url, error);
   }
+}
+
+/** A redirect is not followed: the key is for this address alone. */
+function send(url: string, path: string, request: Request, signal: AbortSignal): Promise<Response> {
+  return fetch(`${url}${path}`, { ...request, redirect: "manual", signal });
+}
+
+async function replyOf(response: Response): Promise<Reply> {
+  const { ok, status, headers } = response;
+  return { ok, status, headers, body: parseJson(await response.text()) };
 }
 
 const NOBODY = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ENETUNREACH", "EHOSTUNREACH"]);

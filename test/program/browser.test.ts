@@ -96,12 +96,8 @@ test.skipIf(CHROMIUM === null && testRequirement() === "none")(
       // What it uses stands in the chart.
       const { cameras } = await footage(1);
       for (let run = 0; run < 3; run += 1) expect((await chunk(server, token, cameras.flat())).status).toBe(200);
-      const asked = await fetch(`${url}/v1/responses`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${token}` },
-        body: JSON.stringify({ model: "llm-a-5.3:superfast", input: "Hello?" }),
-      });
-      expect(asked.status).toBe(200);
+      const asked = await place.run(["ask", "Hello?", "--base-url", url], { HOME: home });
+      expect(asked).toMatchObject({ code: 0, stderr: "" });
       await page.goto("/account");
       expect(await page.locator("svg rect").count()).toBeGreaterThan(0);
       const used = async (kind: string) =>

@@ -19,12 +19,7 @@ test("the printed link leads to dev@localhost itself: its credit, its key, and w
   const { url, api_key } = server.ready;
   const link = String((server.ready as unknown as Record<string, unknown>).operator_link);
   provider.play({ kind: "answer", usage: { input: 12_345, cached: 345, output: 678 } });
-  const asked = await fetch(`${url}/v1/responses`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${api_key}` },
-    body: JSON.stringify({ model: "llm-a-5.3:superfast", input: "Hello?" }),
-  });
-  expect(asked.status).toBe(200);
+  expect((await place.run(["ask", "Hello?"])).code).toBe(0);
 
   const welcome = await (await fetch(link)).text();
   const fields = fieldsOf(welcome);

@@ -7,6 +7,11 @@ export async function print(text: string): Promise<void> {
   await write(Bun.stdout, text.endsWith("\n") ? text : `${text}\n`);
 }
 
+/** Writes `text` as it is. */
+export async function printPiece(text: string): Promise<void> {
+  await write(Bun.stdout, text);
+}
+
 /** One JSON document on one line, for `--json`. */
 export async function printJson(value: unknown): Promise<void> {
   await print(JSON.stringify(value));

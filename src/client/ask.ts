@@ -1,0 +1,108 @@
+/** A question to a language model and its whole answer, live or in the background. */
+import { createParser } from "eventsource-parser";
+import { LIMITS } from "../limits.ts";
+import { systemClock } from "../std/clock.ts";
+import { printable } from "../std/printable.ts";
+import { Problem } from "../std/problem.ts";
+import { get, NoAnswer, post, postAndRead, type Service } from "./http.ts";
+import { parseJson, textAt, valueAt } from "./json.ts";
+import { Silence } from "./waiting.ts";
+
+export const RESPONSES_ROUTE = "/v1/responses";
+const LOOK_MS = 500;
+const PIECES = ["response.output_text.delta", "response.refusal.delta"];
+const ENDS = ["response.completed", "response.incomplete", "response.failed"];
+
+/** Fields of the body of `POST /v1/responses`. */
+export interface Question {
+  readonly model: string;
+  readonly input: string;
+  readonly instructions?: string | undefined;
+  readonly max_output_tokens?: number | undefined;
+}
+
+export interface Asking {
+  /** The `Idempotency-Key`. */
+  readonly key: string;
+  /** The response has this id. */
+  begun(id: string): void;
+  /** The next piece of the answer. */
+  text(piece: string): Promise<void>;
+}
+
+/** The response object, as the service sent it. */
+export type Ended = object | Problem;
+
+/** Asks a live model. `NoAnswer`: the connection broke; the service may still answer. */
+export async function askLive(service: Service, question: Question, asking: Asking): Promise<Ended> {
+  // The service sends a byte every few seconds.
+  const silence = new Silence(systemClock, LIMITS.clientAnswerMs);
+  try {
+    const json = JSON.stringify({ ...question, stream: true });
+    const headers = { "idempotency-key": asking.key };
+    const answer = await postAndRead(service, RESPONSES_ROUTE, json, { headers, signal: silence.signal });
+    return answer instanceof Problem ? answer : ((await readEvents(answer, asking, silence)) ?? broken(service));
+  } catch {
+    return broken(service);
+  } finally {
+    silence.stop();
+  }
+}
+
+/** What the stream ended with; undefined when it broke before. */
+async function readEvents({ body }: Response, { begun, text }: Asking, silence: Silence): Promise<Ended | undefined> {
+  const events: unknown[] = [];
+  const parser = createParser({
+    maxBufferSize: LIMITS.llmLineCharsMax,
+    onEvent: ({ data }) => events.push(parseJson(data)),
+  });
+  const decoder = new TextDecoder();
+  for await (const bytes of body ?? []) {
+    silence.heard();
+    parser.feed(decoder.decode(bytes, { stream: true }));
+    for (const event of events.splice(0)) {
+      const type = textAt(event, "type") ?? "";
+      if (type === "response.created") begun(textAt(event, "response", "id") ?? "");
+      else if (PIECES.includes(type)) await text(textAt(event, "delta") ?? "");
+      else if (type === "error") return errorOf(event);
+      else if (ENDS.includes(type)) return valueAt(event, "response") as object;
+    }
+  }
+  return undefined;
+}
+
+function broken({ url }: Service): NoAnswer {
+  return new NoAnswer(`the connection to ${url} broke before the answer was whole`, false);
+}
+
+/** Submits to a background model and looks until the response has ended. */
+export async function askInBackground(service: Service, question: Question, asking: Asking): Promise<Ended> {
+  const headers = { "idempotency-key": asking.key };
+  let answer = await post(service, RESPONSES_ROUTE, JSON.stringify(question), headers);
+  if (answer instanceof Problem) return answer;
+  const id = textAt(answer.body, "id") ?? "";
+  asking.begun(id);
+  while (["queued", "in_progress"].includes(textAt(answer.body, "status") ?? "")) {
+    await Bun.sleep(LOOK_MS);
+    answer = await get(service, `${RESPONSES_ROUTE}/${id}`);
+    if (answer instanceof Problem) return answer;
+  }
+  await asking.text(textAt(answer.body, "output_text") ?? "");
+  return answer.body as object;
+}
+
+/** Why a response that has ended is not a whole answer. */
+export function shortcoming(response: object): Problem | undefined {
+  const status = textAt(response, "status");
+  if (status === "completed") return undefined;
+  if (status !== "incomplete") return errorOf(valueAt(response, "error"));
+  const reason = printable(textAt(response, "incomplete_details", "reason") ?? "the service does not say why");
+  const advice = reason === "max_output_tokens" ? "; ask for more with --max-output-tokens" : "";
+  return new Problem(`the answer is incomplete (${reason})${advice}`);
+}
+
+function errorOf(error: unknown): Problem {
+  return new Problem(
+    printable(`${textAt(error, "code") ?? "error"}: ${textAt(error, "message") ?? "no reason given"}`),
+  );
+}
