@@ -126,15 +126,8 @@ function headline(model: string, chunk: ActionChunk): string {
     `${model}, session ${printable(chunk.session_id)}, step ${chunk.step}`,
     `${chunk.actions.length} rows of ${chunk.action_dim} (${printable(chunk.action_space)}), one every ${(chunk.dt * 1000).toFixed(1)} ms`,
     `timing in ms: ${timing}`,
-    ...clampedLines(chunk.clamped ?? 0),
+    ...(chunk.clamped === undefined ? [] : [`values outside the range of their column, clamped: ${chunk.clamped}`]),
   ].join("\n");
-}
-
-function clampedLines(count: number): string[] {
-  if (count === 0) return [];
-  const [values, range, were] =
-    count === 1 ? ["value was", "its column", "was"] : ["values were", "their column", "were"];
-  return [`${count} ${values} outside the range of ${range} and ${were} clamped`];
 }
 
 async function draw(

@@ -79,15 +79,8 @@ export function safePrefix(key: string): string | undefined {
   return publicId === undefined ? undefined : keyPrefix(publicId);
 }
 
-interface Source {
-  readonly apiKey: string;
-  /** The credentials file, where the key is from it. */
-  readonly file: Credentials | undefined;
-  /** The address that the file names, also where the key is from the environment. */
-  readonly savedUrl: string | undefined;
-}
-
-async function readSource(env: Environment | undefined): Promise<Source | Problem> {
+/** The key, the credentials file where the key is from it, and the address that the file names in any case. */
+async function readSource(env: Environment | undefined) {
   const config = clientConfig(env);
   const saved = await readCredentials(config.credentialsPath);
   // With a key from the environment, a broken credentials file does not matter.

@@ -33,11 +33,7 @@ export const RobotTable = Type.Object(
 export type RobotConfig = ReturnType<typeof robotConfig>;
 
 /** Nano-dollars per token and per row. */
-interface Rates {
-  readonly prompt: bigint;
-  readonly cachedPrompt: bigint;
-  readonly completion: bigint;
-}
+type Rates = Readonly<Record<"prompt" | "cachedPrompt" | "completion", bigint>>;
 
 /** The rates of the built-in configuration, per model: 0.50, 0.05 and 40.00 USD per million. No other id has a price by itself. */
 const BUILT_IN: Rates = { prompt: 500n, cachedPrompt: 50n, completion: 40_000n };

@@ -9,7 +9,7 @@ import { type Drills, readDrills } from "../drill.ts";
 import { LIMITS } from "../limits.ts";
 import { LOOPBACK } from "../std/networks.ts";
 import { EXIT, Problem } from "../std/problem.ts";
-import { BLOB_SETTINGS, blobOptions, type S3Options } from "./blobs.ts";
+import { BLOB_SETTINGS, blobOptions } from "./blobs.ts";
 import { fieldFault, readTable, readToml } from "./check.ts";
 import { clientConfig, type Environment, environment, folders } from "./environment.ts";
 import { hostPort, networks, oneOf, seconds, text, whole } from "./fields.ts";
@@ -168,19 +168,11 @@ function overridesOf(flags: ServeFlags, env: Environment): Record<string, string
   return overrides;
 }
 
-/** What was read and checked apart from the file. */
-interface OtherSettings {
-  readonly configPath: string;
-  readonly databaseUrl: string | undefined;
-  readonly drills: Drills;
-  readonly blobs: S3Options | undefined;
-}
-
 function serveSettings(
   file: StaticDecode<typeof FILE>,
   flags: ServeFlags,
   env: Environment,
-  { configPath, databaseUrl, drills, blobs }: OtherSettings,
+  { configPath, databaseUrl, drills, blobs }: Exclude<Awaited<ReturnType<typeof readAll>>, Problem>["decided"],
 ) {
   return Object.freeze({
     /** Absolute path of tendon.toml, whether it is there or not. */

@@ -43,31 +43,26 @@ function checkTools() {
       `this is ${process.platform} ${process.arch}; tendon runs on Linux x86-64 (AVX2, glibc 2.28 or newer)`,
     );
   }
-  if (!answers("cc")) missing.push("no C compiler (cc): apt-get install gcc libc6-dev, or your system's equivalent");
+  if (versionOf("cc").status !== 0)
+    missing.push("no C compiler (cc): apt-get install gcc libc6-dev, or your system's equivalent");
   const needed = /^rust-version = "([\d.]+)"/m.exec(readFileSync(join(root, "native/Cargo.toml"), "utf8"))?.[1];
-  const rust = answers("cargo");
-  const broken = rust === undefined && installed("cargo");
+  const rust = versionOf("cargo");
   const advice = "curl --proto '=https' -sSf https://sh.rustup.rs | sh -s -- -y   (or: rustup update)";
-  if (broken) missing.push(`cargo is there but does not answer: ${broken}; with rustup: rustup default stable`);
-  else if (!rust) missing.push(`no Rust toolchain (cargo), ${needed} or newer is needed: ${advice}`);
-  else if (older(/(\d+\.\d+\.\d+)/.exec(rust)?.[1] ?? "0", needed)) {
-    missing.push(`${rust.trim()} is too old, ${needed} or newer is needed: ${advice}`);
+  if (rust.error) missing.push(`no Rust toolchain (cargo), ${needed} or newer is needed: ${advice}`);
+  else if (rust.status !== 0) {
+    const [reason] = rust.stderr.trim().split("\n");
+    missing.push(`cargo is there but does not answer: ${reason}; with rustup: rustup default stable`);
+  } else if (older(/(\d+\.\d+\.\d+)/.exec(rust.stdout)?.[1] ?? "0", needed)) {
+    missing.push(`${rust.stdout.trim()} is too old, ${needed} or newer is needed: ${advice}`);
   }
   if (missing.length === 0) return;
   process.stderr.write(`tendon cannot be built here:\n${missing.map((line) => `  - ${line}\n`).join("")}`);
   process.exit(1);
 }
 
-/** What an installed tool prints instead of its version; undefined if it is not installed. */
-function installed(tool) {
-  const { error, stderr } = spawnSync(tool, ["--version"], { encoding: "utf8" });
-  return error ? undefined : (stderr.trim().split("\n")[0] ?? "nothing");
-}
-
-/** What `TOOL --version` prints; undefined if that fails. */
-function answers(tool) {
-  const { status, stdout } = spawnSync(tool, ["--version"], { encoding: "utf8" });
-  return status === 0 ? stdout : undefined;
+/** What `TOOL --version` ends with; `error`: the tool is not installed. */
+function versionOf(tool) {
+  return spawnSync(tool, ["--version"], { encoding: "utf8" });
 }
 
 function older(version, needed) {

@@ -95,8 +95,7 @@ test("act says how many values were clamped, in words and with --json; nothing o
       expect(await runAct(...base, stateFile(), ...images, "--base-url", address(), ...flags)).toBe(EXIT.done);
       return printed;
     };
-    expect(await seenOf({ clamped: 5 })).toContain("5 values were outside the range of their column and were clamped");
-    expect(await seenOf({ clamped: 1 })).toContain("1 value was outside the range of its column and was clamped");
+    expect(await seenOf({ clamped: 5 })).toContain("\nvalues outside the range of their column, clamped: 5\n");
     expect(JSON.parse(await seenOf({ clamped: 5 }, "--json"))).toMatchObject({ clamped: 5 });
     expect(await seenOf({})).not.toContain("clamped");
   } finally {

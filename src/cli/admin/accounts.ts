@@ -1,6 +1,7 @@
 /** `tendon admin account create`, `list` and `set`. */
 import { type Account, readEmail } from "../../account/store/accounts.ts";
 import { LIMITS } from "../../limits.ts";
+import { assert } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";
 import { printable } from "../../std/printable.ts";
@@ -11,16 +12,7 @@ import { StoreDown } from "../../store/store.ts";
 import { type Command, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { amountOf, switchOf } from "../frame/values.ts";
-import {
-  ACCOUNT_FLAG,
-  accountUnknown,
-  notRead,
-  notWritten,
-  now,
-  STORE_FLAGS,
-  withAccount,
-  withStore,
-} from "./store.ts";
+import { ACCOUNT_FLAG, notRead, notWritten, now, STORE_FLAGS, withAccount, withStore } from "./store.ts";
 
 export const accountCreate: Command = {
   name: "admin account create",
@@ -148,7 +140,7 @@ export const accountSet: Command = {
     return await withAccount(given, async (store, account) => {
       const changed = await store.accounts.accountSet({ accountId: account.id, paymentMethod, verified });
       if (changed instanceof StoreDown) return notWritten(changed, "the account was changed", "account list");
-      if (changed === "account_unknown") return accountUnknown(given.required("account"));
+      assert(changed !== "account_unknown", "no account is ever removed");
       const now = { ...account, ...(paymentMethod === undefined ? {} : { paymentMethod }) };
       const after = { ...now, ...(verified === undefined ? {} : { verified }) };
       const said = { account: account.id, payment_method: after.paymentMethod, verified: after.verified };

@@ -1,6 +1,7 @@
 /** `tendon admin key create`, `list` and `revoke`. */
 import { keyNameProblem, keyPrefix, newKey, publicIdOf } from "../../account/key.ts";
 import type { KeyRecord } from "../../account/store/keys.ts";
+import { assert } from "../../std/assert.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import { table } from "../../std/text-table.ts";
@@ -8,16 +9,7 @@ import { StoreDown } from "../../store/store.ts";
 import type { Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { timeText } from "../runs/amounts.ts";
-import {
-  ACCOUNT_FLAG,
-  accountUnknown,
-  notRead,
-  notWritten,
-  now,
-  STORE_FLAGS,
-  withAccount,
-  withStore,
-} from "./store.ts";
+import { ACCOUNT_FLAG, notRead, notWritten, now, STORE_FLAGS, withAccount, withStore } from "./store.ts";
 
 export const keyCreate: Command = {
   name: "admin key create",
@@ -37,7 +29,7 @@ export const keyCreate: Command = {
       if (added instanceof StoreDown) {
         return notWritten(added, "the key was made (nobody has seen it: revoke it)", `key list --account ${email}`);
       }
-      if (added === "account_unknown") return accountUnknown(given.required("account"));
+      assert(added !== "account_unknown", "no account is ever removed");
       if (added === "too_many")
         return new Problem(`${email} has as many keys as an account may have; revoke one first`);
       if (added === "payment_required") {

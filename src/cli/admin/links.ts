@@ -6,7 +6,7 @@ import { LIMITS } from "../../limits.ts";
 import type { Store } from "../../service/domains.ts";
 import { Problem } from "../../std/problem.ts";
 import { StoreDown } from "../../store/store.ts";
-import type { Command } from "../frame/command.ts";
+import type { Command, CommandLine } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { ACCOUNT_FLAG, notRead, now, STORE_FLAGS, withAccount } from "./store.ts";
 
@@ -16,7 +16,9 @@ const BASE_FLAG = {
 } as const;
 
 /** A link that is not stored yet. Links last for seen time, which goes on where a service has stopped. */
-async function newLink(store: Store, accountId: string, base: string) {
+async function newLink(store: Store, accountId: string, given: CommandLine) {
+  const base = serviceUrl(given.text("base-url"), undefined);
+  if (base instanceof Problem) return base;
   const [token, at] = [makeToken(), now()];
   const seen = await store.base.timeBegin({ seconds: at });
   if (seen instanceof StoreDown) return notRead(seen);
@@ -35,10 +37,8 @@ export const accountLink: Command = {
     ...STORE_FLAGS,
   },
   async run(given) {
-    const base = serviceUrl(given.text("base-url"), undefined);
-    if (base instanceof Problem) return base;
     return await withAccount(given, async (store, { id: accountId, email }) => {
-      const made = await newLink(store, accountId, base);
+      const made = await newLink(store, accountId, given);
       if (made instanceof Problem) return made;
       const { link, url, expires_at } = made;
       const added = await store.people.linkAdd(link);
@@ -62,15 +62,13 @@ export const accountReset: Command = {
     ...STORE_FLAGS,
   },
   async run(given) {
-    const base = serviceUrl(given.text("base-url"), undefined);
-    if (base instanceof Problem) return base;
     return await withAccount(given, async (store, { id: accountId, email }) => {
       const keys = await store.accounts.keysOf(accountId);
       if (keys instanceof StoreDown) return notRead(keys);
       // No text is known that has this hash; an account without a password could be taken by a link for the operator's.
       const password = await new Passwords().hash(makeToken(), "");
       const revokeKeys = given.on("revoke-keys");
-      const made = await newLink(store, accountId, base);
+      const made = await newLink(store, accountId, given);
       if (made instanceof Problem) return made;
       const { link, at, url, expires_at } = made;
       const reset = await store.people.passwordReset({ link, password, revokeKeys, now: at });

@@ -1,4 +1,5 @@
 /** `tendon admin credit`, `limit` and `ledger check`. */
+import { assert } from "../../std/assert.ts";
 import { monthOf } from "../../std/calendar.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";
@@ -9,17 +10,7 @@ import { StoreDown } from "../../store/store.ts";
 import type { Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { amountOf } from "../frame/values.ts";
-import {
-  ACCOUNT_FLAG,
-  accountNamed,
-  accountUnknown,
-  notRead,
-  notWritten,
-  now,
-  STORE_FLAGS,
-  withAccount,
-  withStore,
-} from "./store.ts";
+import { ACCOUNT_FLAG, accountNamed, notRead, notWritten, now, STORE_FLAGS, withAccount, withStore } from "./store.ts";
 
 export const credit: Command = {
   name: "admin credit",
@@ -44,7 +35,7 @@ export const credit: Command = {
       const transferId = makeId("cr_", systemClock);
       const paid = await store.charges.credit({ accountId: id, transferId, amount, at, month: monthOf(at) });
       if (paid instanceof StoreDown) return notWritten(paid, "the credit was booked", "account list");
-      if (paid === "account_unknown") return accountUnknown(given.required("account"));
+      assert(paid !== "account_unknown", "no account is ever removed");
       const after = await accountNamed(store, id);
       if (after instanceof Problem) {
         return new Problem(
@@ -74,7 +65,7 @@ export const limit: Command = {
     return await withAccount(given, async (store, { id, email }) => {
       const changed = await store.accounts.spendLimit({ accountId: id, limit: amount });
       if (changed instanceof StoreDown) return notWritten(changed, "the limit was set", "account list");
-      if (changed === "account_unknown") return accountUnknown(given.required("account"));
+      assert(changed !== "account_unknown", "no account is ever removed");
       const spendLimit = amount === undefined ? null : usdText(amount);
       const text = `${email}: ${spendLimit === null ? "no spend limit" : `at most ${spendLimit} USD a month`}`;
       return answer(given, { account: id, spend_limit: spendLimit }, text);

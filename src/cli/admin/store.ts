@@ -64,11 +64,7 @@ export async function accountNamed(store: Store, name: string): Promise<Account 
   const { accounts } = store;
   const found = await (name.includes("@") ? accounts.accountByEmail(name.toLowerCase()) : accounts.accountById(name));
   if (found instanceof StoreDown) return notRead(found);
-  return found ?? accountUnknown(name);
-}
-
-export function accountUnknown(name: string): Problem {
-  return new Problem(`there is no account '${printable(name)}'; see: tendon admin account list`);
+  return found ?? new Problem(`there is no account '${printable(name)}'; see: tendon admin account list`);
 }
 
 /** A write that did not answer. `what`: "the account was made"; `look`: the sub-command that shows whether it was. */

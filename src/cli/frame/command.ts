@@ -67,7 +67,7 @@ export class CommandLine {
 type Options = Record<string, { type: "string" | "boolean"; multiple: boolean }>;
 
 /** The flags as `parseArgs` wants them. */
-export function optionsOf({ flags }: Pick<Command, "flags">): Options {
+function optionsOf({ flags }: Command): Options {
   const options: Options = {};
   for (const [name, flag] of Object.entries(flags)) {
     options[name] = { type: flag.value === undefined ? "boolean" : "string", multiple: flag.multiple ?? false };
@@ -76,7 +76,7 @@ export function optionsOf({ flags }: Pick<Command, "flags">): Options {
 }
 
 /** `--usd -5` as `--usd=-5`: parseArgs takes every word with a dash for a flag, and no flag begins with a digit. */
-export function joinNegatives(argv: readonly string[], options: Options): string[] {
+function joinNegatives(argv: readonly string[], options: Options): string[] {
   const joined: string[] = [];
   for (const [index, word] of argv.entries()) {
     if (word === "--") return [...joined, ...argv.slice(index)];

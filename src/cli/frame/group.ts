@@ -1,9 +1,8 @@
 /** Commands of several words, such as `tendon admin account create`: which one is meant, and the page that lists them. */
-import { parseArgs } from "node:util";
 import { nearest } from "../../std/nearest.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
-import { type Command, flagLines, helpText, joinNegatives, optionsOf } from "./command.ts";
+import { type Command, flagLines, helpText } from "./command.ts";
 
 export interface CommandGroup {
   readonly name: string;
@@ -13,26 +12,18 @@ export interface CommandGroup {
   readonly commands: readonly Command[];
 }
 
-/** The command that `argv` means, and what is left without the words of its name, which may stand between flags. */
+/** The command that `argv` means by its first words, and what is left without them. */
 export function choose(
   named: Command | CommandGroup,
   argv: readonly string[],
 ): { readonly command: Command; readonly argv: readonly string[] } | Problem {
   if (!("commands" in named)) return { command: named, argv };
-  const options = optionsOf({
-    flags: Object.fromEntries(named.commands.flatMap(({ flags }) => Object.entries(flags))),
-  });
-  const args = joinNegatives(argv, options);
-  // Not strict: the flags are judged by the table of the command, once it is known.
-  const { tokens } = parseArgs({ args, options, allowPositionals: true, strict: false, tokens: true });
-  const words = tokens.flatMap((token) => (token.kind === "positional" ? [token] : []));
-  const said = words.map(({ value }) => value);
   for (const command of named.commands) {
     const own = wordsOf(named, command);
-    if (own.join(" ") !== said.slice(0, own.length).join(" ")) continue;
-    const taken = new Set(words.slice(0, own.length).map(({ index }) => index));
-    return { command, argv: args.filter((_, index) => !taken.has(index)) };
+    if (own.every((word, index) => argv[index] === word)) return { command, argv: argv.slice(own.length) };
   }
+  const end = argv.findIndex((word) => word.startsWith("-"));
+  const said = argv.slice(0, end === -1 ? argv.length : end);
   return new Problem(`${unknown(named, said)} See: tendon ${named.name} --help`, EXIT.usage);
 }
 

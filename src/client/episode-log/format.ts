@@ -72,14 +72,3 @@ export const EpisodeObservation = Type.Object({
   error: Type.Optional(Type.Object({ code: Type.String(), message: Type.String() })),
 });
 export type EpisodeObservation = Static<typeof EpisodeObservation>;
-
-/** A path of a run, as its routes take it: relative, and never out of the run's folder. */
-export function isRunPath(path: string): boolean {
-  const segments = path.split("/");
-  return (
-    new TextEncoder().encode(path).length <= 512 &&
-    segments.length <= 16 &&
-    segments.every((segment) => segment !== "" && segment !== "." && segment !== "..") &&
-    !/[\\\p{Cc}]/u.test(path)
-  );
-}

@@ -19,7 +19,6 @@ export class Connections {
   readonly quick: Writing;
   readonly durable: Writing;
   private readonly pools: Pool[] = [];
-  private readonly lanePools: Pool[] = [];
 
   constructor(
     private readonly url: string,
@@ -34,9 +33,9 @@ export class Connections {
     this.durable = this.writing(LIMITS.storeDurableConnectionsMax, true);
   }
 
-  /** Opens the lanes' connections, so that the first robot does not wait for them. */
+  /** Opens a connection of each kind, all of the lanes, so that the first robot does not wait for them. */
   async warm(): Promise<void> {
-    await Promise.all(this.lanePools.map((pool) => pool.rows("SELECT 1", [])));
+    await Promise.all(this.pools.map((pool) => pool.rows("SELECT 1", [])));
   }
 
   async close(): Promise<void> {
@@ -46,11 +45,7 @@ export class Connections {
   private writing(connections: number, durable: boolean): Writing {
     const { clock, apply } = this;
     const pool = this.pool(connections);
-    const lane = () => {
-      const own = this.pool(1);
-      this.lanePools.push(own);
-      return new Lane({ pool: own, apart: pool }, clock, apply, durable);
-    };
+    const lane = () => new Lane({ pool: this.pool(1), apart: pool }, clock, apply, durable);
     return { pool, lanes: new Lanes(LIMITS.storeLanes, lane) };
   }
 

@@ -186,11 +186,6 @@ const IDS: Readonly<Record<keyof ServerIdentity, string>> = {
   database: "(SELECT oid::text FROM pg_database WHERE datname = current_database())",
 };
 
-interface MarkJson {
-  readonly server: ServerIdentity | null;
-  readonly transfers: readonly (Omit<Transfer, "amount"> & { readonly amount: string })[];
-}
-
 /** A mark in a file of the data folder. */
 export function markFile(path: string): MarkFile {
   return {
@@ -198,12 +193,9 @@ export function markFile(path: string): MarkFile {
       const text = await readText(path).catch(() => undefined);
       return text === undefined ? undefined : parsed(text);
     },
-    write: async ({ server, transfers }) => {
-      const kept: MarkJson = {
-        server: server ?? null,
-        transfers: transfers.map((transfer) => ({ ...transfer, amount: String(transfer.amount) })),
-      };
-      await writePrivate(path, JSON.stringify(kept));
+    write: async (mark) => {
+      const text = JSON.stringify(mark, (key, value) => (key === "amount" ? String(value) : value));
+      await writePrivate(path, text);
     },
   };
 }
@@ -211,11 +203,8 @@ export function markFile(path: string): MarkFile {
 /** A file that cannot be read counts as none. */
 function parsed(text: string): Mark | undefined {
   try {
-    const { server, transfers } = JSON.parse(text) as MarkJson;
-    return {
-      server: server ?? undefined,
-      transfers: transfers.map((transfer) => ({ ...transfer, amount: BigInt(transfer.amount) })),
-    };
+    const { server, transfers } = JSON.parse(text, (key, value) => (key === "amount" ? BigInt(value) : value)) as Mark;
+    return { server: server ?? undefined, transfers };
   } catch {
     return undefined;
   }

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
-import { type EpisodeObservation, isRunPath } from "../../../src/client/episode-log/format.ts";
+import type { EpisodeObservation } from "../../../src/client/episode-log/format.ts";
 import { openEpisode } from "../../../src/client/episode-log/read.ts";
+import { pathProblem } from "../../../src/client/runs/names.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { Folder, head, observation } from "./sample-run.ts";
 
@@ -73,7 +74,7 @@ test("a robot may keep fields of its own in its log", async () => {
 
 test("paths of a run stay inside it", () => {
   for (const good of ["a", "videos/top.mp4", "a/b/c/ä.jpg", "a/..b"])
-    expect([good, isRunPath(good)]).toEqual([good, true]);
+    expect([good, pathProblem(good)]).toEqual([good, undefined]);
   const bad = [
     "",
     "/a",
@@ -88,5 +89,5 @@ test("paths of a run stay inside it", () => {
     "x".repeat(513),
     `${"a/".repeat(16)}a`,
   ];
-  for (const path of bad) expect([path, isRunPath(path)]).toEqual([path, false]);
+  for (const path of bad) expect([path, typeof pathProblem(path)]).toEqual([path, "string"]);
 });
