@@ -73,7 +73,7 @@ async function robotsFigures(server: MeasuredServer, plan: Plan, scenes: Scenes)
   ];
 }
 
-/** By the names of `tendon bench episode --json`. An idle control has no service, so no latency. */
+/** Figures with the names of `tendon bench episode --json`. An idle control has no service and no latency. */
 function loopFigures(name: string, figures: LoopFigures, limits: Readonly<Record<string, number>> = {}): Figure[] {
   const shown = Object.entries(loopSummary(figures)).filter(([key, value]) => key in limits || Number.isFinite(value));
   return shown.map(([key, value]) => {
@@ -83,7 +83,7 @@ function loopFigures(name: string, figures: LoopFigures, limits: Readonly<Record
   });
 }
 
-/** By the service's clock, of the last 1024 observations. */
+/** The last 1024 observations, measured by the service's clock. */
 async function startFigures(name: string, server: MeasuredServer): Promise<Figure[] | Problem> {
   const start = await server.modelStart("episode");
   if (start instanceof Problem) return start;

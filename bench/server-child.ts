@@ -12,7 +12,7 @@ import { Problem } from "../src/std/problem.ts";
 import { openInstead } from "./at-once-store.ts";
 import { threadUs } from "./timed-ffi.ts";
 
-/** Of each route. A fixed size: a service whose memory is measured does not grow by it. */
+/** The number of starts kept for each route. It is fixed, so that the memory of the measured service does not grow by it. */
 const STARTS_KEPT = 1024;
 
 /** Records from now on; what it returns reads the values of one route. */
