@@ -92,17 +92,17 @@ export class FakeEngine implements Engine {
 
   /** Slots of a model that is stateful, if its test asks for another number than this. */
   slotsPerModel = 4;
-  /** Of every model. */
+  /** The longest instruction of every model. */
   instructionBytesMax = Number.POSITIVE_INFINITY;
-  /** Of these, what one account can have: the last one is kept for another. */
+  /** The slots that one account can have: the last one is kept for another. */
   get slotsPerAccount(): number {
     return this.slotsPerModel - 1;
   }
 
-  /** Of each model, whose slots they share. */
+  /** Replicas of each model, which share its slots. */
   replicasPerModel = 1;
   private readonly manifests = new WeakMap<Observation, Manifest>();
-  /** Of each frame: gives it to a run, which waits for its decode. */
+  /** A function for each frame that gives it to an inference, which waits for its decode. */
   private readonly taken = new WeakMap<Frame, () => Promise<Fault | undefined>>();
   private readonly losses = new Map<string, (lost: Omit<LostReplica, "device">) => void>();
 
@@ -123,7 +123,7 @@ export class FakeEngine implements Engine {
     return undefined;
   }
 
-  /** Where the replicas of a model run: those beyond the list on its last device. */
+  /** Devices of a model's replicas in their order; replicas beyond the list run on its last device. */
   devicesPerModel: readonly string[] = [];
 
   model(manifest: Manifest, device = "fake"): KnownModel & FakeMemory {
@@ -256,7 +256,7 @@ export class FakeEngine implements Engine {
     const dropped = Promise.withResolvers<Fault>();
     const drop = () => {
       release();
-      // As the native engine: the decode of a dropped frame ends.
+      // The native engine also ends the decode of a dropped frame.
       dropped.resolve(new Fault("busy", "the frame was dropped before its decode"));
     };
     const taken = () => {
@@ -311,7 +311,7 @@ export class FakeEngine implements Engine {
       if (settled) return;
       settled = true;
       this.cancels += 1;
-      // As the native engine: the result settles at once, whatever still runs.
+      // The native engine also settles the result at once, whatever still runs.
       cancelled.resolve(new Fault("cancelled", "the run was cancelled"));
     };
     const run: Inference & { badFrame: number | undefined } = {

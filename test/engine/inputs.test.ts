@@ -13,7 +13,7 @@ const GPU = "cuda:0";
 const engine = await rehearsedEngine();
 
 for (const name of await variantNames()) {
-  test(`${name}: the rows are those that NumPy computed, also in a batch and on a device with memory of its own`, async () => {
+  test(`${name}: the rows are those that NumPy computed, also in a batch and on a device with its own memory`, async () => {
     const bundle = await variant(name);
     const episode = await episodeOf(bundle);
     await rehearse({ device: GPU });

@@ -9,7 +9,7 @@ import { ok } from "./opened.ts";
 
 export interface Memory {
   readonly frames: number;
-  /** Of the values, the same in every slot. */
+  /** A digest of the values, which does not depend on the slot. */
   readonly digest: bigint;
 }
 

@@ -34,7 +34,7 @@ const holdings = (engine: Engine): number[] => {
   return [slotsHeld, memoryBytesHeld, slotsParked, parkedBytesHeld];
 };
 
-/** On one place, `device` being one that has memory of its own. */
+/** What two sessions remember that share one place on `device`, which has its own memory. */
 export async function remembered(engine: Engine, name: string, bundle: Bundle, device: string): Promise<Remembered> {
   const given = (await episodeOf(bundle)).slice(0, STEPS + 1).map((golden) => golden.given);
   const at = (step: number) => present(given[step], "an observation");

@@ -138,7 +138,7 @@ async function checkMoney({ world, requests: { sent } }: History): Promise<void>
     for (const { status, text, generationId, replayed } of replies) {
       const chunk = status === 200 && !isError(text);
       assert(!chunk || charged.includes(generationId ?? ""), `#${index} was charged for what it was answered`);
-      // Where nobody knew in time whether the record is durable, the answer says so, and a repeat would have it.
+      // If it was unknown in time whether the record is durable, the answer says so, and a repeat would have it.
       const unknown = /"code":"observation_outcome_unknown"/.test(text);
       assert(chunk || unknown || !charged.includes(generationId ?? ""), `#${index} was charged for nothing`);
       assert(!replayed || chunk, `#${index} replays a chunk`);
@@ -182,7 +182,7 @@ async function checkMemories(model: GatedModel, history: History, clean: KnownMo
   }
 }
 
-/** Nobody holds a session any more: whoever comes next may have it, unless it is over. */
+/** Sessions are free: the next client may have one, unless it is over. */
 async function checkHolders({ robots, world, links }: History): Promise<void> {
   const { sessions, catalog } = world.service.robot;
   const names = [...robots, ...links.all.map(({ robot, sessionId }) => ({ ...robot, sessionId }))];

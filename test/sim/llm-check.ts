@@ -96,7 +96,7 @@ function checkRows({ world, requests }: LlmHistory, rows: readonly Row[]): void 
     assert(/^(completed|incomplete|failed|cancelled)$/.test(ended.status), `${row.id} is ${ended.status}`);
     if (!isAnswer(row)) continue;
     const call = world.calls.find((one) => ended.output_text.endsWith(answerOf(one)));
-    assert(call?.outcome === "answered" && !used.has(call.number), `${row.id} is the answer of one call of its own`);
+    assert(call?.outcome === "answered" && !used.has(call.number), `${row.id} is the answer of its own call`);
     used.add(call.number);
     assert(row.cost !== null && row.held !== null && row.cost > 0n && row.cost <= row.held, `${row.id} has its price`);
   }

@@ -50,7 +50,7 @@ export async function nativeGround(): Promise<Ground & { readonly engine: Engine
     return Object.assign(model, { manifest: bundle.manifest });
   };
   const [remembering, other, clean] = [
-    // Two sessions on one place: whoever runs parks the other one, whatever happens to it meanwhile.
+    // Two sessions share one place: an inference of one parks the other, whatever happens to that meanwhile.
     await load("world-action", 1, "default"),
     await load("flow-vla", 1),
     await load("world-action", 1),

@@ -162,7 +162,7 @@ describe("what somebody may try", () => {
       }
     };
     await guess(first, LIMITS.codeTriesMax);
-    // Also the right code is of no use now.
+    // The right code does not help any more.
     await guess(first, 1, code);
     expect(statuses).toEqual([...Array(LIMITS.codeTriesMax).fill(422), 429]);
     for (const name of ["b", "c", "d"]) await guess(await signedIn(at, `${name}@example.org`), LIMITS.codeTriesMax);

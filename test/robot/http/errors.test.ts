@@ -40,7 +40,7 @@ const turned = (...six: number[]) =>
 /** A request that meets a row: changes of a right one, another body, or what must happen before. */
 type Case = Changes | string | ((at: Stage) => Promise<Response>);
 
-/** By status, code and `param`; each case with its reason. */
+/** Cases by status, code and `param`, each with its reason. */
 const CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   "400 invalid_body": {
     "empty body": "",

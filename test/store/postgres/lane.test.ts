@@ -54,7 +54,7 @@ test("who waits behind a group without an answer is told as soon as its members,
   expect(await first).toMatchObject({ outcomeUnknown: true });
   await after(LIMITS.storeAnswerMs - 1);
   expect(await second).toMatchObject({ outcomeUnknown: false });
-  // Nobody waits for them any more: they are not sent again, and the next one is.
+  // Their callers have given up: they are not sent again, and the next one is.
   await answer(0, SILENT);
   const third = release("r3");
   await after(LIMITS.storeBackoffMs);
