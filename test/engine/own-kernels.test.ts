@@ -158,7 +158,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     expect((await own.give(given)).actions).toEqual(rows);
   });
 
-  test("a run that fails between two steps leaves nothing behind for the next", async () => {
+  test("an inference that fails between two steps leaves nothing behind for the next", async () => {
     const bundle = await bundleOf("molmoact2-yam");
     const { given } = await parityOf(bundle);
     const own = await load(bundle, { steps: true });

@@ -18,7 +18,7 @@ export interface Remembered {
   readonly hostMemoryBecause: string | null;
   /** Chunks and memories of sessions that take turns on one place, in it and parked, from those of one that was alone. */
   readonly parked: readonly boolean[];
-  /** Memories after runs that were not kept. */
+  /** Memories after inferences that were not kept. */
   readonly discarded: readonly boolean[];
   /** A session that is dropped while another one takes its place, and the next one in its slot. */
   readonly dropped: readonly boolean[];

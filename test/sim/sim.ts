@@ -20,10 +20,10 @@ export interface Ground {
   readonly name: string;
   /** The models of a new process: one with memory, then one without. */
   models(): readonly KnownModel[];
-  /** The one with memory once more, for clean runs of what a history has committed. */
+  /** The model with memory once more, for inferences without faults over what a history has committed. */
   clean(): KnownModel;
   readonly pictures: Pictures;
-  /** Whether a process may be killed while runs are on their way: not, where the engine is shared by all histories. */
+  /** Whether a process may be killed while inferences are on their way; it may not if all histories share the engine. */
   readonly kills: boolean;
 }
 
