@@ -5,8 +5,8 @@
  * loop without traffic. Unlike there, a robot does not adapt to a slow service: it asks when three rows are left. The service runs
  * in a child process, models answer at once (echo), all on this machine's cores.
  *
- * Two arms: robots that begin at random moments of a chunk's time, which is judged, and robots that all begin within one period, the
- * worst that can happen, which is reported only.
+ * In one arm robots begin at random moments of a chunk's time; it is judged. In the other all robots begin within one period, the
+ * worst that can happen; it is reported only.
  */
 import { type LoopFigures, PERIOD_MS } from "../src/measure/episode/loop-robot.ts";
 import { loopSummary } from "../src/measure/episode/report.ts";

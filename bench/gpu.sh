@@ -184,8 +184,8 @@ tolerance() {
   if [ -n "$dry" ]; then echo "TOLERANCE($1)"; else sed -n 's/.*"tolerance": *\([0-9.e-]*\).*/\1/p' "$1/manifest.json" | head -n 1; fi
 }
 
-# Half precision: bundles that compute so on the device, and what TensorRT makes of f32. f16 is held to what is asked for; rounding to
-# bf16 after every operator alone moves rows by more, so bf16 is held to the tolerance of the model's bf16 bundle, by TensorRT too.
+# Half precision: bundles that compute so on the device, and what TensorRT makes of f32. f16 is held to what is asked for. Rounding to
+# bf16 after every operator moves rows by more, so bf16 is held to the tolerance of the model's bf16 bundle, by TensorRT too.
 half() {
   local model name by_tensorrt=""
   if [ -n "$nvidia" ]; then if has_tensorrt; then by_tensorrt=yes; else say SKIP half "by TensorRT: there is none"; fi; fi

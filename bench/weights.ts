@@ -2,7 +2,7 @@
  * Does a bundle of three billion parameters load within 8 GB, do replicas share its weights, and does a later start read none twice?
  *
  * The bundle, pi0.5 at its published size with random bf16 weights, is built by the command that a user has, verified and loaded, each
- * in a fresh process; the parity vectors, which are computed at every load, use all weights. Needs 7 GB below the folder of temporary
+ * in a fresh process. The parity vectors, which are computed at every load, use all weights. Needs 7 GB below the folder of temporary
  * files.
  *
  * Before a later start the file is dropped from the system's cache: what that start reads from the disk is then all that it touches.

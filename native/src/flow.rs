@@ -300,7 +300,7 @@ impl Network {
         }
     }
 
-    /// The clamped rows of a chunk that the device has decoded, and how many values were clamped or why the chunk is refused; a refused
+    /// The clamped rows of a chunk that the device has decoded, and how many values were clamped or why the chunk is refused. A refused
     /// chunk's latent is on the host. None if the host decodes.
     pub fn decoded(&self, row: usize) -> Option<(&[f32], Result<u32, Refusal>)> {
         self.device_flow.as_ref().map(|device_flow| device_flow.decoded(row))

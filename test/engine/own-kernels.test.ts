@@ -1,5 +1,5 @@
 /**
- * "Flow update for both directions with guidance, chunk decode", "no host step between flow steps", "30 × 14 floats come back": with
+ * "Flow update for both directions with guidance, chunk decode", "no host step between flow steps", "30 × 14 floats come back". With
  * `own_kernels` latents stay on the device and chunks are decoded there (native/src/flow/device_flow.rs). The CPU plays the GPU
  * (native/src/core/rehearsal.rs), its driver and the kernels (native/cuda/driver.h).
  */

@@ -1,6 +1,6 @@
 /**
  * Right numbers on every device: "a deliberately wrong provider in a test (inputs not rebound, one weight flipped, f16 where f32 is due)
- * is refused"; `auto` takes the next device, a named one fails the load with the measured difference.
+ * is refused". `auto` takes the next device, a named one fails the load with the measured difference.
  */
 import { expect, test } from "bun:test";
 import { readdir, readFile } from "node:fs/promises";

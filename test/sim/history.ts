@@ -1,7 +1,7 @@
 /**
- * One random history: robots of two accounts send, repeat, change, cancel and abandon requests, and run episodes on sockets that
- * are cut anywhere, while the engine fails, commits are refused, the store is slow or down, time passes, the process is killed or
- * ends in order. Same seed, same history.
+ * One random history. Robots of two accounts send, repeat, change, cancel and abandon requests, and run episodes on sockets that
+ * are cut anywhere. Meanwhile the engine fails, commits are refused, the store is slow or down, time passes, and the process is
+ * killed or ends in order. Same seed, same history.
  */
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";

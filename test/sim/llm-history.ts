@@ -1,6 +1,6 @@
 /**
- * One random history of language models: clients of two accounts send, repeat, change and abandon requests on two nodes, while the
- * provider fails, hangs and is cut, the store answers late, twice or not at all, clocks jump, processes are killed or end in
+ * One random history of language models. Clients of two accounts send, repeat, change and abandon requests on two nodes. Meanwhile
+ * the provider fails, hangs and is cut, the store answers late, twice or not at all, clocks jump, and processes are killed or end in
  * order. Same seed, same history.
  */
 import { assert } from "../../src/std/assert.ts";

@@ -1,6 +1,6 @@
 /**
- * Parts that the store of bytes has dropped by itself, as a rule of an S3 bucket does with multipart uploads that are some days old:
- * they come again, and nothing waits for ever.
+ * Parts that the store of bytes has dropped by itself, as a rule of an S3 bucket does with multipart uploads that are some days old.
+ * They come again, and nothing waits for ever.
  */
 import { expect } from "bun:test";
 import { good, RunsPlace } from "../../client/runs-place.ts";
