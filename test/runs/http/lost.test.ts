@@ -48,7 +48,7 @@ onStores(MATRIX, {}, (test) => {
     expect(Buffer.compare((await ann.get("rest", "video")).bytes, large)).toBe(0);
   });
 
-  test("of two parts that come at once after the others were dropped both are stored", async ({ at, ann }) => {
+  test("two parts that come at once after the others were dropped are both stored", async ({ at, ann }) => {
     const id = await ann.begun("two", "video", { size: large.length });
     await ann.part("two", "video", id, 2, parts[1]);
     await drop(at, "two");
