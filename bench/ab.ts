@@ -2,8 +2,8 @@
  * Is this checkout faster or slower than another commit? `npm run prove ab COMMIT`; without COMMIT it is compared with itself, which
  * shows what chance does on this machine.
  *
- * The other commit is built in a worktree of its own. In each round both services run in fresh processes, with the same settings,
- * and one robot asks them in turns: A B B A A B B A, so that a machine that gets slower does so for both. The client is this
+ * The other commit is built in a separate worktree. In each round both services run in fresh processes with the same settings.
+ * One robot asks them in the order A B B A A B B A, so that a machine that gets slower does so for both. The client is this
  * checkout's for both. Processor time is that of the service's process; a thread that waits costs nothing.
  */
 import { origin } from "../src/measure/origin.ts";
@@ -35,7 +35,7 @@ const SCENES = 4;
 const WORSE_BY = 1.05;
 
 interface Turn {
-  /** Of each chunk. */
+  /** Time of each chunk. */
   readonly ms: readonly number[];
   readonly processor: ProcessorTime;
 }

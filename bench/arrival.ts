@@ -1,11 +1,11 @@
 /**
  * How long does an observation wait for its model's start?
  *
- * One robot, three drawn frames of 640×360 per observation, the echo device. In each round three arms, each with a fresh
- * service: on a socket with the frames sent some milliseconds before the observation, as cameras do (early); on a socket with the
- * frames right before it (together); over HTTP (http). Every observation has its observation_id and expected_step, as the
- * documented clients send them. Two clocks: the service's `tendon_start_ms`, from the arrival of the observation to the model's
- * start; the client's, from sending the observation to its chunk, which includes the model, the durable record and the reply.
+ * One robot sends three drawn frames of 640×360 per observation to the echo device. Each round has three arms, each with a fresh
+ * service. `early`: a socket, the frames sent some milliseconds before the observation, as cameras do. `together`: a socket, the
+ * frames right before it. `http`: over HTTP. Every observation has its observation_id and expected_step, as the
+ * documented clients send them. The service's clock, `tendon_start_ms`, counts from the arrival of the observation to the model's
+ * start. The client's counts from sending the observation to its chunk, which includes the model, the durable record and the reply.
  *
  * The robot sends again as soon as it has its chunk, so caches and cores are warm. The proof `episodes` has 64 robots at 30 Hz.
  */
@@ -35,9 +35,9 @@ type Arm = keyof typeof ARMS;
 const ARM_NAMES = ["early", "together", "http"] as const;
 
 interface Times {
-  /** By the service's clock. */
+  /** Measured by the service's clock. */
   readonly start: Summary;
-  /** By the client's clock. */
+  /** Measured by the client's clock. */
   readonly client: Summary;
 }
 

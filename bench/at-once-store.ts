@@ -1,6 +1,6 @@
 /**
  * Stores to compare the ledger with. `at once`: the operations on a robot's path answer from memory, the service without its
- * ledger. `bare`: the same, but a settlement is one durable write to the place where the ledger would be, so that the speed of
+ * ledger. `bare`: the same, but a settlement is one durable write to the place where the ledger would be. So the speed of
  * the disk is the same on both sides. Other operations, such as making the account of `serve --dev`, go to the configured store.
  */
 import { fdatasyncSync, openSync, writeSync } from "node:fs";

@@ -40,7 +40,7 @@ export async function reportsOf<S extends TSchema>(command: Command, schema: S):
   return reports;
 }
 
-/** What a file of this folder prints, run in a process of its own. */
+/** What a file of this folder prints, run in a separate process. */
 export async function reportOf<S extends TSchema>(
   file: string,
   args: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Where does the time of a chunk go, at 1 robot and at 8, without a model (echo) and with the bundle on the CPU? And what does a chunk cost
- * as robots are added: processor time of the service, which is not judged for one robot, whose waiting threads sleep and wake each time.
+ * What takes the time of a chunk, at 1 robot and at 8, without a model (echo) and with the bundle on the CPU? How much processor time of
+ * the service does a chunk cost as robots are added? One robot is not judged, because its waiting threads sleep and wake each time.
  */
 import { COLUMNS, driveChunks } from "../src/measure/chunk/load.ts";
 import { chunkReport } from "../src/measure/chunk/report.ts";
@@ -24,7 +24,7 @@ const LOOP_MS_MAX = 0.9;
 
 export const chunk: Proof = {
   name: "chunk",
-  question: "Where does the time of a chunk go, station by station and end to end over HTTP?",
+  question: "What takes the time of a chunk, station by station and end to end over HTTP?",
   async run(size) {
     const { chunks, robots, crowd } = SIZES[size];
     const measurements = await runChunkSuite({ chunks, robots, devices: ["echo", "cpu"] });

@@ -68,7 +68,7 @@ async function runDecodeBench(frames: ReadonlyMap<string, Uint8Array>): Promise<
   }
 }
 
-/** Medians in microseconds of three frames put at once until all are decoded, with one decode thread and with two, in turns. */
+/** Medians in microseconds of three frames put at once until all are decoded, with one decode thread and with two, alternating. */
 async function sideBySide(frames: readonly Uint8Array[], rounds: number): Promise<readonly [number, number] | Problem> {
   const one = await openModel({ decodeThreads: 1, device: "echo" });
   if (one instanceof Problem) return one;

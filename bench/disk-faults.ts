@@ -7,7 +7,7 @@ import { startingRounds } from "../test/program/disk/starting.ts";
 import { smallFrames } from "../test/program/payers.ts";
 import { counts, judged, type Proof } from "./proof.ts";
 
-/** Every so many operations: of the history, of a request, of an upload, of a start; and of the crashes those that start the service. */
+/** Every n-th operation of each kind is tested. After every `startStep`-th loss of power the service is started. */
 const STEPS = {
   small: { crash: 200, startStep: 8, request: 40, upload: 0, start: 150, modes: MODES.slice(1, 2) },
   full: { crash: 1, startStep: 40, request: 1, upload: 6, start: 6, modes: MODES },

@@ -5,8 +5,8 @@
  * loop without traffic. Unlike there, a robot does not adapt to a slow service: it asks when three rows are left. The service runs
  * in a child process, models answer at once (echo), all on this machine's cores.
  *
- * Two arms: robots that begin at random moments of a chunk's time, which is judged, and robots that all begin within one period, the
- * worst that can happen, which is reported only.
+ * In one arm robots begin at random moments of a chunk's time; it is judged. In the other all robots begin within one period, the
+ * worst that can happen; it is reported only.
  */
 import { type LoopFigures, PERIOD_MS } from "../src/measure/episode/loop-robot.ts";
 import { loopSummary } from "../src/measure/episode/report.ts";
@@ -73,7 +73,7 @@ async function robotsFigures(server: MeasuredServer, plan: Plan, scenes: Scenes)
   ];
 }
 
-/** By the names of `tendon bench episode --json`. An idle control has no service, so no latency. */
+/** Figures with the names of `tendon bench episode --json`. An idle control has no service and no latency. */
 function loopFigures(name: string, figures: LoopFigures, limits: Readonly<Record<string, number>> = {}): Figure[] {
   const shown = Object.entries(loopSummary(figures)).filter(([key, value]) => key in limits || Number.isFinite(value));
   return shown.map(([key, value]) => {
@@ -83,7 +83,7 @@ function loopFigures(name: string, figures: LoopFigures, limits: Readonly<Record
   });
 }
 
-/** By the service's clock, of the last 1024 observations. */
+/** The last 1024 observations, measured by the service's clock. */
 async function startFigures(name: string, server: MeasuredServer): Promise<Figure[] | Problem> {
   const start = await server.modelStart("episode");
   if (start instanceof Problem) return start;

@@ -6,7 +6,7 @@ import { type Report, runAll } from "../test/fuzz/run.ts";
 import { TARGETS } from "../test/fuzz/targets.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
-/** Of each target. The tests of the targets search for ten seconds each, so that here the small size only shows that it runs. */
+/** Duration for each target. The tests of the targets search for ten seconds each, so the small size only shows that it runs. */
 const SECONDS = { small: 1, full: 600 } as const;
 
 export const fuzz: Proof = {

@@ -78,7 +78,7 @@ card() {
   echo "${said:-none}"
 }
 machine="$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, GPU $(card)"
-# What `pack` has brought is of its own commit, wherever it was unpacked.
+# A tree that `pack` made carries its commit in .commit, wherever it was unpacked.
 commit=$(cat .commit 2>/dev/null || git rev-parse --short HEAD 2>/dev/null || echo unknown)
 
 # shellcheck source=bench/gpu/verdicts.sh
@@ -184,8 +184,8 @@ tolerance() {
   if [ -n "$dry" ]; then echo "TOLERANCE($1)"; else sed -n 's/.*"tolerance": *\([0-9.e-]*\).*/\1/p' "$1/manifest.json" | head -n 1; fi
 }
 
-# Half precision: bundles that compute so on the device, and what TensorRT makes of f32. f16 is held to what is asked for; rounding to
-# bf16 after every operator alone moves rows by more, so bf16 is held to the tolerance of the model's bf16 bundle, by TensorRT too.
+# Half precision: bundles that compute so on the device, and what TensorRT makes of f32. f16 is held to what is asked for. Rounding to
+# bf16 after every operator moves rows by more, so bf16 is held to the tolerance of the model's bf16 bundle, by TensorRT too.
 half() {
   local model name by_tensorrt=""
   if [ -n "$nvidia" ]; then if has_tensorrt; then by_tensorrt=yes; else say SKIP half "by TensorRT: there is none"; fi; fi
@@ -239,14 +239,14 @@ bench() {
   choose_keys "$bundle" "${bound[@]}"
   measure "$name" "$bundle" "$tag-$1" "$keys" "${bound[@]}" || return
   judge "$name" "largest difference of rows" "$file" parity 1 difference_max "$(tolerance "$bundle")"
-  # With it: decoding is in the time. Before: frames went ahead, as cameras send them.
+  # `with it` includes decoding in the time. `before` sends the frames ahead, as cameras do.
   for frames_when in "with it" before; do
     judge "$name" "socket p50 in ms, frames $frames_when" "$file" "socket frames $frames_when" 1 p50_ms $ASKED_P50_MS
     judge "$name" "socket p99 in ms, frames $frames_when" "$file" "socket frames $frames_when" 1 p99_ms $ASKED_P99_MS
   done
   judge "$name" "batch 8 in ms" "$file" model 8 p50_ms $ASKED_BATCH8_MS
   judge "$name" "allocations a chunk" "$file" model 1 allocations_per_chunk 0
-  # From device times, if there are any. What the device waits for inside a run counts as its own; with a captured graph that is one launch.
+  # The figure uses device times if there are any. Waits inside an inference count as device time. A captured graph is one launch.
   judge "$name" "host work a chunk in ms" "$file" host 1 p50_ms $ASKED_HOST_MS
 }
 

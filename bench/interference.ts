@@ -2,7 +2,7 @@
  * Does a robot feel the other work of its node?
  *
  * Each round has one fresh service with an empty ledger, models that answer zeros at once (echo), and a provider of language models in a
- * process of its own. The robot is alone, alone again, and beside each kind of work (interference/kinds.ts); every second round goes
+ * separate process. The robot is alone, alone again, and beside each kind of work (interference/kinds.ts); every second round goes
  * backwards. Robot, service and load share the machine's cores and its disk. So a control sends the same load past the service: what
  * the robot feels beside the load above that is the service's own doing. On PostgreSQL only the other account's requests are measured.
  */
@@ -31,7 +31,7 @@ type Plan = (typeof SIZES)[keyof typeof SIZES];
 /** Memory of the service beside the crowd above that of the robot alone: all of its budgets for bodies and messages (LIMITS). */
 const GROWTH_MIB_MAX = 384 + 224;
 
-/** Of 500 a second that are due. */
+/** The least rate of requests; 500 a second are due. */
 const REQUESTS_LEAST = 495;
 
 interface Arm {
@@ -54,10 +54,10 @@ function armsOf(kinds: readonly KindName[]): Arm[] {
 interface Driven {
   readonly chunk: Summary;
   readonly sent: Sent | undefined;
-  /** Of the service, the greatest of this arm. */
+  /** The service's greatest resident memory in this arm. */
   readonly residentMib: number;
 }
-/** By the name of the arm. */
+/** Results by the name of the arm. */
 type Round = ReadonlyMap<string, Driven>;
 
 export const interference: Proof = {
@@ -135,7 +135,7 @@ async function measuredArm(
   await using load = kind && startHelper("interference/load-child.ts");
   const opened = kind && (await load?.ask({ ...order, kind, isControl, url }, Type.Literal("open")));
   if (opened instanceof Problem) return opened;
-  // Also without a load, so that all arms have the same pause.
+  // An arm without a load waits too, so that all arms have the same pause.
   await Bun.sleep(plan.settleMs);
   // The kernel's greatest value begins anew.
   await writeFile(`/proc/${pid}/clear_refs`, "5");

@@ -7,7 +7,7 @@ import { runsKillRounds } from "../test/program/runs-kill.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
 import { counts, type Figure, judged, type Outcome, type Proof, type Size } from "./proof.ts";
 
-/** Of each store. */
+/** The number of kills on each store. */
 const KILLS = 100;
 
 export const kill: Proof = {

@@ -1,6 +1,6 @@
 /**
  * The two engines of the ledger, for measurements: SQLite in the data folder of the measured service, and a
- * PostgreSQL server of our own on the same disk with the settings that it comes with.
+ * PostgreSQL server on the same disk with its default settings.
  */
 import { join } from "node:path";
 import { type Child, startChild } from "../src/measure/child.ts";

@@ -1,9 +1,9 @@
 /**
  * What does the service add to a language model's answer?
  *
- * A provider that costs next to nothing, in a process of its own, is called directly and through the service, in turns, with fresh
- * processes in each round; billing is on and durable (SQLite). A bare fdatasync, between the turns and on the same disk, is what a
- * durable write costs at least. Client, service and provider share the machine's cores.
+ * A provider that costs next to nothing runs in a separate process. Calls go to it directly and through the service, alternating, with
+ * fresh processes in each round. Billing is on and durable (SQLite). A bare fdatasync, between the turns and on the same disk, is what
+ * a durable write costs at least. Client, service and provider share the machine's cores.
  *
  * Outside the window: TLS, and a network. A token is a delta; its way is the time from the provider's sending to the client.
  */

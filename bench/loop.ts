@@ -1,8 +1,8 @@
 /**
  * Does the native engine leave the event loop free?
  *
- * In a process of its own (loop-child.ts), without HTTP: every call into the library and every callback out of it is timed by wall
- * clock and by the thread's CPU time, and a 1 ms timer ticks beside them. By wall clock a call that the kernel or the machine's host
+ * A separate process (loop-child.ts), without HTTP, times every call into the library and every callback out of it by wall clock
+ * and by the thread's CPU time. A 1 ms timer ticks beside them. By wall clock a call that the kernel or the machine's host
  * interrupts counts with the interruption; a control that calls nothing shows how long those are. One robot, one chunk
  * after the other, two decode threads and one replica on this machine's cores.
  */
@@ -18,7 +18,7 @@ const LONGEST_US_MAX = 500;
 
 const Numbers = Type.Array(Type.Number());
 const Report = Type.Object({
-  /** Of each chunk, its longest call or callback. */
+  /** The longest call or callback of each chunk. */
   longest_us: Numbers,
   /** The same by the thread's CPU time. */
   longest_cpu_us: Numbers,

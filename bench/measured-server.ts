@@ -16,7 +16,7 @@ export interface MeasuredServer {
   residentBytes(): Promise<number | Problem>;
   /** Since this was asked last: the greatest lateness of a 1 ms timer, and the most processor time of its thread between two ticks. */
   late(): Promise<Late | Problem>;
-  /** From the arrival of an observation to its model's start, by the service's clock: the last 1024 of a route. */
+  /** Times from the arrival of an observation to its model's start, by the service's clock: the last 1024 of a route. */
   modelStart(route: "chat" | "episode"): Promise<Summary | Problem>;
 }
 

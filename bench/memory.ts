@@ -4,8 +4,8 @@
  * The service runs in a child process (server-child.ts), because resident memory after a full collection can only be read there. Robots
  * send from this process, over HTTP and on sockets that stay open. Readings: resident.ts.
  *
- * Allocations: counted by the native library itself, and for ONNX Runtime by a library that is loaded before it
- * (native/malloc-count); in a process of their own (allocation-child.ts), chunk by chunk, without HTTP.
+ * Allocations are counted by the native library itself, and for ONNX Runtime by a library that is loaded before it
+ * (native/malloc-count). They are counted in a separate process (allocation-child.ts), chunk by chunk, without HTTP.
  */
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";

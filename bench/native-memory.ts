@@ -14,7 +14,7 @@ import { type Figure, judged, type Proof } from "./proof.ts";
 
 const NATIVE = join(import.meta.dir, "../native");
 const TARGET = "x86_64-unknown-linux-gnu";
-/** Of the modules that are plain Rust. */
+/** Filters for the tests of the modules that are plain Rust. */
 const MIRI_FILTERS = ["queue", "active_batch", "ticket", "status", "fault", "noise", "header", "resize::weights"];
 
 interface Tool {
@@ -25,10 +25,10 @@ interface Tool {
   readonly env: Record<string, string>;
 }
 
-/** Without the counting allocator of the workspace: a sanitizer has an allocator of its own. */
+/** The package without the counting allocator of the workspace, because a sanitizer brings its own allocator. */
 const ENGINE = ["--locked", "--package", "tendon-native", "--lib"];
 
-/** Each in a target folder of its own: another flag would build everything anew, back and forth. */
+/** Each tool has its own target folder: with a shared one every change of flags would build everything anew. */
 const TOOLS: readonly Tool[] = [
   {
     name: "AddressSanitizer",

@@ -23,7 +23,7 @@ export const FRAMES_SENT = {
 } as const;
 export type FramesSent = keyof typeof FRAMES_SENT;
 
-/** Each drive is a session of its own. A chunk that is not measured opens it. */
+/** Each drive is a new session. A chunk that is not measured opens it. */
 export function overHttp(service: Service, scenes: Scenes): Robot {
   let drives = 0;
   return {

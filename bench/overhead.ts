@@ -1,9 +1,9 @@
 /**
  * What do authentication, hold and settlement add to a chunk?
  *
- * One robot sends episodes over HTTP to three services, in turns of some chunks, so that a disk or a machine that
- * gets slower does so for all of them: one whose ledger answers at once from memory (A), one whose settlement is a single durable
- * write (B), and the real one (C). B - A is what such a write costs; C - B is what the ledger costs beyond it. Each round has fresh
+ * One robot sends episodes over HTTP to three services. It changes the service every few chunks, so that a disk or a machine that
+ * gets slower does so for all of them. The ledger of A answers at once from memory, a settlement of B is a single durable write,
+ * and C is the real service. B - A is what such a write costs; C - B is what the ledger costs beyond it. Each round has fresh
  * processes and an empty ledger. Work that all three do (digest of the key, prices) is measured in this process and added.
  */
 import { authenticate } from "../src/account/authenticate.ts";
@@ -58,7 +58,7 @@ export const overhead: Proof = {
   },
 };
 
-/** One round: medians of the three services in turns. */
+/** One round: medians of the three services, measured in alternation. */
 async function measuredRound(ledger: Ledger, plan: Plan, scenes: Scenes): Promise<Round | Problem> {
   const contenders = ANSWERS.map(
     (answers): Contender<readonly number[]> => ({

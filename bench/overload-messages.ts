@@ -7,7 +7,7 @@ export const Target = Type.Object({
   /** One account each; requests take them in turn. */
   apiKeys: Type.Array(Type.String(), { minItems: 1 }),
   body: Type.String(),
-  /** Of every observation of an open load. */
+  /** The deadline of every observation of an open load. */
   deadlineMs: Type.Number(),
 });
 export type Target = Static<typeof Target>;
@@ -22,9 +22,9 @@ export type Load = Static<typeof Load>;
 /** What became of a load, milliseconds by the client's clock. */
 export const Became = Type.Object({
   sent: Type.Integer(),
-  /** Of chunks. */
+  /** Times of chunks. */
   chunkMs: Type.Array(Type.Number()),
-  /** Of refusals with `engine_unavailable` and `Retry-After`. */
+  /** Times of refusals with `engine_unavailable` and `Retry-After`. */
   refusedMs: Type.Array(Type.Number()),
   /** Refusals that came when the deadline had passed. */
   withdrawn: Type.Integer(),

@@ -7,7 +7,7 @@
  * of the moment at which it was to send the observation, a second. After each load one robot asks again and again: recovery is the
  * time until its answers take as long as before any load.
  *
- * Rounds, each with a capacity of its own, their loads up and down in turn; figures are medians over the rounds.
+ * The capacity is measured anew in each round. Loads rise in one round and fall in the next. Figures are medians over the rounds.
  *
  * The load generator runs on the same cores: what it takes at ten times the rate, the model lacks. Outside the window: making the
  * bodies.
@@ -31,7 +31,7 @@ const SIZES = {
 
 const ROBOTS = 8;
 const ACCOUNTS = 3;
-/** As long as half of a chunk's rows last. */
+/** The time of half of a chunk's rows. */
 const DEADLINE_MS = 500;
 /** Asked for: of the goodput at the capacity, that at ten times the load; and the recovery. */
 const GOODPUT_LEAST = 0.8;

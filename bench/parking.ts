@@ -70,7 +70,7 @@ function enlarged({ manifest, paths }: Bundle, factor: number): Bundle {
   };
 }
 
-/** Two sessions in turns on one slot, after the window of each was full once. */
+/** Two sessions that alternate on one slot, after the window of each was full once. */
 async function measure(
   { engine, model, manifest }: OpenModel,
   jpeg: Uint8Array,

@@ -1,9 +1,9 @@
 /**
  * How does the service stand beside what robots and language models are served with otherwise?
  *
- * Robot servers in the form of openpi's and of MolmoAct2's example, and gateways to language models, all in one run: the same frames,
- * state and shape of the rows; the same provider. Fresh processes in each round, turns in alternating order. Each robot is a process of
- * its own with the client library that is usual there. The full size installs the peers (peers/install.ts); the small size takes those
+ * Robot servers in the form of openpi's and of MolmoAct2's example, and gateways to language models run together. They have the same
+ * frames, state, shape of the rows and provider. Fresh processes in each round, turns in alternating order. Each robot is a separate
+ * process with the client library that is usual there. The full size installs the peers (peers/install.ts); the small size takes those
  * that are there. Ours keeps its ledger on disk (SQLite), the others keep none.
  */
 import { mkdtemp, rm } from "node:fs/promises";

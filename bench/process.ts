@@ -3,11 +3,11 @@ import { readdir, readFile } from "node:fs/promises";
 
 /** Time on a core, as the scheduler counts it in nanoseconds; a thread that waits costs nothing. */
 export interface ProcessorTime {
-  /** Of all threads that live. */
+  /** Time of all threads that live. */
   readonly allMs: number;
-  /** Of the thread that runs the event loop: the process's first. */
+  /** Time of the thread that runs the event loop: the process's first. */
   readonly loopMs: number;
-  /** Of the threads that decode and resize frames. */
+  /** Time of the threads that decode and resize frames. */
   readonly decodeMs: number;
 }
 

@@ -19,7 +19,7 @@ const READINGS = 5;
 const READING_MS = 200;
 /** Growth of the median from the third tenth to the last. */
 const GROWTH_MIB_MAX = 8;
-/** Of an idle session. */
+/** Limits for an idle session. */
 const SOCKET_LIMITS = { limit: 50, least: 0 } as const;
 const HTTP_LIMITS = { limit: 64 } as const;
 /** Opened and closed before the first reading, or sent: one-time costs are not counted. */

@@ -1,8 +1,8 @@
 /**
  * `tendon serve` as proofs need it: `bun bench/server-child.ts ANSWERS serve FLAGS…`. ANSWERS is `real`, or the store that answers in place of
- * the ledger (at-once-store.ts). It answers three messages: "memory" with its resident memory after a full collection; "late" with the
- * greatest lateness of a 1 ms timer and the most processor time of its thread between two ticks since "late" was asked last (the first
- * one starts the timer); "starts ROUTE" with the last values of `tendon_start_ms`, of which /metrics has buckets alone.
+ * the ledger (at-once-store.ts). It answers three messages. "memory": its resident memory after a full collection. "late": the greatest
+ * lateness of a 1 ms timer, and the most processor time of its thread between two ticks, since the last "late" (the first one starts
+ * the timer). "starts ROUTE": the last values of `tendon_start_ms`, of which /metrics has buckets alone.
  */
 import { given } from "../src/cli/frame/command.ts";
 import { serve, serveWith } from "../src/cli/serve.ts";
@@ -12,7 +12,7 @@ import { Problem } from "../src/std/problem.ts";
 import { openInstead } from "./at-once-store.ts";
 import { threadUs } from "./timed-ffi.ts";
 
-/** Of each route. A fixed size: a service whose memory is measured does not grow by it. */
+/** The number of starts kept for each route. It is fixed, so that the memory of the measured service does not grow by it. */
 const STARTS_KEPT = 1024;
 
 /** Records from now on; what it returns reads the values of one route. */

@@ -1,6 +1,6 @@
 /**
- * The measured process of bench/weights.ts: `bun bench/weights-child.ts BUNDLE REPLICAS DIGESTS` verifies a bundle as a start does, with
- * the digests that an earlier one kept in the file DIGESTS, loads it on the CPU, and prints one JSON object.
+ * The measured process of bench/weights.ts, `bun bench/weights-child.ts BUNDLE REPLICAS DIGESTS`. It verifies a bundle as a start does,
+ * with the digests that an earlier one kept in the file DIGESTS, loads it on the CPU, and prints one JSON object.
  */
 import { readFile } from "node:fs/promises";
 import { readBundle } from "../src/bundle/read.ts";

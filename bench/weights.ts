@@ -2,7 +2,7 @@
  * Does a bundle of three billion parameters load within 8 GB, do replicas share its weights, and does a later start read none twice?
  *
  * The bundle, pi0.5 at its published size with random bf16 weights, is built by the command that a user has, verified and loaded, each
- * in a fresh process; the parity vectors, which are computed at every load, use all weights. Needs 7 GB below the folder of temporary
+ * in a fresh process. The parity vectors, which are computed at every load, use all weights. Needs 7 GB below the folder of temporary
  * files.
  *
  * Before a later start the file is dropped from the system's cache: what that start reads from the disk is then all that it touches.
@@ -23,11 +23,11 @@ const MODELS = { small: join(ROOT, "models/pi0.5-yam"), full: join(ROOT, "bench/
 /** Asked for. */
 const RSS_BYTES_MAX = 8e9;
 const SECOND_REPLICA_MAX = 1.1;
-/** Nobody asked; a piece of weights and a program fit into it. */
+/** No issue asks for this limit; a piece of weights and a program fit into it. */
 const BUILD_MIB_MAX = 512;
-/** Of the weights, by read(): what a start reads beside them is less. */
+/** Share of the weights' bytes, counted by read(): a start reads less than this beside them. */
 const READ_AGAIN_MAX = 0.05;
-/** Of the weights, from the disk: once, and the libraries. */
+/** Share of the weights' bytes, read from the disk: the weights once, and the libraries. */
 const TOUCHED_MAX = 1.05;
 
 const Report = Type.Object({

@@ -25,9 +25,9 @@ import type { FakeMemory } from "./engine/memory.ts";
 export interface Script {
   /** The outcome of one frame's decode. */
   decode: (jpeg: Uint8Array) => Promise<Fault | undefined>;
-  /** When the model takes the run from its queue. */
+  /** Resolves when the model takes the inference from its queue. */
   start: (observation: Observation) => Promise<void>;
-  /** The outcome of one run, unless it is cancelled before. */
+  /** The outcome of one inference, unless it is cancelled before. */
   run: (observation: Observation) => Promise<ChunkResult | Fault>;
   /** Refusals at once. */
   framePut: () => Fault | undefined;
@@ -42,7 +42,7 @@ export interface KnownModel extends Model {
 
 const PROMPT_TOKENS = 100;
 
-/** A session slot: what it has committed, and what its last run would add. */
+/** A session slot: what it has committed, and what its last inference would add. */
 interface FakeSlot {
   committed: string[];
   staged: string | undefined;
@@ -53,11 +53,11 @@ export class FakeEngine implements Engine {
   readonly version = "fake";
   readonly runtimeVersion = "none";
   readonly jpegVersion = "none";
-  /** Frames put and neither dropped, refused nor handed to a run. */
+  /** Frames put and neither dropped, refused nor handed to an inference. */
   framesHeld = 0;
   /** Runs that are neither committed nor aborted. */
   runsHeld = 0;
-  /** Those of runs whose frames were decoded. */
+  /** Observations of inferences whose frames were decoded. */
   readonly observations: Observation[] = [];
   framesPut = 0;
   commits = 0;
@@ -79,7 +79,7 @@ export class FakeEngine implements Engine {
       observe: () => undefined,
       measure: (instruction) => {
         const tokens = instruction.split(/\s+/).length;
-        // Whatever the words are, a prompt has as many tokens as a run says that it had.
+        // A prompt has the number of tokens that an inference reports, whatever its words are.
         return tokens <= 999 ? PROMPT_TOKENS : new Fault("instruction_too_long", "over 999 words");
       },
     };
@@ -87,22 +87,22 @@ export class FakeEngine implements Engine {
 
   /** What the decode of one frame takes, processor milliseconds. */
   decodeMs = 0;
-  /** What the model works on each run. */
+  /** The model's work for each inference, in milliseconds. */
   modelMs = 0;
 
   /** Slots of a model that is stateful, if its test asks for another number than this. */
   slotsPerModel = 4;
-  /** Of every model. */
+  /** The longest instruction of every model. */
   instructionBytesMax = Number.POSITIVE_INFINITY;
-  /** Of these, what one account can have: the last one is kept for another. */
+  /** The slots that one account can have: the last one is kept for another. */
   get slotsPerAccount(): number {
     return this.slotsPerModel - 1;
   }
 
-  /** Of each model, whose slots they share. */
+  /** Replicas of each model, which share its slots. */
   replicasPerModel = 1;
   private readonly manifests = new WeakMap<Observation, Manifest>();
-  /** Of each frame: gives it to a run, which waits for its decode. */
+  /** A function for each frame that gives it to an inference, which waits for its decode. */
   private readonly taken = new WeakMap<Frame, () => Promise<Fault | undefined>>();
   private readonly losses = new Map<string, (lost: Omit<LostReplica, "device">) => void>();
 
@@ -123,7 +123,7 @@ export class FakeEngine implements Engine {
     return undefined;
   }
 
-  /** Where the replicas of a model run: those beyond the list on its last device. */
+  /** Devices of a model's replicas in their order; replicas beyond the list run on its last device. */
   devicesPerModel: readonly string[] = [];
 
   model(manifest: Manifest, device = "fake"): KnownModel & FakeMemory {
@@ -256,7 +256,7 @@ export class FakeEngine implements Engine {
     const dropped = Promise.withResolvers<Fault>();
     const drop = () => {
       release();
-      // As the native engine: the decode of a dropped frame ends.
+      // The native engine also ends the decode of a dropped frame.
       dropped.resolve(new Fault("busy", "the frame was dropped before its decode"));
     };
     const taken = () => {
@@ -277,7 +277,7 @@ export class FakeEngine implements Engine {
   private observe(manifest: Manifest, observation: Observation, slot: FakeSlot | undefined): Inference | Fault {
     const refusal = this.script.observe();
     if (refusal) return refusal;
-    if (slot?.running) throw new Error("a slot takes one run at a time");
+    if (slot?.running) throw new Error("a slot takes one inference at a time");
     this.manifests.set(observation, manifest);
     const frames = observation.frames.map((frame) => present(this.taken.get(frame), "a frame of this engine")());
     this.runsHeld += 1;
@@ -301,7 +301,7 @@ export class FakeEngine implements Engine {
       return outcome;
     });
     const end = () => {
-      if (!settled || ended) throw new Error("a run is committed or aborted once, after its result");
+      if (!settled || ended) throw new Error("an inference is committed or aborted once, after its result");
       ended = true;
       this.runsHeld -= 1;
       if (slot) slot.running = false;
@@ -311,7 +311,7 @@ export class FakeEngine implements Engine {
       if (settled) return;
       settled = true;
       this.cancels += 1;
-      // As the native engine: the result settles at once, whatever still runs.
+      // The native engine also settles the result at once, whatever still runs.
       cancelled.resolve(new Fault("cancelled", "the run was cancelled"));
     };
     const run: Inference & { badFrame: number | undefined } = {

@@ -46,7 +46,7 @@ function ratioIn<T>(turns: readonly Pair<T>[], figure: (turns: readonly T[]) => 
   return figure(turns.map(({ changed }) => changed)) / figure(turns.map(({ base }) => base));
 }
 
-/** As many as there are, with replacement. */
+/** A sample of the same size, drawn with replacement. */
 function draw<T>(all: readonly T[], random: RandomStream): T[] {
   return all.map(() => all[Math.floor((random.word() / 2 ** 32) * all.length)] as T);
 }

@@ -1,4 +1,4 @@
-/** A commit as a program that can be started: a worktree of its own, set up as a user would, kept for the next comparison. */
+/** A commit as a program that can be started: a separate worktree, set up as a user would, kept for the next comparison. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Child, ChildOptions } from "../../src/measure/child.ts";

@@ -1,6 +1,6 @@
 /**
- * A crowd that pays nothing: sockets of a key without credit that open sessions and send frames, connections that send half a header a
- * byte at a time, unknown keys, and large bodies of another account. Its answers are counted by kind and status, and none is a failure.
+ * A crowd that pays nothing: sockets of a key without credit that open sessions and send frames, slow connections, unknown keys, and
+ * large bodies of another account. Its answers are counted by kind and status, and none is a failure.
  */
 import { connect, type Socket } from "node:net";
 import { makeKey } from "../../src/account/key.ts";

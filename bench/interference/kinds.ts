@@ -1,4 +1,4 @@
-/** The work of a node beside a robot, by kind. Its load comes from a process of its own (load-child.ts). */
+/** The work of a node beside a robot, by kind. Its load comes from a separate process (load-child.ts). */
 import { type Static, Type } from "@sinclair/typebox";
 
 interface Kind {
@@ -37,7 +37,7 @@ export const Order = Type.Object({
   apiKey: Type.String(),
   otherKey: Type.String(),
   spentKey: Type.String(),
-  /** Of the full load. */
+  /** This process's share of the full load. */
   share: Type.Number(),
 });
 export type Order = Static<typeof Order>;

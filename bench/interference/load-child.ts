@@ -74,7 +74,7 @@ const LOADS: Readonly<Record<KindName, (order: Order) => unknown>> = {
       (number) => {
         const email = `person-${number}@example.org`;
         const body = new URLSearchParams({ email, password: "not-the-password-of-anybody", next: "" });
-        // Each from an address of its own: somebody who asks too often is not even compared.
+        // Each request has a different address: the service does not check the password of a client that asks too often.
         const headers = { "x-forwarded-for": `10.0.${(number >> 8) & 255}.${number & 255}` };
         return fetch(`${url}/sign-in`, { method: "POST", headers, body, redirect: "manual" });
       },

@@ -13,7 +13,7 @@ function runOf({ url, kind, isControl }: Order, number: number): string {
   return `${url}/v1/robot/runs/bench/${kind}-${isControl}-${Math.floor(number / RUN_FILES)}`;
 }
 
-/** As over a line of that speed: a piece every few milliseconds. */
+/** An upload at the speed of such a line: one piece every few milliseconds. */
 export function pacedUpload(order: Order, bytesPerSecond: number, counter: Counter): void {
   const bytes = randomBytes(Math.floor(FILE_BYTES * order.share));
   const begun = performance.now();

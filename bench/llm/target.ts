@@ -7,7 +7,7 @@ export interface Target {
   readonly url: string;
   readonly apiKey: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Of the body: `max` tokens, with a pause between them in ms where one is wanted. */
+  /** The body of a request for `max` tokens, with an optional pause between them in ms. */
   body(stream: boolean, max: number, gapMs?: number): object;
 }
 
@@ -69,9 +69,9 @@ async function callsAtOnce(target: Target, request: object, connections: number,
 }
 
 export interface StreamTimes {
-  /** From the request to the first token. */
+  /** Time from the request to the first token. */
   readonly firstMs: number;
-  /** Of each token, from the provider's sending to its arrival. */
+  /** Time of each token from the provider's sending to its arrival. */
   readonly wayMs: number[];
 }
 

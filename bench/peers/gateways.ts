@@ -32,11 +32,11 @@ export interface CallPlan {
 
 interface CallTurn {
   readonly plainMs: readonly number[];
-  /** From a request to its first token. */
+  /** Times from a request to its first token. */
   readonly firstMs: readonly number[];
   readonly callsPerSecond: number;
   readonly streamsPerSecond: number;
-  /** Of all threads of the process, for one of the calls over PLAIN_CONNECTIONS. */
+  /** Time of all threads of the process for one of the calls over PLAIN_CONNECTIONS. */
   readonly processorMs: number;
 }
 

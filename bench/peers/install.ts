@@ -1,6 +1,6 @@
 /**
- * The peers of the proof `peers`, from PyPI. Each set has a folder of its own under dist/peers, so that one that cannot be installed
- * takes no other along. Versions are exact, and the files name every package of a set, so that nothing is resolved anew.
+ * The peers of the proof `peers`, from PyPI. Each set has its own folder under dist/peers, so that one that cannot be installed
+ * does not affect the others. Versions are exact, and the files name every package of a set, so that nothing is resolved anew.
  */
 import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";

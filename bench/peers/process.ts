@@ -9,7 +9,7 @@ const FIXED = { PYTHONDONTWRITEBYTECODE: "1", ORT_DISABLE_TELEMETRY: "1" } as co
 
 interface Options {
   readonly environment?: Readonly<Record<string, string>>;
-  /** Of a program that writes what nobody reads. */
+  /** The program's output is ignored. */
   readonly silent?: boolean;
 }
 

@@ -15,7 +15,7 @@ import { PeerProcess } from "./process.ts";
 /** The bundle of the sample's model. */
 export const BUNDLE = join(import.meta.dir, "../../dist/models/molmoact2-yam");
 const ROBOTS = join(import.meta.dir, "robots.py");
-/** Of ONNX Runtime, here and there. */
+/** Threads of ONNX Runtime, in tendon and in the peers. */
 export const THREADS = 1;
 
 /** `none`: rows cost nothing. `bundle`: the reference bundle on the CPU. */
@@ -32,10 +32,10 @@ export interface Drive {
 }
 
 interface Driven {
-  /** Of each observation, by the client's clock. */
+  /** Time of each observation, by the client's clock. */
   readonly ms: readonly number[];
   readonly seconds: number;
-  /** Of all threads of the server's process. */
+  /** Time of all threads of the server's process. */
   readonly processorMs: number;
 }
 
@@ -51,7 +51,7 @@ interface Server {
   stop(): Promise<unknown>;
 }
 
-/** Of the pair that is compared: ours, and the peer with the same way over the wire. */
+/** The pairs that are compared: ours, and the peer with the same protocol. */
 const PAIRS = [
   { own: "tendon, HTTP", peer: "FastAPI /act" },
   { own: "tendon, socket", peer: "openpi WebSocket" },

@@ -300,7 +300,7 @@ impl Network {
         }
     }
 
-    /// The clamped rows of a chunk that the device has decoded, and how many values were clamped or why the chunk is refused; a refused
+    /// The clamped rows of a chunk that the device has decoded, and how many values were clamped or why the chunk is refused. A refused
     /// chunk's latent is on the host. None if the host decodes.
     pub fn decoded(&self, row: usize) -> Option<(&[f32], Result<u32, Refusal>)> {
         self.device_flow.as_ref().map(|device_flow| device_flow.decoded(row))
@@ -350,8 +350,8 @@ impl Drop for Network {
 
 /// The sizes of a model's inferences, the largest last.
 ///
-/// On a CPU a batch of two takes as long as two inferences, and the first would wait for nothing. So each has a batch of one with the
-/// length of its own prompt, and its bits do not depend on its neighbours. On a device a batch computes together, with one length.
+/// On a CPU a batch of two takes as long as two inferences, and the first would wait for nothing. So each has a batch of one with its
+/// prompt's length, and its bits do not depend on its neighbours. On a device a batch computes together, with one length.
 fn variants(manifest: &Manifest, reach: Reach, places: Option<usize>) -> Vec<Extent> {
     let longest = manifest.prompt.tokens_max;
     match places {

@@ -1,4 +1,4 @@
-//! Our own kernels on an NVIDIA GPU: the driver, opened by path, the device code of this build, and each kernel's launch.
+//! Our own kernels on an NVIDIA GPU: the driver, the device code of this build, and each kernel's launch.
 //!
 //! The kernels are in `native/cuda/`; `src/setup/gpu-kernels.mjs` compiles them to one fat binary. Only the driver is needed: no CUDA
 //! toolkit and no runtime library.

@@ -78,7 +78,7 @@ function checkColumns(manifest: Manifest): string | undefined {
     const free =
       start + 6 <= action.columns.length && action.rotation6d.every((one) => one <= start - 6 || one >= start);
     const alone = action.rotation6d.indexOf(start) === index;
-    if (!free || !alone) return fault(`/action/rotation6d/${index}`, start, "six columns of its own");
+    if (!free || !alone) return fault(`/action/rotation6d/${index}`, start, "six free columns");
   }
   for (const [index, { name, unit, min, max, relative_to: base, max_jump: limit }] of action.columns.entries()) {
     if (min >= max) return fault(`/action/columns/${index}/max`, max, `more than min, ${min}`);

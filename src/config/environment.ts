@@ -26,7 +26,7 @@ const FETCH_CONNECTIONS_MAX = "65535";
 
 /**
  * Makes `fetch` have any number of connections. Bun allows 256, has further calls wait unseen, and reads the variable when a process
- * starts: so the program is started anew in this process, and this function does not return. Descriptors above 2 are closed. The
+ * starts. So the program is started anew in this process, and this function does not return. Descriptors above 2 are closed. The
  * program then reads its configuration again; with one that can be read only once, such as a pipe, it goes on with 256.
  */
 export async function allowConnections(configPath: string, env: Environment = environment()): Promise<void> {

@@ -59,7 +59,7 @@ export function answerOf(
     dt: 1 / action.hz,
     action_dim: action.columns.length,
     action_space: action.space,
-    // A request without session_id is always the first of its own session.
+    // A request without session_id is always the first of its session.
     next_frames_per_camera: named ? frames.later : frames.first,
     timing_ms: timing(),
     ...(result.cacheReset ? { cache_reset: true } : {}),

@@ -2,8 +2,8 @@
  * Builds `dist/tendon`, one file: the program, the native libraries, the GPU kernels if they were made, and the reference bundles, each
  * packed with zstd.
  *
- * Run by `npm run build` after the set-up. `src/engine/embedded.ts` is replaced by the list of what is packed, and the
- * loader of sharp by one that opens the two files inside the executable (sharp looks for them in node_modules otherwise).
+ * Run by `npm run build` after the set-up. The list of what is packed replaces `src/engine/embedded.ts`. A loader
+ * that opens the two files of sharp inside the executable replaces sharp's own, which looks for them in node_modules.
  */
 import { chmod, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Makes the device code of `native/cuda/`: `node src/setup/gpu-kernels.mjs [FILE]`, one fat binary for every GPU that tendon knows;
- * or, into a FILE that ends in .ptx, the text that shows what a device is told to do.
+ * Makes the device code of `native/cuda/`: `node src/setup/gpu-kernels.mjs [FILE]`, one fat binary for every GPU that tendon knows.
+ * A FILE that ends in .ptx gets the text that shows what a device is told to do.
  * `npm run setup` runs it where the CUDA compiler is (cuda-compiler.mjs); a build without it has no own kernels, and says so.
  */
 import { spawnSync } from "node:child_process";

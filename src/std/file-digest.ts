@@ -1,6 +1,6 @@
 /**
- * SHA-256 of files, computed beside the event loop, and once for a file that has not changed since: within a process always, from one
- * start of `serve` to the next where a file of digests is kept.
+ * SHA-256 of files, computed beside the event loop. A file that has not changed is read once in a process, and once for all starts of
+ * `serve` if a file of digests is kept.
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";

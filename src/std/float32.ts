@@ -1,8 +1,8 @@
 /**
  * The shortest decimal that reads back to the same float32.
  *
- * At most 9 digits identify a float32, and a double holds 15, so the search runs in doubles: round to `d` digits, check that this
- * is still the same float32, and print that double.
+ * At most 9 digits identify a float32, and a double holds 15, so the search runs in doubles. It rounds to `d` digits, checks that
+ * this is still the same float32, and prints that double.
  */
 
 /** Powers of ten that a double holds exactly. */

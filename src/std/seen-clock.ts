@@ -1,6 +1,6 @@
 /**
  * Seen time: the time that the service has seen pass. It begins at the wall time of the service's first start and moves on with the
- * monotonic clock while a process serves; the store keeps it (store/base.ts), and it never goes back. What the wall clock does in
+ * monotonic clock while a process serves. The store keeps it (store/base.ts), and it never goes back. What the wall clock does in
  * between, and for how long nothing served, moves it not at all.
  *
  * Every span, such as that of a record that is kept, a hold, a sign-in or a throttle, begins and ends in seen time. It is

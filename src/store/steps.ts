@@ -2,9 +2,9 @@
  * An operation of the store, written once for both engines: a generator that yields statements and gets their outcomes.
  * SQLite runs a write on its writer thread without a pause, PostgreSQL in one transaction.
  *
- * Texts are written for PostgreSQL, in the part of SQL that both know: parameters are `$1`, `$2`, or `$name` with a record of
- * their values; every integer is 64 bits and arrives as a bigint; `FOR NO KEY UPDATE` is removed for SQLite, which has one
- * writer; a list is one parameter, a JSON array that `listed` spreads. `sqlite/statements.ts` translates.
+ * Texts are written for PostgreSQL, in the part of SQL that both know. Parameters are `$1`, `$2`, or `$name` with a record of
+ * their values. Every integer is 64 bits and arrives as a bigint. `FOR NO KEY UPDATE` is removed for SQLite, which has one
+ * writer. A list is one parameter, a JSON array that `listed` spreads. `sqlite/statements.ts` translates.
  */
 import { assert } from "../std/assert.ts";
 

@@ -2,8 +2,8 @@
  * The common part of every store. A domain is a closed list of operations, one per purpose. `service/domains.ts` composes the domains.
  *
  * Operations never throw: their failure is a `StoreDown`. Each can be repeated after an answer that was lost, with the same outcome.
- * The exceptions do no harm: no caller reads the outcome of `release`; `attempt` counts once more; `devicePoll` of a pending login asks
- * for a longer interval; `...Expire` and `...Forget` tell whether there is more now. If a run or an upload was deleted since,
+ * The exceptions do no harm. No caller reads the outcome of `release`. `attempt` counts once more. `devicePoll` of a pending login asks
+ * for a longer interval. `...Expire` and `...Forget` tell whether there is more now. If a run or an upload was deleted since,
  * `runComplete`, `joinBegin`, `uploadToken`, `uploadLost` and `partCommit` do not find it. If another part of the same number replaced
  * a part since, the end of the upload finds it changed, and the client sends it again.
  *

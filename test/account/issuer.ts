@@ -14,7 +14,7 @@ export const CLIENT = { id: "tendon", secret: "a secret of the test" } as const;
 export interface Issuer extends AsyncDisposable {
   readonly url: string;
   readonly people: Map<string, Known>;
-  /** Its discovery document is asked for so many times. */
+  /** The number of requests for its discovery document. */
   readonly discovered: () => number;
 }
 

@@ -16,8 +16,8 @@ function changed(key: string, at: number): string {
 }
 
 /**
- * How often a sample of `one` is above one of `other`: 0.5 where their times have the same distribution. Taken in turns, so
- * that whatever else the machine does falls on both.
+ * How often a sample of `one` is above one of `other`: 0.5 where their times have the same distribution. They are taken
+ * alternately, so that other work of the machine falls on both.
  */
 async function separation(one: () => Promise<unknown>, other: () => Promise<unknown>): Promise<number> {
   const times: [number[], number[]] = [[], []];

@@ -32,7 +32,7 @@ for (const compute of HALVES) {
     const manifest = await buildInto(dir, MODEL_DIR, "f32", { compute });
     const half = DATA_TYPE[compute];
 
-    test("says so, with a tolerance of its own; another one says nothing", () => {
+    test("says so and has its own tolerance; another one says nothing", () => {
       expect([manifest.compute, manifest.weights]).toEqual([compute, undefined]);
       expect(manifest.parity.tolerance).toBe({ f16: 0.01, bf16: 0.05 }[compute]);
       expect([exact.compute, exact.parity.tolerance]).toEqual([undefined, 1e-4]);

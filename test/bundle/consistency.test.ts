@@ -61,8 +61,8 @@ test("shapes and names that contradict the facts", async () => {
     [(m) => (m.graphs.extend = m.graphs.prefill), "/graphs/extend: found a graph, expected nothing"],
     [(m) => (m.guidance = { scale: 2, apply: [] }), "/guidance: found"],
     [(m) => (m.state.width = 13), "/state/columns: found 14 columns, expected 13 at most"],
-    [(m) => (m.action.rotation6d = [9]), "/action/rotation6d/0: found 9, expected six columns of its own"],
-    [(m) => (m.action.rotation6d = [0, 5]), "/action/rotation6d/1: found 5, expected six columns of its own"],
+    [(m) => (m.action.rotation6d = [9]), "/action/rotation6d/0: found 9, expected six free columns"],
+    [(m) => (m.action.rotation6d = [0, 5]), "/action/rotation6d/1: found 5, expected six free columns"],
   ];
   for (const [edit, expected] of cases) {
     expect(

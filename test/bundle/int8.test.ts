@@ -66,7 +66,7 @@ describe("rounding", () => {
 });
 
 describe("a bundle of int8 weights", () => {
-  test("says so, with a tolerance of its own; one of float32 says nothing and keeps its tolerance", async () => {
+  test("says so and has its own tolerance; one of float32 says nothing and keeps its tolerance", async () => {
     const model = JSON.parse(await readFile(join(MODEL_DIR, "model.json"), "utf8")) as ModelFile;
     expect([manifest.weights, manifest.parity.tolerance]).toEqual(["int8", present(model.int8, "int8").tolerance]);
     expect([exact.weights, exact.parity.tolerance]).toEqual([undefined, 1e-4]);

@@ -1,7 +1,7 @@
 /**
  * The reference path of a chunk, for tests: onnxruntime-node for the graphs, everything around them in plain TypeScript.
  *
- * Not fast and not for the service: it blocks the event loop for the whole run. The native engine's chunks are compared with it.
+ * Not fast and not for the service: it blocks the event loop for the whole inference. The native engine's chunks are compared with it.
  */
 import { readFile } from "node:fs/promises";
 import { InferenceSession, Tensor } from "onnxruntime-node";

@@ -124,7 +124,7 @@ describe("frames", () => {
 });
 
 describe("runs", () => {
-  test("a run waits for its frames by itself: one completion, and none of a frame", async () => {
+  test("an inference waits for its frames: it completes once, and its frames do not complete", async () => {
     const frames = put();
     const run = calls.tendon_observe(engine, request(frames), instruction, instruction.length);
     expect(await completion(run)).toBe(STATUS.ok);
@@ -132,7 +132,7 @@ describe("runs", () => {
     free(run);
   });
 
-  test("a frame that cannot be decoded ends its run, whether it was known before or not; the first one is named", async () => {
+  test("a frame that cannot be decoded ends its inference, known before or not; the first one is named", async () => {
     const bad = Buffer.from([0xff, 0xd8, 0xff, 0x00]);
     for (const known of [true, false]) {
       const [file = new Uint8Array()] = jpegs;
@@ -158,7 +158,7 @@ describe("runs", () => {
     }
   });
 
-  test("a run whose frames are at the decoders is taken back or cancelled, and ends with the last of them", async () => {
+  test("an inference whose frames are at the decoders is taken back or cancelled, and ends with the last of them", async () => {
     for (let round = 0; round < 50; round++) {
       const frames = put();
       const run = calls.tendon_observe(engine, request(frames), instruction, instruction.length);
@@ -204,21 +204,21 @@ describe("runs", () => {
     expect(calls.tendon_cancel(engine, run)).toBe(STATUS.misuse);
   });
 
-  test("abort closes a run as commit does", async () => {
+  test("abort closes an inference as commit does", async () => {
     const run = calls.tendon_observe(engine, request(await decoded()), instruction, instruction.length);
     await completion(run);
     expect(calls.tendon_abort(engine, run)).toBe(STATUS.ok);
     expect(calls.tendon_slot_free(engine, run)).toBe(STATUS.ok);
   });
 
-  test("cancel of a finished run changes nothing", async () => {
+  test("cancel of a finished inference changes nothing", async () => {
     const run = calls.tendon_observe(engine, request(await decoded()), instruction, instruction.length);
     expect(await completion(run)).toBe(STATUS.ok);
     expect(calls.tendon_cancel(engine, run)).toBe(STATUS.ok);
     free(run);
   });
 
-  test("no fifth run while four results are unread; its frames stay the caller's", async () => {
+  test("a fifth inference is refused while four results are unread; the caller keeps its frames", async () => {
     const runs: number[] = [];
     for (let index = 0; index < 4; index++) {
       const run = calls.tendon_observe(engine, request(await decoded()), instruction, instruction.length);
@@ -250,7 +250,7 @@ describe("runs", () => {
     free(run);
   });
 
-  test("a frame of a run cannot be dropped", async () => {
+  test("a frame of an inference cannot be dropped", async () => {
     const frames = await decoded();
     const run = calls.tendon_observe(engine, request(frames), instruction, instruction.length);
     expect(calls.tendon_frame_drop(engine, model, frames[0] ?? 0)).toBe(STATUS.misuse);

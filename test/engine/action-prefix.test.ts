@@ -37,7 +37,7 @@ test("any number of rows up to the most stands at the begin of the chunk to the 
     for (const other of seen) expect(largestDifference(rows.slice(most), other.slice(most))).toBeGreaterThan(1e-3);
     seen.push(rows);
   }
-  // Nothing of a prefix is left for the next run, and a replay has the bits of the first answer.
+  // Nothing of a prefix is left for the next inference, and a replay has the bits of the first answer.
   expect(rowsOf(await model.give(continuing(given, 0)))).toEqual(present(seen[0], "the first"));
   expect(rowsOf(await model.give(given))).toEqual(present(seen.at(-1), "the last"));
   await model.model.unload();

@@ -56,7 +56,7 @@ test("a body is filled, scanned once, read and freed once, in that order", async
   expect(calls.tendon_body_result(bodies, body, found)).toBe(STATUS.misuse);
 });
 
-test("a body that is not scanned can be freed; each has an id of its own", () => {
+test("a body that is not scanned can be freed; each has its own id", () => {
   const [one, two] = [calls.tendon_body_make(bodies, 1), calls.tendon_body_make(bodies, 1)];
   expect(one).not.toBe(two);
   for (const body of [one, two]) expect(calls.tendon_body_free(bodies, body)).toBe(STATUS.ok);
@@ -75,7 +75,7 @@ test("a completion says what is wrong", async () => {
   }
 });
 
-test("so many bodies and no more: the next one is refused until one is freed", () => {
+test("the number of bodies is bounded: the next one is refused until one is freed", () => {
   const made: number[] = [];
   let next = calls.tendon_body_make(bodies, 0);
   for (; next > 0; next = calls.tendon_body_make(bodies, 0)) made.push(next);

@@ -90,7 +90,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     expect(registered).toBeGreaterThan(5);
     expect(registeredEver - before.registeredEver).toBe(registered);
     expect(opened.model.driverDevice).toEqual({ registeredBytes, timed: true, launched: false });
-    // All pictures of the largest run, at least.
+    // The memory holds at least all pictures of the largest inference.
     expect(registeredBytes).toBeGreaterThan(opened.model.copies.toDevice);
     const chunk = await opened.chunk();
     expect([...chunk.actions]).toEqual(rows);
@@ -109,7 +109,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     expect((await relaxed()) - before).toBe(4);
   });
 
-  test("each replica has a stream, and each run two events: the device's times are those of the runs alone", async () => {
+  test("each replica has a stream and each inference two events: the device's times are those of inferences alone", async () => {
     const before = driver.counts();
     const opened = await load({ replicas: 2 });
     const runs = 1 + runsOf(opened, opened.bundle);

@@ -10,7 +10,7 @@ import { failed, Opened } from "./opened.ts";
 
 let opened: Opened;
 let episode: GoldenInput[];
-/** Chunks and memories of a clean run, by step. */
+/** Chunks and memories of an episode without faults, by step. */
 const clean: { chunk: ChunkResult; memory: { frames: number; digest: bigint } }[] = [];
 
 beforeAll(async () => {
@@ -33,7 +33,7 @@ beforeEach(() => {
 const at = (step: number) => present(clean[step], "a clean step");
 const given = (step: number) => present(episode[step], "an observation");
 
-/** Runs steps on a slot; each must equal the clean run's. */
+/** Runs steps on a slot; each must equal that of the episode without faults. */
 async function follow(slot: number, from: number, to: number): Promise<void> {
   for (let step = from; step < to; step += 1) {
     const chunk = await opened.give(given(step), { slot });
@@ -61,7 +61,7 @@ test("prompt_tokens counts kept and new frames, text and state; cached_tokens th
   ]);
 });
 
-test("prompt_tokens is known before the run", async () => {
+test("prompt_tokens is known before the inference", async () => {
   for (let step = 0; step < 5; step += 1) {
     const state = new Float32Array(given(step).state);
     const measured = opened.model.measure({ instruction: given(step).instruction, state, slot: 5 });
@@ -86,7 +86,7 @@ test("the output depends on history: the same frames after another beginning giv
   opened.model.sessionDrop(0);
 });
 
-test("a run that fails at any flow step leaves the memory as it was, and the next chunk is that of a clean run", async () => {
+test("an inference that fails at any flow step leaves the memory as it was, and the next chunk is right", async () => {
   const { steps } = opened.bundle.manifest.flow;
   for (const step of [0, 1, 4]) {
     await follow(0, 0, step);
@@ -147,7 +147,7 @@ test("memory is what the manifest says, and dropping a session gives it back", a
   opened.model.sessionDrop(1);
 });
 
-test("two runs on a slot, a drop during a run, a slot that is not there, frames of the wrong step: our own bugs", async () => {
+test("two inferences on a slot, a drop during one, an absent slot and frames of the wrong step are our own bugs", async () => {
   const run = await opened.run(given(0), { slot: 0 });
   const second = await opened.observed(given(0), { slot: 0 });
   expect(() => opened.model.observe(second)).toThrow("another inference has the slot");

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await cpu.engine.close());
 
-/** Waits for the outcome, ends the run, and notes in which order it came. */
+/** Waits for the outcome, ends the inference, and notes in which order it came. */
 async function finished(run: Inference, name: string, order: string[]): Promise<void> {
   await run.result;
   order.push(name);
@@ -26,7 +26,7 @@ async function finished(run: Inference, name: string, order: string[]): Promise<
   await run.released;
 }
 
-test("with 64 runs of one account queued, another account's robot waits at most two batches", async () => {
+test("with 64 inferences of one account queued, another account's robot waits at most two batches", async () => {
   const { batch } = cpu.bundle.manifest;
   const order: string[] = [];
   const many = Array.from({ length: 64 }, () => cpu.observed(given, { turn: 1 }));
@@ -36,7 +36,7 @@ test("with 64 runs of one account queued, another account's robot waits at most 
   const before = order.length;
   all.push(finished(cpu.model.observe(robot) as Inference, "robot", order));
   await Promise.all(all);
-  // The batch that runs, and then its own.
+  // It waits for the batch that runs, and then for its own.
   expect(order.indexOf("robot") - before).toBeLessThan(2 * batch);
   expect(order.length).toBe(65);
 }, 60_000);
@@ -65,7 +65,7 @@ test("frames take turns too: one account's many do not hold up another's", async
   expect(order.indexOf("robot") - (framesDecoded - decodedBefore)).toBeLessThan(20);
 });
 
-test("a run that waits is taken back at once: the model never sees it, and its slots are free", async () => {
+test("an inference that waits is taken back at once: the model never sees it, and its slots are free", async () => {
   const [running, ...waiting] = await Promise.all(Array.from({ length: 6 }, () => cpu.observed(given)));
   const before = cpu.engine.stats();
   const first = cpu.model.observe(present(running, "an observation")) as Inference;
@@ -101,7 +101,7 @@ async function started(): Promise<Inference> {
   }
 }
 
-test("a run that is stopped ends before its next flow step and frees its slot; withdraw leaves a started run alone", async () => {
+test("a stopped inference ends before its next flow step and frees its slot; withdraw leaves a started one alone", async () => {
   const run = await started();
   const before = cpu.engine.stats();
   expect(run.withdraw()).toBe(false);
@@ -116,7 +116,7 @@ test("a run that is stopped ends before its next flow step and frees its slot; w
   expect([after.framesFree, after.chunksFree]).toEqual([LIMITS.framesMax, LIMITS.chunksMax]);
 });
 
-test("of a batch, the run that is told to fail fails alone", async () => {
+test("one failed inference of a batch leaves the others alone", async () => {
   const observations = await Promise.all(
     [0, 1, 2].map((turn) => cpu.observed(given, { turn, ...(turn === 2 ? { failStep: 3 } : {}) })),
   );

@@ -107,7 +107,7 @@ test.each(["pi0.5-yam", "dreamzero-astra-yam"])(
   },
 );
 
-test("memory and caches take half of the bytes, on a device that has memory of its own too", async () => {
+test("memory and caches take half of the bytes, also on a device with its own memory", async () => {
   const held = async (bundle: Bundle) => {
     await rehearse({ device: "cuda:0" });
     const opened = await Opened.with(engine, bundle, { slots: 1, device: "cuda:0" });

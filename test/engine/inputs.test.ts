@@ -1,6 +1,6 @@
 /**
- * Inputs as published policies want them, each in a small model whose rows NumPy has computed: integer times, a time for each row, and
- * views that the model has no camera for. A manifest says it, no line of code does.
+ * Inputs as published policies want them, each in a small model whose rows NumPy has computed. Times are integers or differ by row, and
+ * a view may have no camera. The manifest says it, not the code.
  */
 import { expect, test } from "bun:test";
 import type { Manifest } from "../../src/bundle/manifest.ts";
@@ -13,7 +13,7 @@ const GPU = "cuda:0";
 const engine = await rehearsedEngine();
 
 for (const name of await variantNames()) {
-  test(`${name}: the rows are those that NumPy computed, also in a batch and on a device with memory of its own`, async () => {
+  test(`${name}: the rows are those that NumPy computed, also in a batch and on a device with its own memory`, async () => {
     const bundle = await variant(name);
     const episode = await episodeOf(bundle);
     await rehearse({ device: GPU });

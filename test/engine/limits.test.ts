@@ -36,7 +36,7 @@ for (const name of await readdir(join(MODEL_DIR, ".."))) {
     await opened.model.unload();
   });
 
-  test(`${name}: a state far from any row the bundle can give fails the run and keeps nothing`, async () => {
+  test(`${name}: a state far from any row of the bundle fails the inference and keeps nothing`, async () => {
     const bundle = await bundleOf(name);
     const { state, memory } = bundle.manifest;
     const opened = await Opened.with(engine, bundle, { slots: 1 });

@@ -9,7 +9,7 @@ import { ok } from "./opened.ts";
 
 export interface Memory {
   readonly frames: number;
-  /** Of the values, the same in every slot. */
+  /** A digest of the values, which does not depend on the slot. */
   readonly digest: bigint;
 }
 
@@ -23,7 +23,7 @@ const { symbols } = dlopen(library, {
   tendon_memory: { args: [FFIType.ptr, FFIType.f64, FFIType.u32, FFIType.ptr], returns: FFIType.i32 },
 });
 
-/** The content of a session slot that no run has. */
+/** The content of a session slot that no inference has. */
 export function memoryOf(model: Model, slot: number): Memory {
   if (!(model instanceof NativeModel)) return (model as Model & FakeMemory).memory(slot);
   const content = new BigUint64Array(2);

@@ -62,7 +62,7 @@ describe("a chunk", () => {
     }
   });
 
-  test("has the same bits alone, in a batch and after a cancelled run", async () => {
+  test("has the same bits alone, in a batch and after a cancelled inference", async () => {
     const alone = await cpu.chunk();
     const observations = await Promise.all(
       Array.from({ length: 6 }, (_, seed) => cpu.observation(seed === 3 ? {} : { seed })),
@@ -100,7 +100,7 @@ describe("a chunk", () => {
     }
   });
 
-  test("has the same bits with one thread in a run, with two, and with those that the machine has for it", async () => {
+  test("has the same bits with one thread, with two, and with those that the machine has for it", async () => {
     const alone = await cpu.chunk();
     for (const threads of [2, undefined]) {
       const other = await Opened.with(cpu.engine, cpu.bundle, { threads });
@@ -128,7 +128,7 @@ describe("a chunk", () => {
     for (const chunk of changed) expect(largestDifference(rowsOf(chunk), base)).toBeGreaterThan(1e-2);
   });
 
-  test("counts image, text and state tokens before the run as after it", async () => {
+  test("counts the same image, text and state tokens before the inference as after it", async () => {
     const { given } = await parityOf(cpu.bundle);
     const chunk = await cpu.chunk();
     expect(cpu.model.measure({ instruction: given.instruction })).toBe(chunk.promptTokens);
@@ -153,7 +153,7 @@ describe("a chunk", () => {
 });
 
 describe("what is refused", () => {
-  test("an instruction longer than the prompt, before and at the run; the frames stay the caller's", async () => {
+  test("an instruction longer than the prompt is refused, before and at the inference; the caller keeps the frames", async () => {
     const instruction = "pick up the block ".repeat(200);
     expect(cpu.model.measure({ instruction })).toMatchObject({ kind: "instruction_too_long" });
     const observation = await cpu.observation({ instruction });
@@ -205,7 +205,7 @@ describe("what is refused", () => {
     expectIdle(echo);
   });
 
-  test("a full queue that is cancelled: each run is answered, and every slot comes back", async () => {
+  test("a full queue that is cancelled answers each inference, and every slot comes back", async () => {
     // One batch of the CPU model takes long enough that the queue fills behind it; all frame slots are taken.
     const observations = [];
     for (let index = 0; index < Math.floor(LIMITS.framesMax / 3); index++) observations.push(await cpu.observation());
@@ -239,7 +239,7 @@ describe("what is refused", () => {
 });
 
 describe("ends", () => {
-  test("a cancelled run is answered at once and never charged a slot", async () => {
+  test("a cancelled inference is answered at once and never charged a slot", async () => {
     const before = cpu.engine.stats().chunksCancelled;
     const observations = [];
     for (let index = 0; index < 8; index++) observations.push(await cpu.observation());
@@ -261,7 +261,7 @@ describe("ends", () => {
     expectIdle(two);
   });
 
-  test("closing with runs queued and running cancels them and joins every thread", async () => {
+  test("closing cancels the inferences that wait or run and joins every thread", async () => {
     const opened = await Opened.on("cpu");
     const runs = [];
     for (let index = 0; index < 12; index++) runs.push(ok(opened.model.observe(await opened.observation())));

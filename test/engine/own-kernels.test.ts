@@ -1,5 +1,5 @@
 /**
- * "Flow update for both directions with guidance, chunk decode", "no host step between flow steps", "30 × 14 floats come back": with
+ * "Flow update for both directions with guidance, chunk decode", "no host step between flow steps", "30 × 14 floats come back". With
  * `own_kernels` latents stay on the device and chunks are decoded there (native/src/flow/device_flow.rs). The CPU plays the GPU
  * (native/src/core/rehearsal.rs), its driver and the kernels (native/cuda/driver.h).
  */
@@ -158,7 +158,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     expect((await own.give(given)).actions).toEqual(rows);
   });
 
-  test("a run that fails between two steps leaves nothing behind for the next", async () => {
+  test("an inference that fails between two steps leaves nothing behind for the next", async () => {
     const bundle = await bundleOf("molmoact2-yam");
     const { given } = await parityOf(bundle);
     const own = await load(bundle, { steps: true });

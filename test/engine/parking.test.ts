@@ -91,7 +91,7 @@ describe.each(MODELS)("%s", (name) => {
     expect(engine.stats()).toMatchObject({ slotsParked: 0, parkedBytesHeld: 0 });
   });
 
-  test("runs that are queued together on one place, each of another session, give their own chunks", async () => {
+  test("inferences of several sessions that are queued together on one place give their own chunks", async () => {
     for (let step = 0; step < 4; step += 1) {
       const runs: Inference[] = [];
       for (let slot = 0; slot < SESSIONS; slot += 1) runs.push(await opened.run(given(step), { slot }));
@@ -109,7 +109,7 @@ describe.each(MODELS)("%s", (name) => {
     }
   });
 
-  test("a run that is cancelled, withdrawn, fails or is not kept leaves its session as it was, parked before and after", async () => {
+  test("an inference that is cancelled, withdrawn, fails or is not kept leaves its parked session as it was", async () => {
     const { steps } = opened.bundle.manifest.flow;
     for (let slot = 0; slot < 2; slot += 1) for (let step = 0; step < 2; step += 1) await follow(slot, step);
     for (const end of ["abort", "cancel", "withdraw", "fail"] as const) {
@@ -144,7 +144,7 @@ describe.each(MODELS)("%s", (name) => {
     }
   });
 
-  test("prompt_tokens of a parked session is known before the run", async () => {
+  test("prompt_tokens of a parked session is known before the inference", async () => {
     await follow(0, 0);
     await follow(1, 0);
     const state = new Float32Array(given(1).state);

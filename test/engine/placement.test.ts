@@ -185,7 +185,7 @@ test("a device is not drained where a model has no replica that works elsewhere,
   expect((await only.chunk()).rows).toBe(30);
 });
 
-test("a run that finds no memory fails as such, and its replica goes on", async () => {
+test("an inference that finds no memory fails as such, and its replica goes on", async () => {
   const one = await on([ONE]);
   const observation = await one.observation();
   await rehearseFault("memory");

@@ -1,6 +1,6 @@
 /**
- * "Weights once per device, shared by replicas and graphs", on a device whose memory is not the host's: what is copied there is counted
- * by what copies it, and the rows are the CPU's.
+ * "Weights once per device, shared by replicas and graphs", on a device whose memory is not the host's. The copying code counts what it
+ * copies there, and the rows are the CPU's.
  */
 import { beforeAll, describe, expect, test } from "bun:test";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * Watchdog (contract section 2): a replica whose run hangs, whose thread ends or whose device fails takes no more work, its runs end
- * with an error, once each, and the others go on.
+ * Watchdog (contract section 2): a replica whose inference hangs, whose thread ends or whose device fails takes no more work. Its
+ * inferences end with an error, once each, and the other replicas go on.
  */
 import { afterAll, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { bundleOf } from "../bundle/built.ts";
 import { failed, Opened, ok } from "./opened.ts";
 import { rehearseFault } from "./wrong-provider.ts";
 
-/** Each hang lasts as long. On `echo` a run takes microseconds; on the CPU it must not look like a hang on a busy machine. */
+/** The length of each hang. On `echo` an inference takes microseconds; on a busy CPU it must not look like a hang. */
 const RUN_MS_MAX = { echo: 1_000, cpu: 5_000 } as const;
 /** The bound of tests in which nothing is to hang. */
 const LONG_MS = 60_000;
@@ -49,7 +49,7 @@ const FAULTS: readonly (readonly [DrillFault | "die", string])[] = [
 ];
 
 for (const [fault, reason] of FAULTS) {
-  test(`${fault}: the replica is out with its reason, its run ends, the other replica goes on`, async () => {
+  test(`${fault}: the replica is out with its reason, its inference ends, the other replica goes on`, async () => {
     const two = await on("echo", 2);
     const lost = nextLost(two);
     const observation = await two.observation(fault === "die" ? {} : { fault });
@@ -84,7 +84,7 @@ const HANGS = `
   setTimeout(() => {}, ${LONG_MS});
 `;
 
-test("time in which the whole process is stopped does not count as time of a run", async () => {
+test("time in which the whole process is stopped does not count as time of an inference", async () => {
   const pauseMs = 2 * RUN_MS_MAX.echo;
   const cwd = join(import.meta.dir, "../..");
   await using child = Bun.spawn([process.execPath, "-e", HANGS], { cwd, stdout: "pipe", stderr: "inherit" });
@@ -103,7 +103,7 @@ test("time in which the whole process is stopped does not count as time of a run
   expect(Number(lostMs)).toBeGreaterThan(pauseMs + RUN_MS_MAX.echo - 100);
 });
 
-test("the whole batch of a hung replica ends, what is queued behind it too, and the next run is refused at once", async () => {
+test("the batch of a hung replica ends, so does what is queued, and the next inference is refused at once", async () => {
   const one = await on("echo", 1);
   const hung = ok(one.model.observe(await one.observation({ fault: "hang" })));
   const behind = [];
@@ -116,7 +116,7 @@ test("the whole batch of a hung replica ends, what is queued behind it too, and 
   expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
 });
 
-test("a run that hangs on ONNX Runtime's side of a real model is ended, and the other replica's chunks keep their bits", async () => {
+test("an inference that hangs inside ONNX Runtime is ended, and the other replica's chunks keep their bits", async () => {
   const two = await on("cpu", 2);
   const before = await two.chunk();
   expect(await failed(ok(two.model.observe(await two.observation({ fault: "hang" }))))).toMatchObject({
@@ -125,7 +125,7 @@ test("a run that hangs on ONNX Runtime's side of a real model is ended, and the 
   expect([...(await two.chunk()).actions]).toEqual([...before.actions]);
 });
 
-test("a hung thread that goes on late writes into no other run's slot and completes nothing twice", async () => {
+test("a hung thread that goes on late writes into no other slot and completes nothing twice", async () => {
   const two = await on("cpu", 2);
   const before = await two.chunk();
   const lost = nextLost(two);
@@ -139,7 +139,7 @@ test("a hung thread that goes on late writes into no other run's slot and comple
   expect(two.engine.stats().chunksFailed).toBe(1);
 });
 
-test("with episode memory, the runs of the lost replica's slots are refused and those of the other one run", async () => {
+test("with episode memory, a lost replica refuses inferences of its slots and the other one runs its own", async () => {
   const two = await on("cpu", 2, { slots: 2, name: STATEFUL });
   const [dead, live] = [0, 2];
   const hung = ok(two.model.observe(await two.observation({ fault: "hang", slot: dead })));

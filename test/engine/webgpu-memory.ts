@@ -18,7 +18,7 @@ export interface Remembered {
   readonly hostMemoryBecause: string | null;
   /** Chunks and memories of sessions that take turns on one place, in it and parked, from those of one that was alone. */
   readonly parked: readonly boolean[];
-  /** Memories after runs that were not kept. */
+  /** Memories after inferences that were not kept. */
   readonly discarded: readonly boolean[];
   /** A session that is dropped while another one takes its place, and the next one in its slot. */
   readonly dropped: readonly boolean[];
@@ -34,7 +34,7 @@ const holdings = (engine: Engine): number[] => {
   return [slotsHeld, memoryBytesHeld, slotsParked, parkedBytesHeld];
 };
 
-/** On one place, `device` being one that has memory of its own. */
+/** What two sessions remember that share one place on `device`, which has its own memory. */
 export async function remembered(engine: Engine, name: string, bundle: Bundle, device: string): Promise<Remembered> {
   const given = (await episodeOf(bundle)).slice(0, STEPS + 1).map((golden) => golden.given);
   const at = (step: number) => present(given[step], "an observation");

@@ -69,7 +69,7 @@ describe.skipIf(LAVAPIPE.absent)(LAVAPIPE.title, () => {
     if (exited !== 0) throw new Error(`the child ended with ${exited}: ${errors}`);
   }, 600_000);
 
-  test.each(NAMES)("%s gives the CPU's chunks, two episodes in turns", (name) => {
+  test.each(NAMES)("%s gives the CPU's chunks when two episodes alternate", (name) => {
     const { device, differences, resets, parity, remembers } = present(told.get(name), "the bundle");
     expect(device).toBe(WEBGPU);
     for (const difference of [...differences, ...parity]) expect(difference).toBeLessThan(TOLERANCE);

@@ -29,7 +29,7 @@ async function episode(bundle: Bundle, graphs: Rehearsal["graphs"] = {}) {
     chunk,
     present(played[index], "the same chunk").chunk,
   ]);
-  // On the device in one run, on the CPU one after the other.
+  // The device runs all steps at once, the CPU one after the other.
   if (bundle.manifest.batch > 1) {
     const { given } = await parityOf(bundle);
     const both = (one: Opened) => Promise.all([0, 1].map((by) => one.give({ ...given, seed: given.seed + by })));

@@ -1,6 +1,6 @@
 /**
  * Right numbers on every device: "a deliberately wrong provider in a test (inputs not rebound, one weight flipped, f16 where f32 is due)
- * is refused"; `auto` takes the next device, a named one fails the load with the measured difference.
+ * is refused". `auto` takes the next device, a named one fails the load with the measured difference.
  */
 import { expect, test } from "bun:test";
 import { readdir, readFile } from "node:fs/promises";
@@ -108,7 +108,7 @@ test("the vectors run on every replica, and each one's difference is told", asyn
   await model.unload();
 });
 
-test("a device whose first run fails is passed over by auto, as one that cannot be opened", async () => {
+test("auto passes over a device whose first inference fails, as one that cannot be opened", async () => {
   const bundle = await bundleOf("molmoact2-yam");
   const graphs = await changedAll(bundle, ({ graph }) => {
     for (const tensor of graph.initializer.filter(({ dataType, dims }) => dataType === 1 && dims.length > 1)) {
@@ -128,7 +128,7 @@ test("parity vectors that the CPU does not compute fail the load, whatever the d
   for (const device of ["cpu", "auto"]) expect(await refusal(engine, damaged, { device })).toMatch(WRONG_ROWS);
 });
 
-test("a load of replicas on two devices ends when one is refused and the first run of the other does not end", async () => {
+test("a load on two devices ends when one is refused and the first inference of the other does not end", async () => {
   const bundle = await bundleOf("molmoact2-yam");
   const both = ok(await openEngine({ decodeThreads: 1 }));
   for (const [hangs, other] of [
@@ -143,7 +143,7 @@ test("a load of replicas on two devices ends when one is refused and the first r
   await both.close();
 });
 
-test("a device whose first run does not end is told so after its time, holds up no other load, and does not keep the engine open", async () => {
+test("a device whose first inference hangs is reported in time, delays no other load, and does not keep the engine open", async () => {
   const bundle = await bundleOf("molmoact2-yam");
   const hanging = ok(await openEngine({ decodeThreads: 1 }));
   await rehearse({ device: GPU, hangs: true, proof_ms_max: 50 });

@@ -17,7 +17,7 @@ export interface Rehearsal {
   readonly stale?: boolean;
   /** No run ends. */
   readonly hangs?: boolean;
-  /** How long its first runs may take, milliseconds. */
+  /** The time that its first inferences may take, in milliseconds. */
   readonly proof_ms_max?: number;
   /** A library that plays its driver; without it none is asked. */
   readonly driver?: string;
@@ -32,8 +32,8 @@ export async function rehearse(...devices: readonly Rehearsal[]): Promise<void> 
 }
 
 /**
- * What goes wrong with the next run, beside the faults that a drill has. `late`: it hangs until others have ended it. `die`: the replica's
- * thread ends. `feed`: a frame cannot be read. `memory`: its device has no memory left.
+ * What goes wrong with the next inference, beside the faults that a drill has. `late`: it hangs until others have ended it. `die`: the
+ * replica's thread ends. `feed`: a frame cannot be read. `memory`: its device has no memory left.
  */
 export async function rehearseFault(fault: "late" | "die" | "feed" | "memory"): Promise<void> {
   await begin({ fault });

@@ -1,4 +1,4 @@
-/** One search in a process of its own, of a target in TypeScript or in Rust, and several side by side. */
+/** One search of a target in TypeScript or in Rust, in a separate process, and several side by side. */
 import { join } from "node:path";
 import { childEnvironment } from "../../src/config/environment.ts";
 import { runNative } from "./native.ts";

@@ -10,8 +10,8 @@ export interface Target {
   /** Words that are put into inputs. */
   readonly words: readonly string[];
   /**
-   * Throws if something that must hold does not. Returns what came of the input in a few words of ours, not of the input's: an
-   * input that leads to new ones is kept as one is that reaches a new line, since many conditions stand on one line.
+   * Throws if something that must hold does not. Returns what came of the input, in a few of our words. An input that leads to new
+   * words is kept like one that reaches a new line, because one line can have many conditions.
    */
   run(input: Uint8Array): string | Promise<string>;
 }

@@ -74,7 +74,7 @@ function opened(port: number, headers: string): Promise<Socket> {
   return promise;
 }
 
-/** Sends so many bytes as the connection takes them; stops when it is closed. */
+/** Sends `bytes` bytes at the pace of the connection; stops when it is closed. */
 async function send(socket: Socket, bytes: number): Promise<void> {
   const piece = Buffer.alloc(MiB, 7);
   const closed = new Promise<void>((done) => socket.once("close", done));

@@ -8,7 +8,7 @@ import { kit, served } from "./kit.ts";
 
 const MiB = 2 ** 20;
 
-/** So many pieces of 64 KiB; `fail` instead of the last one. */
+/** A source of `count` pieces of 64 KiB; with `fail` the last one throws. */
 class Pieces implements Source {
   pulls = 0;
   closes = 0;

@@ -25,7 +25,7 @@ async function scanned(bytes: Uint8Array): Promise<JsonObject | string> {
     return value;
   };
   const [texts, images] = [await read("texts"), await read("images")];
-  // Where images are wanted, nobody reads long keys.
+  // With "images" long keys are references, which are not compared.
   if (!hasLongKeys(images)) expect(images).toEqual(texts);
   return texts as JsonObject | string;
 }

@@ -76,7 +76,7 @@ test("a lab behind one address keeps working beside a broken client: its keys pa
   const reads = at.store.keyReads;
   expect((await lab()).status).toBe(200);
   expect(at.store.keyReads).toBe(reads);
-  // Every revocation empties the cache of keys: then the lab's is read again, whoever shares its address.
+  // Every revocation empties the cache of keys. Then the lab's key is read again, also when a stranger shares its address.
   const other = { publicId: "o".repeat(12), sha256: new Uint8Array(32), accountId: "acct_1", name: "", createdAt: 1 };
   await at.store.accounts.keyAdd(other);
   await at.store.accounts.keyRevoke({ publicId: other.publicId, at: 2 });

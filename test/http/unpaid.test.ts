@@ -1,6 +1,6 @@
 /**
- * Work that nobody pays for is bounded: refused requests and text descriptions of one account may cost so many seconds of processor
- * time a minute; above it 429 `rate_limited` with `Retry-After`, before the body is read.
+ * Work that nobody pays for is bounded: refused requests and text descriptions of one account have a budget of processor time a
+ * minute. Above it the answer is 429 `rate_limited` with `Retry-After`, before the body is read.
  */
 import { describe, expect, test } from "bun:test";
 import { appOf } from "../../src/http/app.ts";

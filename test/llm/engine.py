@@ -34,6 +34,6 @@ params.sampling.min_p = 0.0
 
 server = xllamacpp.Server(params)
 print(server.listening_address, flush=True)
-# Whoever started this holds the other end: if it dies, however, this ends too.
+# The process that started this one holds the other end: when it ends in any way, this one ends too.
 sys.stdin.read()
 os._exit(0)

@@ -1,6 +1,6 @@
 /**
- * Proves that a stream's events are complete and in order: everything that is begun is ended, in the reverse order, under the same
- * ids and places, and says at its end what its deltas said. The idea is that of vLLM's `validate_streaming_event_stack`.
+ * Proves that a stream's events are complete and in order. What begins ends, in the reverse order, under the same ids and places,
+ * and says at its end what its deltas said. The idea is that of vLLM's `validate_streaming_event_stack`.
  */
 import { expect } from "bun:test";
 import type { OutputItem, ResponseObject } from "../../src/llm/output/object.ts";

@@ -150,7 +150,7 @@ describe("what the client does by itself", () => {
     expect(at.stage.provider.exchanges).toHaveLength(3);
   });
 
-  test("with a key of its own a repeat is one response", async () => {
+  test("a request and its repeat with the same key are one response", async () => {
     await using at = await started({});
     const options = { headers: { "Idempotency-Key": "mine" } };
     const one = await at.client.responses.create({ model: LIVE, input: "Hi" }, options);

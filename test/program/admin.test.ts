@@ -141,7 +141,7 @@ for (const { name, absent, title } of ENGINES) {
       await using desk = await Desk.at(name);
       await desk.json("account create --email robot@example.org");
       const credit = (more = "") => desk.run(`credit --account robot@example.org --usd 5${more}`);
-      // As an open sign-up leaves it.
+      // The account is now as an open sign-up leaves it.
       expect(await desk.json("account set --account robot@example.org --verified off")).toMatchObject({
         verified: false,
       });

@@ -40,7 +40,7 @@ export class CutProxy extends BrokenProxy {
   }
 
   /**
-   * From the next statement with `asked` in it on, its connection alone passes no answer on, until `resume`; the others go on.
+   * Holds the answers on one connection until `resume`: the one that sends the next statement with `asked` in it. Others go on.
    * Resolves when the server was asked.
    */
   stop(asked: string): Promise<void> {

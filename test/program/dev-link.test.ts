@@ -25,7 +25,7 @@ test("the printed link leads to dev@localhost itself: its credit, its key, and w
   const fields = fieldsOf(welcome);
   expect(fields).toMatchObject({ email: "dev@localhost" });
   expect(welcome).toMatch(/<input[^>]*name="email"[^>]*readonly/);
-  // Whoever writes another e-mail into the form still gets the account of the link.
+  // A person who writes another e-mail into the form still gets the account of the link.
   const body = new URLSearchParams({ ...fields, email: "other@example.org", password: "correct horse battery" });
   const headers = { "content-type": "application/x-www-form-urlencoded", origin: url };
   const answer = await fetch(`${url}/welcome`, { method: "POST", headers, body: body.toString(), redirect: "manual" });

@@ -1,4 +1,4 @@
-/** Clients of the language models, live and in the background, each request with an Idempotency-Key of its own, and what they got. */
+/** Clients of the language models, live and in the background, and what they got. Each request has a new Idempotency-Key. */
 import type { Target } from "./payers.ts";
 
 export type Kind = "live" | "stream" | "job";
@@ -15,11 +15,11 @@ export interface Answer {
   readonly status: number;
   readonly code: string | undefined;
   readonly replayed: boolean;
-  /** As far as it came. */
+  /** The text up to where it broke off. */
   readonly text: string;
   /** The response object, as it was written; undefined: none came, or only its beginning. */
   readonly object: string | undefined;
-  /** Of the response, if it was told. */
+  /** The id of the response, if the client got it. */
   readonly id: string | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface Sent {
   readonly kind: Kind;
   readonly key: string;
   readonly answer: Answer;
-  /** Of a job: what polling has shown; undefined: not its end. */
+  /** The end of a job that polling has shown; undefined: no end. */
   readonly polled: string | undefined;
 }
 

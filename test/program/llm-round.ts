@@ -10,15 +10,15 @@ export interface LlmTally {
   readonly live: number;
   /** Jobs that were accepted: all of them end. */
   readonly jobs: number;
-  /** Of them, those that failed because their process was killed. */
+  /** Jobs that failed because their process was killed. */
   readonly jobsFailed: number;
   /** Requests without an answer. */
   readonly unanswered: number;
-  /** Of them: a response was kept, and is there for the repeat. */
+  /** Unanswered requests whose response was kept, and is there for the repeat. */
   readonly kept: number;
-  /** Of them: nothing was there, and the repeat ran. */
+  /** Unanswered requests of which nothing was kept, and whose repeat ran. */
   readonly ran: number;
-  /** Of them: the provider may have been called, and the key is spent. */
+  /** Unanswered requests for which the provider may have been called, and whose key is spent. */
   readonly terminal: number;
 }
 

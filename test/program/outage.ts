@@ -25,17 +25,17 @@ export interface Tally {
   rounds: number;
   /** Observations that were answered with a chunk. */
   answered: number;
-  /** Of them, those that were given again byte for byte, at no charge. */
+  /** Answered observations that were given again byte for byte, at no charge. */
   replayed: number;
   /** Observations without an answer, or with one that says that nobody knows. */
   unanswered: number;
-  /** Of them, those that had been charged; each was then given its answer at no further charge. */
+  /** Unanswered observations that had been charged; each then got its answer at no further charge. */
   chargedUnanswered: number;
   /** Requests that were refused while the store was down. */
   refused: number;
   /** The longest wait for an answer while the store was down. */
   longestDownMs: number;
-  /** From when the store was back to the first chunk that was asked for since, in the slowest round. */
+  /** Time from the store's return to the first chunk that was asked for after it, in the slowest round. */
   slowestBackMs: number;
 }
 

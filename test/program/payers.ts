@@ -1,9 +1,9 @@
-/** Clients that send observations one after another, each with an observation_id of its own, and write down every answer. */
+/** Clients that send observations one after another, each with a new observation_id, and write down every answer. */
 import sharp from "sharp";
 import { RandomStream } from "../../src/std/random.ts";
 import { requestOf } from "./program.ts";
 
-/** Where requests go, and who pays for them. */
+/** The address for requests, and the account that pays for them. */
 export interface Target {
   readonly url: string;
   readonly key: string;
@@ -117,7 +117,7 @@ export class Payers {
       if (answer.status === 0) return;
       if (answer.status === 200) step += 1;
       else if (answer.code === "observation_outcome_unknown") {
-        // Nobody knows whether the step was taken: the session is over.
+        // It is unknown whether the step was taken, so the session is over.
         session += 1;
         step = 0;
       }

@@ -1,6 +1,6 @@
 /**
- * One large file, uploaded in parts while the service is killed and restarted: it ends byte for byte, the service's memory stays
- * small, and bits that turn over on the way are found. The service has one small model, so that what is measured are uploads.
+ * One large file, uploaded in parts while the service is killed and restarted. It arrives byte for byte, the service's memory stays
+ * small, and flipped bits are found. The service has one small model, so that what is measured are uploads.
  */
 import { createHash } from "node:crypto";
 import { cp, readdir } from "node:fs/promises";

@@ -16,7 +16,7 @@ test.each<[FaultKind, status: number, code: string, advice: string]>([
   ["bad_image", 400, "invalid_image", JPEG],
   ["decoder_failed", 500, "internal_error", "report the request's id"],
   ["model_failed", 500, "model_failure", ILL],
-])("a client is told of %s with %d %s", (kind, status, code, advice) => {
+])("a client gets %s as %d %s", (kind, status, code, advice) => {
   const failure = failureOf(new Fault(kind, "what happened", "for the log"), "messages[0]");
   const message = `what happened; ${advice}`;
   expect(failure).toMatchObject({ status, code, message, detail: "for the log" });

@@ -104,14 +104,14 @@ describe("an observation is refused", () => {
 });
 
 describe("the order", () => {
-  test("accounts take turns: of another one as many as of its own and one more", () => {
+  test("accounts take turns: an account waits for its own observations, and for as many of another account and one more", () => {
     const line = new Line();
     line.answer(20, 100);
     for (let n = 0; n < 50; n += 1) line.enter();
     expect(line.needs()).toBeCloseTo(withMargin(5_100), 1);
     expect(line.needs(other("b"))).toBeCloseTo(withMargin(200), 1);
     for (let n = 0; n < 2; n += 1) line.enter(other("b"));
-    // Two of its own, three of the other, and itself.
+    // It waits for its own two, for three of the other account, and for itself.
     expect(line.needs(other("b"))).toBeCloseTo(withMargin(600), 1);
     expect(line.needs(other("c"))).toBeCloseTo(withMargin(300), 1);
   });

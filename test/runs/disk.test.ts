@@ -156,7 +156,7 @@ test("uploads leave a twentieth of the disk and at least 1 GiB, of a small one a
   for (const [disk, floor] of floors) expect(runDiskFloorBytes(disk * GiB) / GiB).toBeCloseTo(floor);
 });
 
-test("when the thread of the bytes has ended, who sends and who asks is told at once", async () => {
+test("once the thread of the bytes has ended, senders and readers get an error at once", async () => {
   await using at = await RunsStage.start();
   const ann = await at.person();
   const half = ann.halfPut("one", "a", 64 * MiB, new Uint8Array(MiB));

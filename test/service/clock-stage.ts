@@ -18,7 +18,7 @@ import { addKey } from "../robot/stage.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { type EngineName, type Place, place } from "../store/engines.ts";
 
-/** Of a chunk's row and its prompt. */
+/** The prices of a chunk's row and its prompt. */
 const RATES = { prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n };
 
 export const DAY = 86_400_000;
@@ -44,7 +44,7 @@ export class ClockStage implements AsyncDisposable {
     private readonly owned: boolean,
   ) {}
 
-  /** `beside`: another node on the store of this one, with a clock of its own. */
+  /** With `beside`, the node shares the store of that one and has its own clock. */
   static async start(engine: EngineName, beside?: ClockStage): Promise<ClockStage> {
     const at = beside?.at ?? (await place(engine));
     const store = beside?.store ?? (await at.open());

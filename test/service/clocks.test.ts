@@ -117,7 +117,7 @@ for (const { name, absent, title } of ENGINES) {
         const held = await stage.service.core.charges.hold(fields);
         return held instanceof Failure ? held.code : "held";
       };
-      // At its start a service with a store of its own gives back whatever is held: nobody is left who could settle it.
+      // A service on a private store releases all holds at its start: no process is left that could settle them.
       const moments = stage.store.exclusive ? (["serving"] as const) : (["serving", "stopped", "killed"] as const);
       expect(await hold("first")).toBe("held");
       await stage.jumping(

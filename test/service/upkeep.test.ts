@@ -6,7 +6,7 @@ import { beginSeenTime, Upkeep } from "../../src/service/upkeep.ts";
 import { fakeStore } from "../account/fake-store.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 
-test("on a store of its own it writes no signs of life and looks for no jobs of others; on a shared one it does", async () => {
+test("on a private store it writes no signs of life and looks for no jobs of others; on a shared one it does", async () => {
   for (const exclusive of [true, false]) {
     const clock = new FakeClock();
     const store = fakeStore();

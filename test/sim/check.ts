@@ -63,7 +63,7 @@ function terminalEvent(text: string): string {
   return present(events[0]?.slice("data: ".length), "an event");
 }
 
-/** After the last reply: nothing is held, nothing ran twice, every memory is that of a clean run. */
+/** After the last reply: nothing is held, nothing ran twice, every memory is that of an episode without faults. */
 export async function checkEnd(history: History, clean: KnownModel): Promise<void> {
   const { world, links } = history;
   const { service, clock, models, store } = world;
@@ -79,7 +79,7 @@ export async function checkEnd(history: History, clean: KnownModel): Promise<voi
   );
   assert(
     models.every(({ open, framesHeld }) => open === 0 && framesHeld === 0),
-    "no run and no frame is left",
+    "no inference and no frame is left",
   );
   for (const { manifest } of models) {
     const early = service.robot.admission.takeEarly("acct_1", manifest.id, EARLY_FRAMES_MAX);
@@ -128,7 +128,7 @@ async function checkMoney({ world, requests: { sent } }: History): Promise<void>
     settled.toSorted().join() === charged.toSorted().join(),
     `what is charged is what was told as kept, or was found after a kill: ${settled.length} and ${charged.length}`,
   );
-  assert(new Set(charged).size === charged.length, "a run is charged once");
+  assert(new Set(charged).size === charged.length, "an inference is charged once");
   const committed = world.everyModel.reduce((sum, model) => sum + model.committed.length, 0);
   assert(
     charged.length === committed + untold.length,
@@ -138,7 +138,7 @@ async function checkMoney({ world, requests: { sent } }: History): Promise<void>
     for (const { status, text, generationId, replayed } of replies) {
       const chunk = status === 200 && !isError(text);
       assert(!chunk || charged.includes(generationId ?? ""), `#${index} was charged for what it was answered`);
-      // Where nobody knew in time whether the record is durable, the answer says so, and a repeat would have it.
+      // If it was unknown in time whether the record is durable, the answer says so, and a repeat would have it.
       const unknown = /"code":"observation_outcome_unknown"/.test(text);
       assert(chunk || unknown || !charged.includes(generationId ?? ""), `#${index} was charged for nothing`);
       assert(!replayed || chunk, `#${index} replays a chunk`);
@@ -165,7 +165,7 @@ function checkExecutions(history: History): void {
   }
 }
 
-/** Each slot's memory is that of a clean run of what was committed there, which gives the same chunks too. */
+/** Each slot's memory and chunks are those of an episode without faults over what was committed there. */
 async function checkMemories(model: GatedModel, history: History, clean: KnownModel): Promise<void> {
   for (const [slot, committed] of model.bySlot) {
     const sessions = committed.map(({ observation }) => {
@@ -182,7 +182,7 @@ async function checkMemories(model: GatedModel, history: History, clean: KnownMo
   }
 }
 
-/** Nobody holds a session any more: whoever comes next may have it, unless it is over. */
+/** Sessions are free: the next client may have one, unless it is over. */
 async function checkHolders({ robots, world, links }: History): Promise<void> {
   const { sessions, catalog } = world.service.robot;
   const names = [...robots, ...links.all.map(({ robot, sessionId }) => ({ ...robot, sessionId }))];
@@ -211,9 +211,9 @@ async function replay(model: KnownModel, committed: readonly Committed[]) {
     await Promise.all(frames.map(({ decoded }) => decoded));
     const { failStep: _, ...clean } = observation;
     const run = model.observe({ ...clean, frames, slot });
-    assert(!(run instanceof Fault), "a run slot is free");
+    assert(!(run instanceof Fault), "a place for an inference is free");
     const result = await run.result;
-    assert(!(result instanceof Fault), "a clean run gives a chunk");
+    assert(!(result instanceof Fault), "an inference without faults gives a chunk");
     const same =
       rowsText(result.actions, result.rows, result.columns) === rowsText(actions, result.rows, result.columns);
     assert(same, `the chunk of step ${observation.step} is that of a clean run`);

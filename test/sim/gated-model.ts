@@ -36,7 +36,7 @@ export class GatedModel {
   constructor(
     readonly inner: KnownModel,
     private readonly gates: Gates,
-    /** Where the next inference fails: before this flow step, or nowhere. */
+    /** The flow step before which the next inference fails; undefined: it does not fail. */
     private readonly failStep: () => number | undefined,
   ) {
     const own: Partial<KnownModel> = {

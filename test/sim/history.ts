@@ -1,7 +1,7 @@
 /**
- * One random history: robots of two accounts send, repeat, change, cancel and abandon requests, and run episodes on sockets that
- * are cut anywhere, while the engine fails, commits are refused, the store is slow or down, time passes, the process is killed or
- * ends in order. Same seed, same history.
+ * One random history. Robots of two accounts send, repeat, change, cancel and abandon requests, and run episodes on sockets that
+ * are cut anywhere. Meanwhile the engine fails, commits are refused, the store is slow or down, time passes, and the process is
+ * killed or ends in order. Same seed, same history.
  */
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
@@ -25,7 +25,7 @@ export interface Robot {
   readonly socketOnly: boolean;
 }
 
-/** Whose observation it is. */
+/** The sender of an observation. */
 export interface Origin {
   readonly account: number;
   /** Among those of its account and model; undefined: it has none. */
@@ -49,7 +49,7 @@ interface Options {
   readonly clean: KnownModel;
 }
 
-/** One in so many things that happen is a jump of the clock, where clocks jump. */
+/** One in this number of events is a jump of the clock, in histories whose clocks jump. */
 const JUMP_IN = 30;
 const JUMP_HOURS = [-24 * 400, -24 * 3, -30, -1, 1, 30, 24 * 3, 24 * 400];
 const HOUR_MS = 3_600_000;
@@ -60,7 +60,7 @@ const MARKS_PER_RADIAN = 1024;
 export class History extends Seeded {
   /** Whether a request had to wait for slots. */
   waited = false;
-  /** By mark. */
+  /** Senders by mark. */
   readonly origins = new Map<number, Origin>();
   readonly requests: Requests;
   readonly links: Links;

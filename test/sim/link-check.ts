@@ -10,8 +10,8 @@ const ENDS_AT_ONCE = new Set(["too_many_observations", "message_too_large"]);
 const UNKNOWN = new Set(["observation_outcome_unknown"]);
 
 /**
- * Whoever could hear has heard of each observation; what was answered was executed and charged once; what came to nothing for
- * everybody who asked was neither.
+ * Every client with an open connection got an answer to each observation. What was answered was executed and charged once. What
+ * came to nothing for everybody who asked was neither.
  */
 export function checkSaid(history: History): void {
   const executions = new Map<number, number>();

@@ -99,7 +99,7 @@ export class Link {
     this.sessionId = named;
   }
 
-  /** Of its account and model: no two connections have the same session without a name. */
+  /** The session within its account and model: no two connections have the same session without a name. */
   get session(): string {
     return this.named ?? `of L${this.index}`;
   }

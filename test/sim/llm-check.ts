@@ -96,7 +96,7 @@ function checkRows({ world, requests }: LlmHistory, rows: readonly Row[]): void 
     assert(/^(completed|incomplete|failed|cancelled)$/.test(ended.status), `${row.id} is ${ended.status}`);
     if (!isAnswer(row)) continue;
     const call = world.calls.find((one) => ended.output_text.endsWith(answerOf(one)));
-    assert(call?.outcome === "answered" && !used.has(call.number), `${row.id} is the answer of one call of its own`);
+    assert(call?.outcome === "answered" && !used.has(call.number), `${row.id} has the answer of one call, and alone`);
     used.add(call.number);
     assert(row.cost !== null && row.held !== null && row.cost > 0n && row.cost <= row.held, `${row.id} has its price`);
   }
@@ -142,8 +142,8 @@ function checkTold({ requests }: LlmHistory, rows: readonly Row[], sent: LlmSent
 }
 
 /**
- * What was told as the end is what is kept. A failure is told when the store is down as well: then a response may be kept that was
- * not told, or, when the process ended before the store was back, that it stopped.
+ * The end that a client got is the one that is kept. A client gets a failure also when the store is down. Then the store may keep
+ * a response that the client did not get, or, if the process ended before the store was back, one that stopped.
  */
 function checkObject(row: Row, { object }: LlmReply, what: string): void {
   if (object === undefined || object === row.object) return;

@@ -1,6 +1,6 @@
 /**
- * One random history of language models: clients of two accounts send, repeat, change and abandon requests on two nodes, while the
- * provider fails, hangs and is cut, the store answers late, twice or not at all, clocks jump, processes are killed or end in
+ * One random history of language models. Clients of two accounts send, repeat, change and abandon requests on two nodes. Meanwhile
+ * the provider fails, hangs and is cut, the store answers late, twice or not at all, clocks jump, and processes are killed or end in
  * order. Same seed, same history.
  */
 import { assert } from "../../src/std/assert.ts";
@@ -52,7 +52,7 @@ export class LlmHistory extends Seeded {
     return this.pick(this.world.nodes);
   }
 
-  /** A response that somebody was told of is there for its account, at any time and for nobody else. */
+  /** A response whose id a client got is there for its account at any time, and for nobody else. */
   expectShown(id: string, stranger: boolean, status: number, text: string): void {
     if (status === 503) return;
     const right = stranger ? status === 404 : status === 200 && text.includes(id);

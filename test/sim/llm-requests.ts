@@ -23,7 +23,7 @@ export interface LlmSent extends Sent {
 export interface LlmReply {
   readonly status: number;
   readonly code: string | undefined;
-  /** Of the response, if it was told. */
+  /** The id of the response, if the client got it. */
   readonly id: string | undefined;
   /** The response object that it ends with, as it was written. */
   readonly object: string | undefined;
@@ -94,7 +94,7 @@ export class LlmRequests {
     for (const sent of owed(this.sent)) if (sent.node === node) sent.excused = true;
   }
 
-  /** Looks at a response that somebody was told of. */
+  /** Looks at a response whose id a client got. */
   get(): void {
     const { history } = this;
     if (this.ids.size === 0) return;

@@ -14,9 +14,9 @@ export const STORE_FAULTS = ["refused", "lost", "late", "twice", "slow", "kept"]
 export type StoreFault = (typeof STORE_FAULTS)[number];
 
 interface Faulty {
-  /** Of the process that asks. */
+  /** The gates of the process that asks. */
   readonly gates: Gates;
-  /** Of the database: what is on its way there is done, whatever becomes of the process. */
+  /** The gates of the database: what is on its way there is done, whatever becomes of the process. */
   readonly late: Gates;
   /** What happens to the next operation. */
   readonly fault: (operation: string) => StoreFault | undefined;

@@ -109,7 +109,7 @@ export class LlmNode {
     this.clock.forget();
   }
 
-  /** As at SIGTERM, when the time for what runs is over. */
+  /** Ends the process as SIGTERM does, after the time for what runs is over. */
   async end(): Promise<void> {
     const { lifecycle } = this.service.core;
     lifecycle.drain().catch(() => {});

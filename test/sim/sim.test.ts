@@ -8,7 +8,7 @@ test("random histories on the real store, its steps in any order and what is not
   expect(outcomes.missing).toEqual([]);
 }, 120_000);
 
-test("the same histories keep every promise on the native engine, memory and chunks those of a clean run", async () => {
+test("the same histories keep every promise on the native engine, with memory and chunks as without faults", async () => {
   const ground = await nativeGround();
   const outcomes = new Outcomes(ground);
   for (let number = 0; number < 100; number += 1) outcomes.add(await runHistory(ground, number));

@@ -20,10 +20,10 @@ export interface Ground {
   readonly name: string;
   /** The models of a new process: one with memory, then one without. */
   models(): readonly KnownModel[];
-  /** The one with memory once more, for clean runs of what a history has committed. */
+  /** The model with memory once more, for inferences without faults over what a history has committed. */
   clean(): KnownModel;
   readonly pictures: Pictures;
-  /** Whether a process may be killed while runs are on their way: not, where the engine is shared by all histories. */
+  /** Whether a process may be killed while inferences are on their way; it may not if all histories share the engine. */
   readonly kills: boolean;
 }
 
@@ -50,7 +50,7 @@ export async function nativeGround(): Promise<Ground & { readonly engine: Engine
     return Object.assign(model, { manifest: bundle.manifest });
   };
   const [remembering, other, clean] = [
-    // Two sessions on one place: whoever runs parks the other one, whatever happens to it meanwhile.
+    // Two sessions share one place: an inference of one parks the other, whatever happens to that meanwhile.
     await load("world-action", 1, "default"),
     await load("flow-vla", 1),
     await load("world-action", 1),

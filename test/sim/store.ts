@@ -60,7 +60,7 @@ class WriterHere {
   }
 
   postMessage(message: ToWriter): void {
-    // As it would cross to a thread: an argument that cannot is a bug.
+    // The clone is what would cross to a thread: an argument that cannot cross is a bug.
     this.loop.receive(structuredClone(message));
   }
 
@@ -91,9 +91,9 @@ export class SimStore {
   beforeKeep: () => StoreDown | undefined = () => undefined;
   /** Chunks that were kept, in order: told as kept, or found after a kill. */
   readonly kept: ChunkSettlement[] = [];
-  /** Of them, those that no process was told of. */
+  /** Kept chunks that no process heard of. */
   readonly untold: ChunkSettlement[] = [];
-  /** Where the writer's steps wait. */
+  /** The queue in which the writer's steps wait. */
   steps: Steps = AT_ONCE;
   private current!: Opened;
   /** Settlements on their way. */
@@ -233,7 +233,7 @@ export class SimStore {
     const writer = new WriterHere(this.pace(opened), () => opened.dead);
     const { steps } = this;
     this.steps = AT_ONCE;
-    // Of a worker the store uses what `WriterHere` has.
+    // The store uses only those parts of a worker that `WriterHere` has.
     const thread = () => writer as unknown as Worker;
     const store = await openSqliteStore(DOMAINS, thread, dir, "beside");
     this.steps = steps;

@@ -31,7 +31,7 @@ const RATES = { prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n };
 /** Early frames: room for two later observations of a model, so that robots miss it now and then. */
 export const EARLY_FRAMES_MAX = 24;
 
-/** One in so many steps of the store waits for the history. */
+/** One in this number of the store's steps waits for the history. */
 const STEPS_PER_WAIT = 2;
 
 /** A socket, from its server's side. */
@@ -53,9 +53,9 @@ export class World {
   refuseCommit = false;
   /** The next session that a socket opens is not recorded. */
   refuseOpen = false;
-  /** Where the next run fails. */
+  /** The flow step at which the next inference fails. */
   failStep: number | undefined;
-  /** So many look-ups in the record of sessions and observations wait for the history. */
+  /** The number of look-ups in the record of sessions and observations that wait for the history. */
   slowReads = 0;
   models: GatedModel[] = [];
   /** Those of processes that were killed. */
@@ -115,7 +115,7 @@ export class World {
 
   private async start(): Promise<void> {
     this.letThrough();
-    // As `serve` does with a store of its own: what a process held that is gone is nobody's.
+    // `serve` does the same on a private store: it releases the holds of a process that is gone.
     await this.store.charges.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
     this.gateSteps(true);
     const inner = this.clock;

@@ -19,7 +19,7 @@ export class FakeClock implements SeenClock {
     return this.startMs + this.nowMs + this.jumpedMs;
   }
 
-  /** As on a service that starts for the first time, whose clock never jumped. */
+  /** Seen time on a service that starts for the first time and whose clock never jumped. */
   seenMs(): number {
     return this.startMs + this.nowMs;
   }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import postgres from "postgres";
 import { freePort } from "./temporary.ts";
 
-/** Where Debian and others put the server's programs; undefined: there is no server here. */
+/** The folder of the server's programs on Debian and others; undefined: there is no server here. */
 const BIN = [...new Bun.Glob("/usr/lib/postgresql/*/bin").scanSync({ cwd: "/", onlyFiles: false, absolute: true })]
   .sort()
   .at(-1);
@@ -51,7 +51,7 @@ export class PostgresServer implements AsyncDisposable {
     return server;
   }
 
-  /** From now on it gets no more of the log. */
+  /** Stops its replication: it gets no more of the log. */
   async cutOff(): Promise<void> {
     await this.ask("ALTER SYSTEM SET primary_conninfo = ''");
     await this.ask("SELECT pg_reload_conf()");
@@ -59,7 +59,7 @@ export class PostgresServer implements AsyncDisposable {
       await Bun.sleep(10);
   }
 
-  /** It writes from now on, on a timeline of its own. */
+  /** Makes the standby a server that writes, on a new timeline. */
   async promote(): Promise<void> {
     await this.ask("SELECT pg_promote()");
   }

@@ -27,7 +27,7 @@ test("a name without a value is a bug", () => {
   expect(() => sent(changes("DELETE FROM t WHERE a = $mistyped", { mistiped: 1 }))).toThrow("$mistyped");
 });
 
-test("a record has camelCase fields, its numbers where it names them, and bytes of its own", () => {
+test("a record has camelCase fields, numbers in the fields that it names, and its own copy of bytes", () => {
   const pool = Buffer.from([0, 1, 2, 3]);
   interface Thing {
     readonly madeAt: number;

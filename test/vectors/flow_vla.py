@@ -15,7 +15,7 @@ first build works. The export id, which keys the noise, does not depend on parit
 
 The models in test/vectors/flow-vla/ are small ones whose graphs are given their inputs as published policies want them.
 
-A bundle of int8 weights (`bundle build … --weights int8`) has vectors of its own, `parity/int8.json`; for its first build copy chunk.json
+A bundle of int8 weights (`bundle build … --weights int8`) has its own vectors, `parity/int8.json`; for its first build copy chunk.json
 there. Its weights are taken as they are kept, rounded; activations are not rounded here, so the difference from a device is what that
 device's rounding of activations changes. With --exact DIR the rows are compared with those of the float32 bundle in DIR, on the noise of
 the first, and nothing is written: what the rounding of the weights changes. bf16 weights have `parity/bf16.json` in the same way; on a CPU

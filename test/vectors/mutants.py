@@ -52,13 +52,13 @@ MUTANTS = {
     "erf instead of tanh in GELU": {"gelu": np.vectorize(lambda x: x / 2 * (1 + math.erf(x / math.sqrt(2))))},
 }
 
-# Of bundles whose inputs have this.
+# Mutants of bundles whose inputs have this.
 INPUT_MUTANTS = {
     "time_buckets": {"time is not rounded down": {"told_time": lambda t, inputs: float(np.float32(t))}},
     "views": {"views the other way round": {"views_of": lambda facts, inputs, right=observed.views_of: right(facts, inputs)[::-1]}},
 }
 
-# Of bundles whose chunks continue rows.
+# Mutants of bundles whose chunks continue rows.
 PREFIX_MUTANTS = {
     "the prefix is absolute": {"held_latent": lambda prefix, state, facts, norm, right=observed.held_latent: right(prefix, [0.0] * len(state), facts, norm)},
     "the prefix has the time of the rows": {"velocity": lambda *given, right=flow.velocity: right(*given[:-1], None)},

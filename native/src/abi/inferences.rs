@@ -8,7 +8,7 @@ use crate::core::ticket::Ticket;
 
 /// Queues one inference, which starts once its frames are decoded. Returns the inference's ticket, whose remainder by `TICKET_INDEX_COUNT`
 /// is the index for `tendon_result`. The frames belong to the inference, but stay with the caller if this fails. A frame that cannot be
-/// decoded ends the inference with `Image` or `Decoder`: `bad_frame` of the result is the first such frame, and the text of the inference
+/// decoded ends the inference with `Image` or `Decoder`. `bad_frame` of the result is the first such frame, and the text of the inference
 /// is the reason.
 ///
 /// # Safety

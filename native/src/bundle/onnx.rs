@@ -1,5 +1,5 @@
-//! Writes ONNX graphs of a few nodes: the test graph of a device, the graphs that check and copy an episode's rows, the nodes that a flow
-//! adds, and those of tests.
+//! Writes ONNX graphs of a few nodes: the test graph of a device, the graphs that check and copy an episode's rows, nodes of a flow, and
+//! those of tests.
 
 pub mod copy_rows;
 pub mod finite;

@@ -1,5 +1,5 @@
 //! Only finite rows are staged and committed. The masks of a graph hide rows by a weight of 0, and 0 times a value that is not finite is
-//! NaN: one hidden row would spoil every row that is computed beside it. Rows on a device are checked there (`finite_check.rs`).
+//! NaN. One hidden row would spoil every row that is computed beside it. Rows on a device are checked there (`finite_check.rs`).
 
 use super::layout::Write;
 use super::seats::Home;

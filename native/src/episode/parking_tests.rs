@@ -102,7 +102,7 @@ fn what_is_parked_is_as_long_as_what_is_committed_and_free_when_it_is_dropped() 
     episodes.forget(1);
     episodes.forget(2);
     assert_eq!(episodes.usage(), Usage::default());
-    // As many sessions as before find a place: no place and no block is lost.
+    // The same number of sessions as before finds a place: no place and no block is lost.
     for _ in 0..20 {
         for slot in 0..3 {
             run(&mut episodes, slot, 1.0, true);

@@ -24,9 +24,9 @@ impl Network {
             device_flow.register(&mut driver_device);
             self.mirrors.copy_in(stream);
             let graphs = || [Some(&self.prefill), self.extend.as_ref(), Some(&self.denoise)].into_iter().flatten();
-            // ONNX Runtime gives page-locked memory that kernels were launched with back at the end of a run, but only of one that it waits
-            // for. Without the wait it keeps all of that until the session is closed, and then frees it in a callback of the stream, where
-            // CUDA refuses that and the process is aborted. A captured graph launches no kernel by itself.
+            // ONNX Runtime gives page-locked memory that kernels were launched with back at the end of a run that it waits for. Without
+            // the wait it keeps all of that until the session is closed. Then it frees the memory in a callback of the stream, which CUDA
+            // refuses, and the process is aborted. A captured graph launches no kernel by itself.
             if graphs().all(Graph::is_captured) {
                 options.leave_running()?;
             }

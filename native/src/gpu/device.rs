@@ -67,8 +67,8 @@ impl Device {
     /// Puts a launch into the stream.
     ///
     /// # Safety
-    /// `params` are as many values, of the types, as the kernel takes, and what they address is memory of this device that is large
-    /// enough and lives until the stream is through with it.
+    /// `params` are the values that the kernel takes, in number and type. They address memory of this device that is large enough
+    /// and lives until the stream is through with it.
     pub(super) unsafe fn launch(&self, function: &Function, shape: Shape, params: Params<'_>) -> Result<(), CudaError> {
         let Shape { grid: [gx, gy, gz], block: [bx, by, bz] } = shape;
         let (params, extra) = (params.as_mut_ptr(), std::ptr::null_mut());

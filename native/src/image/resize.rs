@@ -57,7 +57,7 @@ impl Resizer {
     }
 
     /// Resizes `rgb` (`source` = width, height; `width × 3` bytes a row; `SLACK` readable bytes behind the last row) and
-    /// hands each target row that is not padding to `emit(x, y, row)`: `row` holds RGB bytes from column `x` on.
+    /// hands each target row that is not padding to `emit(x, y, row)`. `row` holds RGB bytes from column `x` on.
     pub fn run(
         &mut self,
         mode: Mode,

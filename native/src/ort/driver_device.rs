@@ -56,7 +56,7 @@ pub fn memory(device: Device) -> Option<(u64, u64)> {
     Context::open(&driver, index).and_then(|context| context.memory()).ok()
 }
 
-/// Relaxes a thread that opens graphs for the device, copies to it or runs there: another thread's capture of a CUDA graph then neither
+/// Relaxes a thread that opens graphs for the device, copies to it or runs there. Another thread's capture of a CUDA graph then neither
 /// refuses its calls nor ends because of them. Models are loaded side by side. A driver that refuses this refuses later calls too, with a
 /// reason.
 pub fn relax_thread(device: Device) {

@@ -80,7 +80,7 @@ pub struct Binding<'a> {
     pub mirrors: &'a mut Mirrors,
 }
 
-// SAFETY: the raw objects belong to the session and have no tie to a thread; `&mut self` keeps runs of a binding apart, and ONNX
+// SAFETY: the raw objects belong to the session and have no tie to a thread. `&mut self` keeps runs of a binding apart, and ONNX
 // Runtime allows runs of one session at the same time.
 unsafe impl Send for Graph {}
 

@@ -1,6 +1,6 @@
 //! One thread at a time on a provider that cannot have more.
 //!
-//! All WebGPU sessions of a process record into one command encoder, which ONNX Runtime 1.30 does not guard: two runs at once end the
+//! All WebGPU sessions of a process record into one command encoder, which ONNX Runtime 1.30 does not guard. Two runs at once end the
 //! process, or read each other's buffers (microsoft/onnxruntime issue 32561). So a session is opened, bound, run and closed in its turn. A
 //! run that hangs keeps the turn, because the shared device hangs.
 

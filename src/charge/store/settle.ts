@@ -31,8 +31,8 @@ const ADD_USAGE = `ON CONFLICT (account_id, day, item) DO UPDATE SET charges = u
       completion_tokens = usage_days.completion_tokens + excluded.completion_tokens, cost = usage_days.cost + excluded.cost`;
 
 /**
- * The cost of a month that is not the one in the account's row: at the turn of a month, and while a wall clock shows a month before or
- * after those that it showed. The day of `charge`, which is of that month, bounds the look-up.
+ * The cost of a month that is not the one in the account's row. It is needed at the turn of a month, and when a wall clock jumps to
+ * another month. The day of `charge`, which is of that month, bounds the look-up.
  */
 export function monthCost(charge: { readonly account: string; readonly month: string; readonly day: string }): string {
   return `(SELECT coalesce(CAST(sum(cost) AS BIGINT), 0) FROM usage_days

@@ -159,7 +159,7 @@ function same(one: ServerIdentity, other: ServerIdentity): boolean {
 
 interface LedgerRows {
   readonly ids: ReadonlySet<string>;
-  /** From this seen time on the ledger has every transfer under its id. */
+  /** The seen time from which the ledger has every transfer under its id. */
   readonly since: number;
 }
 

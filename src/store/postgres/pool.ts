@@ -133,7 +133,7 @@ export class Pool {
       this.sql = this.connect();
       this.old.add(useless);
       this.options.lost?.();
-      // By then the time of every statement on it is over.
+      // After this time no statement on it can still get its answer.
       if (why === "late") this.clock.after(LIMITS.storeAnswerMs, () => this.end(useless));
     }
     if (why === "broken") this.end(useless);

@@ -12,8 +12,8 @@ const CHECKPOINT_PAGES = 10_000;
 const LOG_RETRY_MS = 5;
 
 /**
- * A connection that writes. A commit is atomic when it returns, and durable once the log is synced, which the writer thread
- * does itself (writer.ts); SQLite syncs only the log's header and what it copies into the database. Integers are bigints.
+ * A connection that writes. A commit is atomic when it returns, and durable once the writer thread has synced the log
+ * (writer.ts). SQLite syncs only the log's header and what it copies into the database. Integers are bigints.
  */
 export function openWriter(path: string): Database {
   const db = new Database(path, { create: true, readwrite: true, strict: true, safeIntegers: true });

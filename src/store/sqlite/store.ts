@@ -1,6 +1,6 @@
 /**
  * The embedded store: SQLite in the data folder. All writes go through one writer thread with group commit, and another thread
- * copies its log into the database; reads use a read-only connection on the calling thread (some microseconds each).
+ * copies its log into the database. Reads use a read-only connection on the calling thread (some microseconds each).
  */
 import type { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";

@@ -26,7 +26,7 @@ export class Writer {
     return this.opened.promise;
   }
 
-  /** From now on `checkpointer` copies the log into the database when it has grown. */
+  /** Makes `checkpointer` copy the log into the database whenever it has grown. */
   copyLog(path: string, checkpointer: Worker): void {
     checkpointer.onmessage = ({ data }: MessageEvent<FromCheckpointer>) => {
       if (data.kind === "closed") this.copied.resolve();

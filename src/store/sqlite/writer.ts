@@ -1,12 +1,12 @@
 /**
  * The loop of the writer thread, the only place that changes the database. Its entry point is service/writer.ts.
  *
- * What waits becomes one commit; what must be durable is answered when a sync of the log that began after it has ended. One
- * sync runs at a time; on a slow disk it runs beside the next commits, so that a hold, which need not be durable, does not wait
+ * What waits becomes one commit. What must be durable is answered when a sync of the log that began after it has ended. One
+ * sync runs at a time. On a slow disk it runs beside the next commits, so that a hold, which need not be durable, does not wait
  * for it (sync.ts).
  *
  * After a failed sync nothing is written any more. Linux reports such an error once, and then treats what it could not write as
- * written: the next sync would succeed although a part of the log is missing, and the next start loses all that follows it.
+ * written. The next sync would succeed although a part of the log is missing, and the next start loses all that follows it.
  */
 import type { Database } from "bun:sqlite";
 import { closeSync, openSync } from "node:fs";

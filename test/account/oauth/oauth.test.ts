@@ -78,7 +78,7 @@ describe("device login", () => {
     expect([await poll(at, "x".repeat(43)), await poll(at, "x")]).toEqual(["invalid_grant", "invalid_grant"]);
   });
 
-  test("who asks too often is told to slow down", async () => {
+  test("a client that asks too often gets slow_down", async () => {
     const at = await stage();
     const { device } = await begin(at);
     const ask = async () => (await oauth(at, "token", { grant_type: GRANT, device_code: device }))[1].error;
@@ -162,7 +162,7 @@ describe("what somebody may try", () => {
       }
     };
     await guess(first, LIMITS.codeTriesMax);
-    // Also the right code is of no use now.
+    // The right code does not help any more.
     await guess(first, 1, code);
     expect(statuses).toEqual([...Array(LIMITS.codeTriesMax).fill(422), 429]);
     for (const name of ["b", "c", "d"]) await guess(await signedIn(at, `${name}@example.org`), LIMITS.codeTriesMax);

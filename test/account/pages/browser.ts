@@ -10,7 +10,7 @@ interface Site {
 }
 
 export class Browser {
-  /** By name. */
+  /** Values by name. */
   private readonly cookies = new Map<string, string>();
 
   constructor(
@@ -43,12 +43,12 @@ export class Browser {
     return await this.post(path, { csrf: await this.csrf(), ...fields }, headers);
   }
 
-  /** As it is sent. */
+  /** The header as the browser sends it. */
   get cookie(): string {
     return [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
   }
 
-  /** As a thief's browser has it. */
+  /** Takes over the cookies of another browser, as a thief does. */
   set cookie(sent: string) {
     for (const [, name = "", value = ""] of sent.matchAll(/([^=; ]+)=([^;]*)/g)) this.cookies.set(name, value);
   }

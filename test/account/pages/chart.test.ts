@@ -121,7 +121,7 @@ describe("the chart of usage", () => {
     expect([byDay.split("<table").length, byDay.split('scope="row">llm:async').length]).toEqual([3, 3]);
   });
 
-  test("is a picture with words of its own and the same numbers as a table", () => {
+  test("is a picture with a description and the same numbers as a table", () => {
     const section = usageSection([usageRow("2026-11-20", "a", 3, DOLLAR)], TODAY).text;
     expect(section).toContain('role="img" aria-labelledby="chart-words"');
     expect(section).toContain("3 chunks; the most on 20 Nov, $1.00");

@@ -45,7 +45,7 @@ describe("a page", () => {
     for (const [at, [name, page]] of HOSTILE_PAGES.entries()) {
       const tags = await tagsOf(page);
       const harmless = await tagsOf(PAGES[at]?.[1] ?? "");
-      // Where a long name may be broken depends on the name.
+      // The places where a long name may be broken depend on the name.
       const names = (all: readonly Tag[]) => all.map((tag) => tag.name).filter((one) => one !== "wbr");
       expect([name, names(tags)]).toEqual([name, names(harmless)]);
       expect(tags.flatMap(({ attributes }) => [...attributes.keys()]).filter((key) => key.startsWith("on"))).toEqual(
@@ -112,7 +112,7 @@ describe("a page", () => {
     }
   });
 
-  test("shows its navigation only to whoever is signed in", () => {
+  test("shows its navigation only to a person who is signed in", () => {
     const viewer = { email: "robin@lab.example", csrf: "csrf-1" };
     const signedIn = deviceDonePage({ viewer, decision: "deny" });
     expect(formsOf(signedIn)).toEqual(["/sign-out: csrf"]);

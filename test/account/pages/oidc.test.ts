@@ -120,7 +120,7 @@ describe("somebody whom the provider knows", () => {
       expect.stringContaining("Sign in to it as before, then connect it"),
     ]);
     expect(await stranger.status("/account")).toBe(303);
-    // Also with a sign-in, an account is connected only where that was asked for.
+    // A signed-in person's account is connected only if the request asks for that, too.
     expect((await comesBack(owner, "ann")).status).toBe(403);
     expect((await comesBack(owner, "ann", "?next=%2Faccount&purpose=connect")).status).toBe(303);
     const later = new Browser(at);
@@ -153,7 +153,7 @@ describe("somebody whom the provider knows", () => {
     expect(await later.text("/account")).not.toContain("bob@example.org");
   });
 
-  test("stays in the account that is connected, whoever else asks to connect it", async () => {
+  test("stays in the account that is connected, also when another one asks to connect it", async () => {
     const at = await stand(ANN, { signUpOpen: true });
     await comesBack(new Browser(at), "ann");
     const other = await signedIn(at, "bob@example.org");
@@ -242,7 +242,7 @@ test("the page names the provider; where it leads is asked for once an hour; a n
   expect(issuer.discovered() - before).toBe(1);
 });
 
-test("the proof goes over PKCE, with a state and a nonce of its own each time, in a cookie that scripts cannot read", async () => {
+test("the proof goes over PKCE, with a new state and nonce each time, in a cookie that scripts cannot read", async () => {
   const at = await stand(ANN);
   const seen = new Set<string>();
   for (let tries = 0; tries < 2; tries += 1) {

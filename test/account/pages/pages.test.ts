@@ -78,7 +78,7 @@ describe("signing in", () => {
     expect(await answer("who@example.org")).toEqual(wrong);
   });
 
-  test("who is refused for a network's many tries uses up nothing of the account, and writes nothing more", async () => {
+  test("a try refused for its network uses up nothing of the account and writes nothing", async () => {
     const { at } = await visit();
     const flood = new Browser(at);
     for (let tries = 0; tries < LIMITS.networkTriesMax + 20; tries += 1) {

@@ -97,7 +97,7 @@ export function moneyTests(engine: EngineName): void {
     };
     const [held, over] = ["held", "spend_limit_exceeded"] as const;
     expect(await spend(november, "n1")).toEqual([held]);
-    // The clock goes two months ahead: a month of its own, in which nothing was spent.
+    // The clock goes two months ahead, into a month in which nothing was spent.
     expect(await spend(january, "j1", "j2", "j3")).toEqual([held, held, over]);
     // It comes back: what November has cost counts again, and what January has cost does not.
     expect(await spend(november, "n2", "n3")).toEqual([held, over]);
@@ -120,7 +120,7 @@ export function moneyTests(engine: EngineName): void {
     const outcomes = await Promise.all(ids.map((id) => robot.settleChunk(settled(id))));
     expect(new Set(outcomes)).toEqual(new Set(["kept"]));
     expect(await money(store)).toMatchObject({ settled: 60n * COST, held: 0n, monthSettled: 30n * COST });
-    // Of each month the same is left.
+    // Each month has the same amount left.
     for (const [left, outcome] of [
       [599n, "spend_limit_exceeded"],
       [600n, "held"],

@@ -77,7 +77,7 @@ test("a provider that does not run is not red: the model that needs it is", () =
   expect(bundle.todo).toBe("tensorrt:0 refused: its rows are wrong");
 });
 
-test("what a driver refuses a model that runs is told with its reason, and is not red", () => {
+test("a driver's refusal to a running model is shown with its reason, and is not red", () => {
   const noted = (card: { readonly unregistered?: string; readonly untimed?: string; readonly unlaunched?: string }) => {
     const sessionMemory = {
       ...{ places: 0, placesOnDevice: 0, slotBytes: 0 },

@@ -26,7 +26,7 @@ export interface Table {
   /** Arrow's names of the columns' types. */
   readonly types: Readonly<Record<string, string>>;
   readonly rows: readonly Readonly<Record<string, unknown>>[];
-  /** Of the file's key-value metadata. */
+  /** The entry of this name in the file's key-value metadata. */
   readonly pandas: { index_columns: string[] } | null;
 }
 

@@ -62,7 +62,7 @@ test("a line without an end is not read into memory whole", async () => {
   );
 });
 
-test("a robot may keep fields of its own in its log", async () => {
+test("a robot may keep its own fields in its log", async () => {
   await using folder = await Folder.make();
   const lines = [
     { ...head(), operator: "A" },

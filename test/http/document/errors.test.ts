@@ -96,7 +96,7 @@ describe("the tables", () => {
       const { http, socket, event } = row;
       const texts = [http, socket?.[1], event].filter((text) => text !== undefined);
       expect([row.code, texts.length > 0, texts.every((text) => text.endsWith("."))]).toEqual([row.code, true, true]);
-      // A socket's text is the one of HTTP where it has none of its own.
+      // A socket without a separate text uses the one of HTTP.
       expect([row.code, socket !== undefined && (socket[1] ?? http) === undefined]).toEqual([row.code, false]);
     }
   });

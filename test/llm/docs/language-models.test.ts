@@ -1,6 +1,6 @@
 /**
- * `/docs/language-models` says what the specification and the service say, and what it shows works: its tables of tendon.toml are read
- * by the configuration's own reader, its commands and programs run against a service with a scripted provider.
+ * `/docs/language-models` says what the specification and the service say, and what it shows works. The configuration's own reader reads
+ * its tables of tendon.toml. Its commands and programs run against a service with a scripted provider.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmod, symlink } from "node:fs/promises";

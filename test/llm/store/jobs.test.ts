@@ -49,7 +49,7 @@ for (const { name, absent, title } of ENGINES) {
       expect(order).toEqual(["x1", "y1", "z1", "x2", "y2", "x3", "x4"]);
     });
 
-    test("an account has so many jobs that run, on all nodes; the others are not behind those that wait for that", async () => {
+    test("the jobs of an account that run are bounded over all nodes; jobs of others do not wait behind its waiting ones", async () => {
       await using at = await opened(name);
       const { llm } = at.store;
       // The queue begins with hundreds of jobs of the account that has its share.

@@ -1,6 +1,6 @@
 /**
- * A service whose disk refuses the n-th operation of a request, for every n of every kind of request: with EIO or for want of room,
- * once or until it is put in order. It answers as the contract says, goes on when the disk does, and keeps its promises.
+ * A service whose disk refuses the n-th operation of a request, for every n of every kind of request. The error is EIO or ENOSPC, once
+ * or until it is repaired. It answers as the contract says, goes on when the disk does, and keeps its promises.
  */
 import { CountedProvider } from "../counted-provider.ts";
 import { get, statusOf } from "../llm-clients.ts";

@@ -1,6 +1,6 @@
 /**
- * A start whose disk refuses its n-th operation, for every n of a first start and of one on a folder that was used: it becomes ready, or it
- * ends with 1 or 2 and says what is wrong where; once the disk is in order the next start works.
+ * A start whose disk refuses its n-th operation, for every n of a first start and of one on a folder that was used. It becomes ready, or
+ * it ends with 1 or 2 and says what is wrong where. Once the disk is repaired the next start works.
  */
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";

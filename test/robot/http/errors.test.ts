@@ -1,6 +1,6 @@
 /**
- * Every row of the specification's error table for the robot route, on a service with a session at step 1: status, code, `param`, the
- * shape of the body, nothing ran, and the session goes on. Beside each case of the table: the order of its rows, and what every route has.
+ * Every row of the specification's error table for the robot route, on a service with a session at step 1. Each has its status, code,
+ * `param` and body; nothing runs, and the session goes on. Further tests: the order of the table's rows, and what every route has.
  */
 import { expect, test } from "bun:test";
 import { makeKey } from "../../../src/account/key.ts";
@@ -40,7 +40,7 @@ const turned = (...six: number[]) =>
 /** A request that meets a row: changes of a right one, another body, or what must happen before. */
 type Case = Changes | string | ((at: Stage) => Promise<Response>);
 
-/** By status, code and `param`; each case with its reason. */
+/** Cases by status, code and `param`, each with its reason. */
 const CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   "400 invalid_body": {
     "empty body": "",

@@ -164,7 +164,7 @@ for (const stream of [false, true]) {
   });
 }
 
-test("the n-th commit fails, for every n of an episode: nothing moves, and the retry is like a clean run", async () => {
+test("a failed n-th commit moves nothing, for every n of an episode, and the retry is like the first try", async () => {
   const steps = 4;
   const body = (step: number) => ({ ...session, observation_id: `o${step}` });
   const clean = await stage();

@@ -80,7 +80,7 @@ test("a cancelled inference holds its session until the engine has let go of it,
   expect([response.status, response.headers.get("x-session-step")]).toEqual([200, "1"]);
 });
 
-test("runs of one account share a turn, those of different accounts do not", async () => {
+test("inferences of one account share a turn, those of different accounts do not", async () => {
   const at = await stage();
   await at.chat(observation());
   await at.chat(observation({ session_id: "s" }));

@@ -27,7 +27,7 @@ class OneByOne {
     await settle();
   }
 
-  /** As many as let the service know its pace. */
+  /** Answers enough observations for the service to know its pace. */
   async warm(): Promise<void> {
     for (let n = 0; n < 8; n += 1) {
       const answer = this.at.chat(observation());
@@ -60,7 +60,7 @@ test("an observation that cannot make its own deadline is refused at once, free,
   expect(await failure(refused)).toEqual({ status: 503, code: "engine_unavailable", param: undefined });
   expect([at.engine.framesPut, at.engine.observations.length]).toEqual([cameras, runs]);
   expect([at.service.robot.forecast.shed, at.service.robot.forecast.inside]).toEqual([1, 12]);
-  // With more time, or without a deadline of its own, it may wait.
+  // An observation with more time, or without a deadline, may wait.
   inside.push(at.chat(observation({ deadline_ms: 5_000 })), at.chat(observation()));
   await settle();
   // Accounts take turns: another one's need not wait behind all of these.
@@ -72,7 +72,7 @@ test("an observation that cannot make its own deadline is refused at once, free,
   for (const _ of inside) await model.answer();
   expect(await statuses(inside)).toEqual(Array(14).fill(200));
   expect(await money(at)).toEqual({ paid: 22n * price, held: 0n });
-  // The refused one has left nothing behind: at rest the same id runs.
+  // The refused one has left nothing behind: once the service is idle the same id runs.
   const again = at.chat({ ...session, observation_id: "o", deadline_ms: 1_000 });
   await settle();
   await model.answer();
@@ -81,11 +81,11 @@ test("an observation that cannot make its own deadline is refused at once, free,
   await expectClean(at, 1);
 });
 
-test("without a deadline of its own the service's time counts", async () => {
+test("an observation without a deadline has the service's time", async () => {
   const at = await stage();
   const model = new OneByOne(at);
   await model.warm();
-  // As many as are answered in the eight seconds that may be used of ten.
+  // The number that is answered in eight seconds, the part of the ten that may be used.
   const inside = Array.from({ length: Math.floor(8_000 / RUN_MS) }, () => at.chat(observation()));
   await settle();
   const refused = await at.chat(observation());

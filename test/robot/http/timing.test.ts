@@ -106,7 +106,7 @@ describe("over HTTP", () => {
     expect(stations).toMatchObject({ queue: 0, denoise: 2004.004, encode: 0.005 });
   });
 
-  test("a replay has the first answer's times, and no Server-Timing of its own", async () => {
+  test("a replay has the first answer's times and no Server-Timing", async () => {
     const at = await stage();
     const body = observation({ session_id: "s", observation_id: "o" });
     const [first, again] = [await at.chat(body), await at.chat(body)];

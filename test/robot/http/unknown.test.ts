@@ -11,7 +11,7 @@ import { settle } from "./outcome.ts";
 
 const UNKNOWN = "observation_outcome_unknown";
 
-/** Where the store fails, and whether the record is there afterwards. */
+/** The moments at which the store fails, and whether the record is there afterwards. */
 const FAULTS = {
   "before the commit": { kept: 0, code: "metering_unavailable" },
   "within the commit, which fails": { kept: 0, code: UNKNOWN },

@@ -112,7 +112,7 @@ test("a connection that comes back while the store is asked for its last one wai
   }
 });
 
-test("of two connections that open a session at once, the first has it and the other is told that it is busy", async () => {
+test("the first of two connections that open a session at once has it; the other gets session_busy", async () => {
   const stand = new Stand();
   const both = [stand.open(new Connection()), stand.open(new Connection())];
   expect(await Promise.all(both)).toEqual([{ sessionId: "s", step: 0 }, "session_busy"]);

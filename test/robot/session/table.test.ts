@@ -201,7 +201,7 @@ function pool(slots: number, replicas = 1): { pool: SlotPool; dropped: number[] 
 
 test("capacity is counted in slots: each session holds one until it ends, and its memory is dropped then", async () => {
   const stand = new Stand();
-  // Of three one is kept for accounts that have none.
+  // One of the three slots is kept for accounts that have none.
   const { pool: slots, dropped } = pool(3);
   await stand.chunk(name("s1"), slots);
   await stand.chunk(name("s2"), slots);

@@ -124,7 +124,7 @@ describe("messages that wait for their session", () => {
 });
 
 describe("the work on a message that nobody pays for is counted whole", () => {
-  test("what a refused message cost itself, also where the connection ends with it", async () => {
+  test("the work on a refused message is counted, also if it ends the connection", async () => {
     const at = await stage();
     slowWork(at, 100);
     const spent = unpaid(at);

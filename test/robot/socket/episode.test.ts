@@ -31,7 +31,7 @@ describe("session.open", () => {
     expect(one.heard.map((message) => (message as Heard).type)).toEqual(["session.opened", "action_chunk"]);
   });
 
-  test("controls of session.open stand for every observation; those of an observation override them", async () => {
+  test("controls of session.open apply to every observation; those of an observation override them", async () => {
     const one = await peer();
     await one.open({ action_horizon: 4, seed: 7 });
     const rows = async (fields: object) => ((await one.act(fields)).actions as unknown[]).length;

@@ -91,7 +91,7 @@ describe("a holder that answers no ping", () => {
     expect([at.engine.cancels, at.engine.commits, held(at)]).toEqual([1, 2, NOTHING]);
   });
 
-  test("of two that ask for it, one gets it", async () => {
+  test("one of two that ask for it gets it", async () => {
     const at = await stage();
     await holding(at, 1);
     const both = [new Peer(at), new Peer(at)];

@@ -24,7 +24,7 @@ function cameraFrame(camera: number): Buffer {
 
 const OVER = BigInt(LIMITS.socketPayloadBytesMax + 1);
 
-/** The header alone of a frame of so many bytes. */
+/** Only the header of a frame with a payload of `length` bytes. */
 function head(length: bigint): Buffer {
   return frame("", { opcode: OPCODE.binary, length });
 }

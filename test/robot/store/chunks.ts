@@ -73,7 +73,7 @@ export function chunksTests(engine: EngineName): void {
     ]).toMatchObject([{ answer: ANSWER }, 100, { settled: COST, held: 600n }]);
   });
 
-  test("a chunk that is not held leaves no answer behind: a later run may answer the observation", async () => {
+  test("a chunk that is not held leaves no answer behind: a later inference may answer the observation", async () => {
     await using at = await place(engine);
     const store = await at.open();
     await store.accounts.accountAdd(funded("a1", "one@example.org"));

@@ -1,6 +1,6 @@
 /**
- * `/docs/robot-runs` says what the specification and the service say, and what it shows works: its commands run against a service
- * with real stores, the log on it is read by the log's own reader, its tables name what the schemas and the tables of errors have.
+ * `/docs/robot-runs` says what the specification and the service say, and what it shows works. Its commands run against a service
+ * with real stores. The log's own reader reads its log. Its tables name what the schemas and the tables of errors have.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmod, mkdir } from "node:fs/promises";

@@ -1,6 +1,6 @@
 /**
- * Parts that the store of bytes has dropped by itself, as a rule of an S3 bucket does with multipart uploads that are some days old:
- * they come again, and nothing waits for ever.
+ * Parts that the store of bytes has dropped by itself, as a rule of an S3 bucket does with multipart uploads that are some days old.
+ * They come again, and nothing waits for ever.
  */
 import { expect } from "bun:test";
 import { good, RunsPlace } from "../../client/runs-place.ts";
@@ -48,7 +48,7 @@ onStores(MATRIX, {}, (test) => {
     expect(Buffer.compare((await ann.get("rest", "video")).bytes, large)).toBe(0);
   });
 
-  test("of two parts that come at once after the others were dropped both are stored", async ({ at, ann }) => {
+  test("two parts that come at once after the others were dropped are both stored", async ({ at, ann }) => {
     const id = await ann.begun("two", "video", { size: large.length });
     await ann.part("two", "video", id, 2, parts[1]);
     await drop(at, "two");

@@ -29,7 +29,7 @@ async function expectNothingOver(at: RunsStage): Promise<void> {
 }
 
 onStores(RECORDS, { bounds: { accountBytesMax: 1_000_000 } }, (test) => {
-  test("of many writers of one path one wins, whole; nothing of the others stays", async ({ at, ann }) => {
+  test("one of many writers of one path wins whole; nothing of the others stays", async ({ at, ann }) => {
     const size = 40_000;
     const answers = await Promise.all(upTo(16).map((writer) => ann.put("one", "a", mark(writer, size))));
     expect(answers.map(({ status }) => status).sort()).toEqual([...Array(15).fill(200), 201]);

@@ -1,6 +1,6 @@
 /**
  * Ranges and conditions, as tables. The cases come from RFC 9110, sections 13 and 14, and from the public tests of jshttp/range-parser
- * (commit b49e00f6) and pillarjs/send (commit 092f3fc7), MIT; cases of the same kind appear once. Contract section 7 wins: several ranges
+ * (commit b49e00f6) and pillarjs/send (commit 092f3fc7), MIT. Cases of the same kind appear once. Contract section 7 wins: several ranges
  * and malformed ones are answered with the whole file.
  */
 import { describe, expect, test } from "bun:test";

@@ -165,7 +165,7 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
     expect(notes).toEqual([]);
   }, 60_000);
 
-  test("of the log of an hour a small part is read, and the row of any moment is found", async () => {
+  test("a small part of the log of an hour is read to find the row of any moment", async () => {
     const of = episode({ observations: 7200, rows: 20, cameras: { top: "videos/top.mp4" }, joints: JOINTS });
     const log = logOf(of);
     expect(log.length).toBeGreaterThan(30 * 2 ** 20);

@@ -33,7 +33,7 @@ test("a path that the log names leads to a file of the run, and to nothing else"
   expect(of("https://evil.example/x".replace("//", "/"))).toBe("/run/files/https%3A/evil.example/x");
 });
 
-test("of wishes that come while one is worked on, the last one is next", async () => {
+test("the last of the wishes that come while one is worked on is next", async () => {
   const done: number[] = [];
   let release = () => {};
   const newest = new Newest<number>(

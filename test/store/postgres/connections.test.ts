@@ -141,7 +141,7 @@ onPostgres(() => {
 
   test("a connection that does not take synchronous_commit=on is refused at the start", async () => {
     await using proxy = await CutProxy.before(server.port);
-    // As a connection pooler that passes no settings on.
+    // The proxy acts as a connection pooler that passes no settings on.
     proxy.rename("synchronous_commit", "x.nchronous_commit");
     const store = await openPostgresStore(DOMAINS, proxy.through(await server.database()));
     expect(store).toMatchObject({ message: expect.stringContaining("synchronous_commit is 'off'") });

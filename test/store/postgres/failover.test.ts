@@ -92,7 +92,7 @@ onPostgres(() => {
       expect(facts.advice).toContain("tendon admin credit");
       expect(one.watch).toMatchObject({ lostTransfers: 3, lostAmount: 1_560n });
       expect(one.watch.warning).toContain("ledger lost");
-      // Told once; the service goes on with what there is.
+      // The log says it once; the service goes on with what there is.
       await one.chunk("gen_5", "a");
       expect(one.lines).toHaveLength(1);
       expect(await one.store.charges.ledgerCheck()).toMatchObject({ problem: undefined });

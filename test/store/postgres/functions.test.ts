@@ -73,7 +73,7 @@ onPostgres(() => {
   beforeAll(startServer, 60_000);
   afterAll(stopServer);
 
-  test("a changed text makes functions of its own, an unchanged one changes nothing; nodes of both versions work", async () => {
+  test("a changed text makes new functions, an unchanged one changes nothing; nodes of both versions work", async () => {
     await using at = await place("PostgreSQL");
     const url = at.environment.DATABASE_URL ?? "";
     const client = postgres(url, { max: 1 });
@@ -100,7 +100,7 @@ onPostgres(() => {
     await client.end();
   }, 60_000);
 
-  test("another surface settles with a record of its own, in one function, beside what there is", async () => {
+  test("another surface settles with its own record, in one function, beside what there is", async () => {
     await using at = await place("PostgreSQL");
     const store = usable(await openPostgresStore({ ...DOMAINS, records }, at.environment.DATABASE_URL ?? ""));
     await at.corrupt("CREATE TABLE records (id TEXT PRIMARY KEY)");

@@ -44,7 +44,7 @@ const REFUSED = new Unanswered("refused", false);
 const WRONG = new Unanswered("22003: out of range", false, "order");
 const LOCKED = new Unanswered("55P03: lock not available", false, "lock");
 
-test("who waits behind a group without an answer is told as soon as its members, and that nothing was done", async () => {
+test("a write behind a group without an answer fails with it, and is known not to be done", async () => {
   const { sent, release, answer, after } = lanesOf();
   const first = release("r1");
   await settle();
@@ -54,7 +54,7 @@ test("who waits behind a group without an answer is told as soon as its members,
   expect(await first).toMatchObject({ outcomeUnknown: true });
   await after(LIMITS.storeAnswerMs - 1);
   expect(await second).toMatchObject({ outcomeUnknown: false });
-  // Nobody waits for them any more: they are not sent again, and the next one is.
+  // Their callers have given up: they are not sent again, and the next one is.
   await answer(0, SILENT);
   const third = release("r3");
   await after(LIMITS.storeBackoffMs);

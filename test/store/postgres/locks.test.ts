@@ -99,7 +99,7 @@ onPostgres(() => {
         ...DOMAINS.charges.hot.hold.order(newCharge(`charge of ${accountId}`, { accountId })),
       };
     });
-    // As a lane asks for both, but on a connection that waits for a lock as long as it takes.
+    // A lane asks for both in the same way, but this connection waits for a lock as long as it takes.
     const group = at.group.unsafe(`SELECT ${functionsOf(DOMAINS).apply}($1::text::jsonb, false) AS outcomes`, [
       JSON.stringify(orders),
     ]);

@@ -1,4 +1,4 @@
-/** Where the log is synced: no hold waits for a slow disk more than once, and a fault of the disk is told either way. */
+/** The two places where the log is synced: no hold waits for a slow disk twice, and both report a fault of the disk. */
 import { expect, test } from "bun:test";
 import { LogSync } from "../../../src/store/sqlite/sync.ts";
 import { FakeClock } from "../../std/fake-clock.ts";
@@ -29,7 +29,7 @@ class Disk {
   }
 }
 
-/** Where the next `count` syncs ran. */
+/** The places where the next `count` syncs ran. */
 function places(disk: Disk, syncs: LogSync, count: number): string[] {
   disk.syncs.length = 0;
   let ended = 0;

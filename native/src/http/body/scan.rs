@@ -45,11 +45,11 @@ pub enum Form {
     Narrow = 1,
     /// `start` and `len`, in units, in `wide`.
     Wide = 2,
-    /// As `Raw`: the data URL of a JPEG that is too large to be decoded.
+    /// The data URL of a JPEG that is too large to be decoded, as `Raw` has it.
     Jpeg = 3,
-    /// As `Raw`; the file is at `image` and `image_len` in the images.
+    /// A `Raw` text whose file is at `image` and `image_len` in the images.
     JpegBytes = 4,
-    /// As `Raw`; the rest of the URL is not base64.
+    /// A `Raw` text; the rest of the URL is not base64.
     JpegDamaged = 5,
 }
 

@@ -1,7 +1,7 @@
 //! Reads a JPEG's markers, so that size, depth and completeness are known before pixels are allocated.
 //!
-//! One walk over all segments and scans (ITU-T T.81 annex B) refuses files that the decoder would refuse late: sizes out of bounds, CMYK,
-//! 12-bit, arithmetic and lossless coding, and files that end before their end-of-image marker. EXIF is skipped: a frame is used as the
+//! One walk over all segments and scans (ITU-T T.81 annex B) refuses what the decoder would refuse late: sizes out of bounds, CMYK,
+//! 12-bit, arithmetic and lossless coding, and files without an end-of-image marker. EXIF is skipped: a frame is used as the
 //! camera sent it, without its orientation tag.
 
 use crate::core::layout::JPEG_EDGE_MAX;

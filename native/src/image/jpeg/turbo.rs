@@ -63,7 +63,7 @@ impl Library {
 
 /// Decodes each picture with a new decompressor.
 ///
-/// A libjpeg decompressor keeps quantisation and Huffman tables from one image to the next: a file without tables would be
+/// A libjpeg decompressor keeps quantisation and Huffman tables from one image to the next. A file without tables would be
 /// decoded with those of another robot's frame, and a damaged file could spoil the next. A new one costs a few microseconds.
 pub struct Decoder {
     library: Arc<Library>,

@@ -86,7 +86,7 @@ fn all_steps_as_one_graph_are_the_steps_of_the_host_to_the_bit() {
     assert_eq!(run(&whole, &[("x", &noise), ("z", &film), ("c", &mask)]), [x, z]);
 }
 
-/// v = x · (i + (j · n)), the times i and j as f32: i is [], j one value for each of the four rows of x, which the product with n needs.
+/// v = x · (i + (j · n)), the times i and j as f32. i is [], j one value for each of the four rows of x, which the product with n needs.
 fn integer_times() -> Vec<u8> {
     // Its attribute: to = f32.
     let to = bytes(5, &[&bytes(1, b"to")[..], &[0x18, 1, 0xA0, 0x01, 2]].concat());
