@@ -18,8 +18,8 @@ cd "$(dirname "$0")/.." || exit 1
 
 ASKED_P50_MS=20 ASKED_P99_MS=22 ASKED_BATCH8_MS=80 ASKED_HOST_MS=0.3 ASKED_HALF=0.01
 MEASURED_BF16=0.2
-STEPS=(setup libraries doctor kernels sanitizer parity own tensorrt half fused build-bf16 build-f16 bench-bf16 bench-f16
-  bench-own bench-fused graph small gr00t molmoact2 dreamzero)
+STEPS=(setup libraries doctor kernels sanitizer parity own tensorrt half build-bf16 build-f16 bench-bf16 bench-f16
+  bench-own graph small gr00t molmoact2 dreamzero)
 device=cuda:0 out=bench/results/gpu work=dist/gpu-work chunks=200 python=python3 tensorrt="" small="" dry=""
 passed=0 failed=0 skipped=0
 
@@ -200,10 +200,10 @@ half() {
   needs_nvidia half
 }
 
-# built KIND MODEL OUT STEP word…: builds the bundle that computes in KIND unless it is there; SKIP where the model has no vectors of it.
+# built KIND MODEL OUT STEP: builds the bundle that computes in KIND unless it is there; SKIP where the model has no vectors of it.
 built() {
   if [ -f "$3/manifest.json" ]; then return; fi
-  if run "${program[@]}" bundle build "$2" --compute "$1" "${@:5}" --out "$3"; then return; fi
+  if run "${program[@]}" bundle build "$2" --compute "$1" --out "$3"; then return; fi
   if grep -q 'tolerance; build this model\|cannot be read' "$last"; then
     say SKIP "$4" "$(basename "$2") has no rows for $1"
   else say FAIL "$4" "$(basename "$2"): $(why)"; fi
@@ -290,7 +290,6 @@ for one in "${chosen[@]}"; do
   build-*) build "${one#build-}" ;;
   bench-bf16 | bench-f16) bench "${one#bench-}" ;;
   bench-own) bench_own ;;
-  bench-fused) bench_fused ;;
   gr00t) another gr00t gr00t-n1.7 ;;
   molmoact2) another molmoact2 molmoact2 ;;
   dreamzero) another dreamzero dreamzero-5b ;;

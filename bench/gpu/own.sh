@@ -1,5 +1,4 @@
-# Steps of bench/gpu.sh about what is to be tried there against the plain way: own kernels, fused attention. To be read by
-# it.
+# Steps of bench/gpu.sh about own kernels, against the plain way. To be read by it.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 # launched BUNDLE word…: whether our kernels move its latents and decode its chunks there, and its rows are right.
@@ -40,32 +39,4 @@ beside() {
       say FAIL "$step" "socket p50, frames $when: the reports have no such figure"
     fi
   done
-}
-
-# Attention as ONNX's one operator: which of its kernels ONNX Runtime takes depends on the card. f16 is held to what is asked for, as in step half.
-fused() {
-  local model name compute words
-  for model in models/*/; do
-    name=$(basename "$model")
-    for compute in f16 bf16; do
-      words=()
-      [ $compute = bf16 ] || words=(--within "$ASKED_HALF")
-      built $compute "$model" "$work/$name-fused-$compute" fused --attention fused && verify fused "$work/$name-fused-$compute" "$device" "${words[@]}"
-    done
-  done
-  needs_nvidia fused
-}
-
-# The bf16 bundle with products and with the operator, in one step.
-bench_fused() {
-  local keys="" plain="$work/$tag-bf16" fused="$work/$tag-fused-bf16" first
-  needs_nvidia bench-fused || return
-  built bf16 "$full" "$plain" bench-fused && built bf16 "$full" "$fused" bench-fused --attention fused || return
-  choose_keys "$plain" "${bound_bf16[@]}"
-  first=$keys
-  choose_keys "$fused" "${bound_bf16[@]}"
-  # Keys that both of them can have.
-  [ "$keys" = "$first" ] || keys=""
-  beside bench-fused attention "$fused" "$keys" "$plain" "$keys" "fused attention, keys ${keys:-none}" || return
-  run rm -rf "$fused"
 }

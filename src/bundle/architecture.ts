@@ -77,8 +77,7 @@ export const ModelFile = closed({
   /** Its rows have not been computed: `parity/chunk.json` has zeros, for every kind of weights, and its bundles are never served. */
   unproved: Type.Optional(Type.Literal(true)),
   /**
-   * The same of graphs that compute in these types, with `parity/compute-f16.json` and `parity/compute-bf16.json`, or, with fused attention,
-   * `parity/fused-f16.json` and `parity/fused-bf16.json`. The expected rows are of
+   * The same of graphs that compute in these types, with `parity/compute-f16.json` and `parity/compute-bf16.json`. The expected rows are of
    * the rounded weights, and exact in all else.
    */
   half: Type.Optional(

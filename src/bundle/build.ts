@@ -32,8 +32,8 @@ export interface Options {
   readonly inlineBytesMax?: number;
   /** Half precision: a build for GPUs, of weights in that type; no other weights go with it. */
   readonly compute?: Half;
-  /** What such a build differs in from its own choice, for a device that cannot have that, or to measure it. */
-  readonly half?: Partial<Pick<Build, "frames" | "attention">>;
+  /** Frames of such a build in place of its own choice. */
+  readonly frames?: Build["frames"];
   /** Computes the vectors of a build for which the model folder has none. Absent, such a build is refused. */
   readonly computeRows?: ComputeRows;
 }
@@ -47,7 +47,7 @@ export async function buildBundle(
   modelDir: string,
   outDir: string,
   precision: Precision = "f32",
-  { progress, inlineBytesMax = INLINE_BYTES_MAX, compute, half = {}, computeRows }: Options = {},
+  { progress, inlineBytesMax = INLINE_BYTES_MAX, compute, frames, computeRows }: Options = {},
 ): Promise<Manifest | Problem> {
   const model = await readJson(join(modelDir, "model.json"), ModelFile, ADVICE);
   if (model instanceof Problem) return model;
@@ -55,9 +55,10 @@ export async function buildBundle(
   if (norm instanceof Problem) return norm;
   const { architecture, int8, bf16, half: halves, unproved, ...facts } = model;
   assert(precision === "f32" || compute === undefined, "a build for GPUs has its own type of weights");
-  const built: Build = compute ? { ...HALF_BUILD, ...half, compute, precision } : { ...DEFAULT_BUILD, precision };
-  const fused = built.attention === "fused" && { attention: built.attention };
-  const proof = proofOf(model, built, compute);
+  const built: Build = compute
+    ? { ...HALF_BUILD, ...(frames && { frames }), compute }
+    : { ...DEFAULT_BUILD, precision };
+  const proof = proofOf(model, precision, compute);
   const tolerance = unproved ? TOLERANCE_UNPROVED : proof.tolerance;
   if (tolerance === undefined) {
     const path = join(modelDir, "model.json");
@@ -96,7 +97,6 @@ export async function buildBundle(
       ...facts,
       ...(precision === "f32" ? {} : { weights: precision }),
       ...(compute && { compute }),
-      ...fused,
       export_id: exportId(files, parts),
       ...parts,
       parity: { file: `parity/${CHUNK}`, tolerance, ...(unproved && { unproved }) },
@@ -167,12 +167,10 @@ interface Proof {
   readonly instead: string;
 }
 
-function proofOf({ int8, bf16, half }: ModelFile, build: Build, compute: Half | undefined): Proof {
-  const { precision, attention } = build;
+function proofOf({ int8, bf16, half }: ModelFile, precision: Precision, compute: Half | undefined): Proof {
   if (compute !== undefined) {
-    const written = attention === "fused" ? "fused" : "compute";
     const { tolerance } = half?.[compute] ?? {};
-    return { tolerance, key: `half/${compute}`, vectors: `${written}-${compute}.json`, instead: "no --compute" };
+    return { tolerance, key: `half/${compute}`, vectors: `compute-${compute}.json`, instead: "no --compute" };
   }
   const { tolerance } = { f32: { tolerance: TOLERANCE }, int8, bf16 }[precision] ?? {};
   const vectors = precision === "f32" ? CHUNK : `${precision}.json`;

@@ -14,15 +14,13 @@ export function contradiction(manifest: Manifest): string | undefined {
 }
 
 function checkFacts(manifest: Manifest): string | undefined {
-  const { attention, compute, weights, cameras, frames, stateful, image, flow, action } = manifest;
+  const { cameras, frames, stateful, image, flow, action } = manifest;
   const twice = firstRepeated(cameras) ?? -1;
   const most = cameras.length * Math.max(frames.first, frames.later);
   const frameMax = LIMITS.observationFramesMax;
-  const isPlain = attention === undefined || (compute !== undefined && weights === undefined);
   const isInside = flow.shift === 1 || [flow.t_start, flow.t_end].every((t) => t >= 0 && t <= 1);
   const values = action.rows * action.columns.length;
   return firstBroken([
-    [isPlain, "/attention", attention, "nothing, unless with compute and without weights"],
     [twice < 0, `/cameras/${twice}`, cameras[twice], "a name that stands once"],
     [most <= frameMax, "/frames", `${most} in all`, `${frameMax} at most`],
     // Without memory a first request cannot be told from a later one.

@@ -32,18 +32,9 @@ export function describe(manifest: Manifest, warning = armWarning(manifest)): st
   return (warning === undefined ? lines : [...lines, warning]).join("\n");
 }
 
-/** How attention is written, where that is not the plain way. */
-export function attentionWords(attention: Manifest["attention"]): string | undefined {
-  return attention && `${attention} attention`;
-}
-
-/** How weights are kept, and what else a build for GPUs has: `f32`, `int8`, `f16`, `bf16 with fused attention`. */
-export function weightWords({
-  compute,
-  weights,
-  attention,
-}: Pick<Manifest, "compute" | "weights" | "attention">): string {
-  return [weights, compute, attentionWords(attention)].filter((one) => one !== undefined).join(" with ") || "f32";
+/** How weights are kept. */
+export function weightWords({ compute, weights }: Pick<Manifest, "compute" | "weights">): string {
+  return weights ?? compute ?? "f32";
 }
 
 /** For an operator: `describe`, and the content of the bundle. Ends with a line break. */
@@ -57,17 +48,8 @@ export function show(manifest: Manifest): string {
     ["prompt", `${prompt.tokens_max} tokens at most, state tokens included${paddedTo(prompt.buckets)}`],
     ["flow", `t ${flow.t_start} to ${flow.t_end} in ${flow.steps} steps`],
     ["batch", `${manifest.batch} observations at most`],
-    ["weights", manifest.weights ?? manifest.compute ?? "f32"],
-    ...(manifest.compute
-      ? ([
-          [
-            "compute",
-            [`${manifest.compute}, a build for GPUs`, attentionWords(manifest.attention)]
-              .filter((one) => one !== undefined)
-              .join(", "),
-          ],
-        ] as [string, string][])
-      : []),
+    ["weights", weightWords(manifest)],
+    ...(manifest.compute ? [["compute", `${manifest.compute}, a build for GPUs`] as [string, string]] : []),
     [
       "parity",
       manifest.parity.unproved

@@ -1,7 +1,7 @@
 /** Flow expert of a flow-vla: noisy action rows, time and prefix cache to a velocity; adaptive RMSNorm by the time, as in pi0.5. */
 import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
-import { attendAll, idleTokens, MASKED, maskScores, scoresOf } from "./attention.ts";
+import { attendAll, maskScores } from "./attention.ts";
 import { flowCondition, modulation, rowCondition } from "./flow-condition.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { headsOf, type KeyValue, queryKeyValue } from "./language.ts";
@@ -36,8 +36,6 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
   const buckets = architecture.inputs?.time_buckets;
   const each = facts.action.prefix !== undefined;
   const tokens = rows + (state ? 1 : 0);
-  // Times of each row have none for an idle token.
-  const idle = each ? 0 : idleTokens(graph, flow.prefixMax + tokens);
   return graph.within("expert", () => {
     const asked = { flow: facts.flow, buckets, width: architecture.expert.time_width };
     const condition = each
@@ -50,14 +48,11 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
         : rmsScale(graph, x, scale);
       return graph.op("Add", [plain, shift]);
     };
-    // Every action row attends to the whole valid prefix and to every action row: scores [B, 1, 1, S + rows + idle].
+    // Every action row attends to the whole valid prefix and to every action row: scores [B, 1, 1, S + rows].
     const prefixScores = maskScores(graph, flow.prefixMask);
-    const padded = graph.op("Pad", [prefixScores, graph.ints([0, 0, 0, 0, 0, 0, 0, tokens]), graph.scalar(0)]);
-    const hidden = [0, 0, 0, 0, 0, 0, 0, idle];
-    const seen = idle === 0 ? padded : graph.op("Pad", [padded, graph.ints(hidden), graph.scalar(MASKED)]);
-    const scores = scoresOf(graph, seen, tokens + idle);
-    const positions = rowPositions(graph, flow.prefixMask, tokens + idle);
-    const angles = rotationAt(graph, positions, flow.prefixMax + tokens + idle, heads.headDim);
+    const scores = graph.op("Pad", [prefixScores, graph.ints([0, 0, 0, 0, 0, 0, 0, tokens]), graph.scalar(0)]);
+    const positions = rowPositions(graph, flow.prefixMask, tokens);
+    const angles = rotationAt(graph, positions, flow.prefixMax + tokens, heads.headDim);
 
     let x = linear(graph, "action_in", flow.latent, { from: actionWidth, to: width, bias: true });
     if (state) {
@@ -65,7 +60,6 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
       const token = graph.op("Unsqueeze", [told, graph.ints([1])]);
       x = graph.op("Concat", [token, x], { axis: 1 });
     }
-    if (idle > 0) x = graph.op("Pad", [x, graph.ints([0, 0, 0, 0, idle, 0]), graph.scalar(0)]);
     x = graph.inner(x);
     flow.caches.forEach((cache, layer) => {
       graph.within(`blocks.${layer}`, () => {
@@ -73,7 +67,7 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
         const [scale1, shift1, gate1, scale2, shift2, gate2] = modulations;
         const normed = modulated(x, scale1, shift1);
         const { q, ...own } = queryKeyValue(graph, normed, width, heads, angles);
-        const mixed = attendAll(graph, { q, seen: [cache, { ...own, count: tokens + idle }], scores }, heads);
+        const mixed = attendAll(graph, { q, seen: [cache, { ...own, count: tokens }], scores }, heads);
         const attended = blockLinear(graph, "output", mixed, { from: heads.heads * heads.headDim, to: width });
         const middle = graph.op("Add", [x, graph.op("Mul", [attended, gate1])]);
         const fed = modulated(middle, scale2, shift2);
@@ -82,9 +76,7 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
     });
     const [scale, shift] = graph.within("final", () => modulation(graph, condition, architecture.expert, FINAL_PARTS));
     const normed = modulated(x, scale, shift);
-    const before = state ? 1 : 0;
-    const parts = [before, rows, idle].filter((count) => count > 0);
-    const acting = parts.length === 1 ? normed : present(graph.split(normed, 1, parts)[before], "the rows");
+    const acting = state ? present(graph.split(normed, 1, [1, rows])[1], "the rows") : normed;
     return tiedOut(graph, "action", acting, { hidden: width, width: actionWidth, flow: facts.flow });
   });
 }

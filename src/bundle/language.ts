@@ -4,22 +4,11 @@
  */
 import { present } from "../std/assert.ts";
 import type { Architecture } from "./architecture.ts";
-import {
-  attend,
-  cachedHeads,
-  type Heads,
-  joinedHeads,
-  maskScores,
-  type Part,
-  partHeads,
-  rotate,
-  SHARP_ATTENTION,
-  scoresOf,
-} from "./attention.ts";
+import { attend, type Heads, joinedHeads, maskScores, type Part, SHARP_ATTENTION } from "./attention.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { blockLinear, gatedMlp, type Rotation, rmsNorm, rotationAt } from "./layers.ts";
 
-/** Keys after rotation, and values, of one layer, of the type that the graph computes in: as a graph's own (attention.ts), or [B, K, N, D] of a cache. */
+/** Keys after rotation, and values, of one layer, of the type that the graph computes in; [B, K, N, D]. */
 export interface KeyValue<Kind = Value> {
   readonly k: Kind;
   readonly v: Kind;
@@ -54,7 +43,7 @@ export function language(
   const heads = headsOf(architecture);
   return graph.within("language", () => {
     const counted = graph.op("CumSum", [graph.cast(valid, "f32"), graph.ints([1])]);
-    const scores = scoresOf(graph, maskScores(graph, valid));
+    const scores = maskScores(graph, valid);
     // A token before the first valid one has −1, which reads the last row of the table: no token sees it.
     const positions = graph.cast(graph.op("Sub", [counted, graph.scalar(1)]), "i64");
     const angles = rotationAt(graph, positions, most, heads.headDim);
@@ -66,11 +55,11 @@ export function language(
       graph.within(`blocks.${layer}`, () => {
         const normed = rmsNorm(graph, "norm1", x, width);
         if (last) {
-          caches.push(cached(graph, keyValue(graph, normed, width, heads, angles), heads));
+          caches.push(keyValue(graph, normed, width, heads, angles));
           return;
         }
         const { q, k, v } = queryKeyValue(graph, normed, width, heads, angles);
-        caches.push(cached(graph, { k, v }, heads));
+        caches.push({ k, v });
         const mixed = attend(graph, { q, k, v, scores }, heads);
         const attended = blockLinear(graph, "output", mixed, { from: heads.heads * heads.headDim, to: width });
         const middle = graph.op("Add", [x, attended]);
@@ -79,11 +68,6 @@ export function language(
     }
     return caches;
   });
-}
-
-/** Keys and values as a cache has them, [B, K, N, D]. */
-export function cached(graph: GraphBuilder, { k, v }: KeyValue, { kvHeads, headDim }: Heads): KeyValue {
-  return { k: cachedHeads(graph, k, kvHeads, headDim), v: cachedHeads(graph, v, kvHeads, headDim) };
 }
 
 /** Queries, keys and values of x, of H heads and twice of K; queries and keys are rotated. */
@@ -95,9 +79,9 @@ export function queryKeyValue(
   angles: Rotation,
 ): KeyValue & { readonly q: Value } {
   const all = joinedHeads(graph, x, queryKeyValueParts(heads, kvHeads), { from: width, headDim });
-  const [turning, v] = partHeads(graph, all, [heads + kvHeads, kvHeads], headDim);
-  const turned = rotate(graph, present(turning, "queries and keys"), angles, heads + kvHeads);
-  const [q, k] = partHeads(graph, turned, [heads, kvHeads], headDim);
+  const [turning, v] = graph.split(all, 1, [heads + kvHeads, kvHeads]);
+  const turned = rotate(graph, present(turning, "queries and keys"), angles);
+  const [q, k] = graph.split(turned, 1, [heads, kvHeads]);
   return { q: present(q, "queries"), k: present(k, "keys"), v: present(v, "values") };
 }
 
@@ -110,8 +94,13 @@ export function keyValue(
   angles: Rotation,
 ): KeyValue {
   const all = joinedHeads(graph, x, keyValueParts(kvHeads), { from: width, headDim });
-  const [k, v] = partHeads(graph, all, [kvHeads, kvHeads], headDim);
-  return { k: rotate(graph, present(k, "keys"), angles, kvHeads), v: present(v, "values") };
+  const [k, v] = graph.split(all, 1, [kvHeads, kvHeads]);
+  return { k: rotate(graph, present(k, "keys"), angles), v: present(v, "values") };
+}
+
+/** Rotates the halves of each head by the angles. */
+function rotate(graph: GraphBuilder, x: Value, { cos, sin }: Rotation): Value {
+  return graph.op("RotaryEmbedding", [x, cos, sin]);
 }
 
 /** `query.weight` [width, H · D], `key.weight` and `value.weight` [width, K · D]. */

@@ -81,8 +81,6 @@ export const Manifest = closed({
    * stays float32).
    */
   compute: Type.Optional(oneOf("f16", "bf16")),
-  /** With `compute`: attention is ONNX's one operator (attention.ts). Absent, it is written as products and a softmax. */
-  attention: Type.Optional(Type.Literal("fused")),
   /** sha256 over the digests of graphs, tokenizer and norm statistics (exportId), 64 hexadecimal digits; keys the noise. */
   export_id: Type.String({ pattern: "^[0-9a-f]{64}$" }),
   /** `extend` reads the later observations of a model with memory. */

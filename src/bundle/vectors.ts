@@ -37,7 +37,6 @@ export async function makeVectors(
     const exact = structuredClone(manifest);
     delete exact.compute;
     delete exact.weights;
-    delete exact.attention;
     exact.parity = { ...exact.parity, tolerance: ANY, unproved: true };
     const files = new Map(data);
     for (const { file, inputs, outputs } of Object.values(exact.graphs)) {

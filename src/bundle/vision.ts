@@ -1,6 +1,6 @@
 /** Vision tower of a flow-vla: images to prefix tokens. SigLIP's shape: patches, learned positions, pre-norm blocks. */
 import type { Architecture, Facts } from "./architecture.ts";
-import { attend, joinedHeads, partHeads } from "./attention.ts";
+import { attend, joinedHeads } from "./attention.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { queryKeyValueParts } from "./language.ts";
 import { blockLinear, gelu, layerNorm, linear } from "./layers.ts";
@@ -53,7 +53,7 @@ function block(graph: GraphBuilder, x: Value, size: Architecture["vision"]): Val
     const normed = layerNorm(graph, "norm", x, width);
     const { headDim } = shape;
     const all = joinedHeads(graph, normed, queryKeyValueParts(heads, heads), { from: width, headDim, bias: true });
-    const [q, k, v] = partHeads(graph, all, [heads, heads, heads], headDim) as [Value, Value, Value];
+    const [q, k, v] = graph.split(all, 1, [heads, heads, heads]) as [Value, Value, Value];
     const mixed = attend(graph, { q, k, v }, shape);
     return blockLinear(graph, "output", mixed, { from: width, to: width, bias: true });
   });

@@ -29,20 +29,12 @@ export interface Build {
   readonly compute: FloatType;
   /** Frames come as pixels and are normalised in the graph, or as the normalised numbers themselves. */
   readonly frames: "f32" | "u8";
-  readonly attention: AttentionForm;
 }
 
-/**
- * How attention is written: `joined`, products and a softmax over keys and values that were copied beside one another; `apart`, the same,
- * but keys and values of the cache are read where they lie; `fused`, ONNX's one operator, for which a device may have a kernel that keeps no
- * scores.
- */
-type AttentionForm = "apart" | "joined" | "fused";
-
 /** What the CPU computes best. */
-export const DEFAULT_BUILD: Build = { precision: "f32", compute: "f32", frames: "f32", attention: "joined" };
+export const DEFAULT_BUILD: Build = { precision: "f32", compute: "f32", frames: "f32" };
 /** What few bytes reach a GPU and move there with. */
-export const HALF_BUILD = { precision: "f32", frames: "u8", attention: "apart" } as const;
+export const HALF_BUILD = { precision: "f32", frames: "u8" } as const;
 
 /** A matrix `<name>.weight` [inputs, `to`], whose outputs have a standard deviation of `gain`. */
 export interface Matrix {

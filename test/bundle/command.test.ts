@@ -86,31 +86,6 @@ describe("tendon bundle", () => {
     expect(printed).toContain("weights  int8\nparity   rows within 0.1 of the expected ones");
   });
 
-  test("build --attention fused takes --compute, says so, and show and verify tell it", async () => {
-    const fused = join(await emptyDir(), "fused");
-    expect(await run("build", MODEL_DIR, "--compute", "f16", "--attention", "fused", "--out", fused)).toBe(EXIT.done);
-    expect(printed).toStartWith(
-      "built vendorB/molmoact2:yam (reference bundle, random weights), f16 weights and arithmetic, fused attention: 8 files",
-    );
-    expect(await run("verify", fused, "--json")).toBe(EXIT.done);
-    expect(JSON.parse(printed)).toMatchObject({ ok: true, weights: "f16", compute: "f16", attention: "fused" });
-    expect(await run("show", fused)).toBe(EXIT.done);
-    expect(printed).toContain("weights  f16\ncompute  f16, a build for GPUs, fused attention\n");
-  });
-
-  test("build --attention of another form, or of a bundle that is no such build for GPUs, is wrong use", async () => {
-    for (const [words, expected] of [
-      [["--compute", "f16", "--attention", "flash"], "--attention is 'flash', expected fused"],
-      [["--attention", "fused"], "--attention fused goes with --compute f16 or --compute bf16"],
-    ] as const)
-      expect(await run("build", MODEL_DIR, "--out", out, ...words)).toMatchObject({
-        exit: EXIT.usage,
-        message: expect.stringContaining(expected),
-      });
-    expect(await run("show", out, "--attention", "fused")).toMatchObject({ exit: EXIT.usage });
-    expect(printed).toBe("");
-  });
-
   test("build --weights with --compute, and an unknown word, are wrong use: each says what to give", async () => {
     for (const [words, expected] of [
       [["--weights", "int8", "--compute", "f16"], "--weights is 'int8', but those of --compute f16 are f16"],

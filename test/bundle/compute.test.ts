@@ -97,41 +97,6 @@ for (const compute of HALVES) {
       const caches = new Set(input.map(({ name }) => name).filter((name) => name.startsWith("past_")));
       const readers = node.filter((one) => one.input.some((name) => caches.has(name)));
       expect(new Set(readers.map(({ opType }) => opType))).toEqual(new Set(["Transpose", "MatMul"]));
-      const joined = await bundleOf("molmoact2-yam", "f32", { compute, half: { attention: "joined" } });
-      const whole = decodeModel(await readFile(present(joined.paths.get("denoise.onnx"), "a graph"))).graph;
-      const concats = ({ node }: typeof whole) =>
-        node.filter(({ opType, input }) => opType === "Concat" && input.some((name) => caches.has(name)));
-      expect(concats(whole)).toHaveLength(caches.size);
-    });
-
-    test("with fused attention, one operator in each block reads the cache, and the keys are a multiple of 8", async () => {
-      const fused = await bundleOf("molmoact2-yam", "f32", { compute, half: { attention: "fused" } });
-      const { node, input, initializer } = decodeModel(
-        await readFile(present(fused.paths.get("denoise.onnx"), "a graph")),
-      ).graph;
-      const caches = input.map(({ name }) => name).filter((name) => name.startsWith("past_"));
-      const readers = node.filter((one) => one.input.some((name) => caches.includes(name)));
-      expect(readers.map(({ opType, input }) => [opType, input.slice(4)])).toEqual(
-        Array.from({ length: caches.length / 2 }, (_, layer) => ["Attention", [`past_k_${layer}`, `past_v_${layer}`]]),
-      );
-      expect(node.filter(({ opType }) => opType === "Softmax" || opType === "Slice")).toEqual([]);
-      // The rows and their idle neighbours: scores of keys for each of them.
-      const [spread] = node.filter(({ opType }) => opType === "Expand");
-      const shape = present(
-        initializer.find(({ name }) => name === present(spread, "scores").input[1]),
-        "its shape",
-      );
-      const rows = Number(new BigInt64Array(Uint8Array.from(shape.rawData).buffer)[2]);
-      const { action, prompt, image, cameras } = fused.manifest;
-      expect(rows).toBeGreaterThanOrEqual(action.rows);
-      for (const bucket of [prompt.tokens_max, ...(prompt.buckets ?? [])])
-        expect((cameras.length * image.tokens + bucket + rows) % 8).toBe(0);
-      expect(fused.manifest.attention).toBe("fused");
-      const { compute: _, ...plain } = fused.manifest;
-      for (const wrong of [plain, { ...fused.manifest, weights: "int8" as const }])
-        expect(contradiction(wrong)).toBe(
-          "/attention: found fused, expected nothing, unless with compute and without weights",
-        );
     });
   });
 }

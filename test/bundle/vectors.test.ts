@@ -15,8 +15,6 @@ const BUILDS: readonly (readonly [vectors: string, precision: Precision, options
   ["int8", "int8", {}],
   ["compute-f16", "f32", { compute: "f16" }],
   ["compute-bf16", "f32", { compute: "bf16" }],
-  ["fused-f16", "f32", { compute: "f16", half: { attention: "fused" } }],
-  ["fused-bf16", "f32", { compute: "bf16", half: { attention: "fused" } }],
 ];
 
 for (const name of ["pi0.5-yam", "dreamzero-astra-yam"]) {

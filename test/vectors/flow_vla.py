@@ -19,8 +19,7 @@ A bundle of int8 weights (`bundle build … --weights int8`) has its own vectors
 there. Its weights are taken as they are kept, rounded; activations are not rounded here, so the difference from a device is what that
 device's rounding of activations changes. With --exact DIR the rows are compared with those of the float32 bundle in DIR, on the noise of
 the first, and nothing is written: what the rounding of the weights changes. bf16 weights have `parity/bf16.json` in the same way; on a CPU
-nothing but them is rounded. A build for GPUs (`--compute f16`) has `parity/compute-f16.json`: its weights as they are kept, all else exact; with
-`--attention fused` `parity/fused-f16.json`, since the noise is another.
+nothing but them is rounded. A build for GPUs (`--compute f16`) has `parity/compute-f16.json`: its weights as they are kept, all else exact.
 Where rows have a rotation of six columns, its seed is the first one whose two vectors are well apart (SLANT_MIN): random weights also
 give parallel ones, on which Gram-Schmidt makes any rounding as large as it likes.
 

@@ -8,7 +8,7 @@
  */
 import { present } from "../../std/assert.ts";
 import type { Facts, WorldArchitecture } from "../architecture.ts";
-import { idleTokens, MASKED } from "../attention.ts";
+import { MASKED } from "../attention.ts";
 import { FINAL_PARTS, stateIn } from "../expert.ts";
 import { commonRules, firstBroken } from "../fault.ts";
 import { flowCondition, modulation, timeTable } from "../flow-condition.ts";
@@ -164,11 +164,6 @@ function causalScores(graph: GraphBuilder, latents: number, tokens: number): Val
   return graph.floats("scores.causal", [1, 1, count, count], values);
 }
 
-/** Scores [count, count] that hide all but the first `seen` tokens. */
-function ownScores(count: number, seen: number): Float32Array {
-  return Float32Array.from({ length: count * count }, (_, index) => (index % count < seen ? 0 : MASKED));
-}
-
 /** Denoise: noisy rows, noisy latent frames, time, state, memory and block → both velocities: one flow step. */
 function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
   const { facts, memory, size, branches } = plan;
@@ -187,9 +182,7 @@ function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
     { ...memoryInput(graph, plan, block), count: plan.window },
     { k: graph.input(block.k, "block"), v: graph.input(block.v, "block"), count: plan.block },
   ]);
-  const seen = video + 1 + rows;
-  const idle = idleTokens(graph, plan.window + plan.block + seen);
-  const count = seen + idle;
+  const count = video + 1 + rows;
   const [velocity, videoVelocity] = graph.within("world", () => {
     const told = stateIn(graph, state, facts, size.width);
     const acting = linear(graph, "action_in", latent, { from: actionWidth, to: size.width, bias: true });
@@ -198,7 +191,6 @@ function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
       latentTokens(graph, plan, videoLatent, memory.later),
       graph.op("Unsqueeze", [told, graph.ints([1])]),
       placed,
-      ...(idle > 0 ? [graph.floats("idle", [1, idle, size.width], new Float32Array(idle * size.width))] : []),
     ];
     const condition = flowCondition(graph, time, { flow: facts.flow, width: size.time_width, shortest: PERIOD_MIN });
     // The rows are spread evenly over the frames that are predicted.
@@ -207,12 +199,7 @@ function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
     const x = transform(graph, plan, {
       x: branched(graph, graph.op("Concat", parts, { axis: 1 }), branches),
       count,
-      angles: angles(
-        graph,
-        plan,
-        [...framePositions(memory.later, memory.tokens), 0, ...spread, ...Array(idle).fill(0)],
-        start,
-      ),
+      angles: angles(graph, plan, [...framePositions(memory.later, memory.tokens), 0, ...spread], start),
       condition,
       past: (layer) => present(past[layer], "what a layer remembers"),
       scores: graph.op(
@@ -220,7 +207,7 @@ function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
         [
           lengthScores(graph, memoryLength, plan.window, count),
           lengthScores(graph, blockLength, plan.block, count),
-          graph.floats("scores.own", [1, 1, count, count], ownScores(count, seen)),
+          graph.floats("scores.own", [1, 1, count, count], new Float32Array(count * count)),
         ],
         { axis: 3 },
       ),
@@ -229,7 +216,7 @@ function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
     });
     const [scale, shift] = graph.within("final", () => modulation(graph, condition, size, FINAL_PARTS));
     const normed = graph.op("Add", [rmsScale(graph, x, scale), shift]);
-    const [frames, , done] = graph.split(normed, 1, [video, 1, rows, ...(idle > 0 ? [idle] : [])]);
+    const [frames, , done] = graph.split(normed, 1, [video, 1, rows]);
     return [
       tiedOut(graph, "action", present(done, "rows"), { hidden: size.width, width: actionWidth, flow: facts.flow }),
       tiedOut(graph, "latent", present(frames, "frames"), {

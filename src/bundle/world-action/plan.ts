@@ -11,7 +11,7 @@ export function layOut(
   facts: Facts,
   { transformer: size }: WorldArchitecture,
   vocabulary: number,
-  { compute: dtype, attention }: Build,
+  { compute: dtype }: Build,
 ) {
   const memory = present(facts.memory, "the memory of a world-action model");
   /** 2 with guidance, else 1. */
@@ -21,9 +21,7 @@ export function layOut(
   const block = Math.max(memory.first, memory.later) * memory.tokens;
   const port = (name: string): Port => ({ name, dtype, shape: [branches, size.heads, block, size.head_dim] });
   const layers = Array.from({ length: size.layers }, (_, layer) => layer);
-  // Text is attended to alone, so its keys stay in the form of a graph's own.
-  const heads = attention === "fused" ? [text, size.heads * size.head_dim] : [size.heads, text, size.head_dim];
-  const told = (name: string): Port => ({ name, dtype, shape: [branches, ...heads] });
+  const told = (name: string): Port => ({ name, dtype, shape: [branches, size.heads, text, size.head_dim] });
   const textMask: Port = { name: "text_mask", dtype: "bool", shape: [branches, text] };
   return {
     facts,

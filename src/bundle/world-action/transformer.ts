@@ -1,18 +1,9 @@
 /** The transformer that all graphs of a world-action model run, and how its tokens are made, placed in time and masked. */
-import {
-  attend,
-  attendAll,
-  type KeySpan,
-  MASKED,
-  maskScores,
-  ownHeads,
-  SHARP_ATTENTION,
-  scoresOf,
-} from "../attention.ts";
+import { attend, attendAll, type KeySpan, MASKED, maskScores, SHARP_ATTENTION, splitHeads } from "../attention.ts";
 import { BLOCK_PARTS } from "../expert.ts";
 import { type Condition, modulation } from "../flow-condition.ts";
 import type { GraphBuilder, Value } from "../graph.ts";
-import { cached, type KeyValue, keyValue, queryKeyValue } from "../language.ts";
+import { type KeyValue, keyValue, queryKeyValue } from "../language.ts";
 import { blockLinear, gatedMlp, linear, rmsNorm, rmsScale, rotation } from "../layers.ts";
 import type { Plan } from "./plan.ts";
 
@@ -46,13 +37,13 @@ interface Pass {
   readonly keep?: (own: KeyValue) => void;
 }
 
-/** Keys and values of the text [R, T, width] for every layer, as attention takes a graph's own: they depend on nothing else. */
+/** Keys and values of the text [R, T, width] for every layer: they depend on nothing else. */
 export function textKeyValues(graph: GraphBuilder, { size }: Plan, text: Value): KeyValue[] {
   const { width, heads, head_dim: headDim, layers } = size;
   return Array.from({ length: layers }, (_, layer) =>
     graph.within(`blocks.${layer}.text`, () => {
       const project = (name: string, gain: number) =>
-        ownHeads(graph, blockLinear(graph, name, text, { from: width, to: heads * headDim, gain }), heads, headDim);
+        splitHeads(graph, blockLinear(graph, name, text, { from: width, to: heads * headDim, gain }), heads, headDim);
       return { k: project("key", SHARP_ATTENTION), v: project("value", 1) };
     }),
   );
@@ -65,21 +56,24 @@ export function transform(graph: GraphBuilder, plan: Plan, pass: Pass): Value {
   const all = { heads, kvHeads: heads, headDim };
   const inner = heads * headDim;
   const project = (name: string, x: Value, gain = SHARP_ATTENTION) =>
-    ownHeads(graph, blockLinear(graph, name, x, { from: width, to: inner, gain }), heads, headDim);
-  const textScores = scoresOf(graph, maskScores(graph, pass.textMask), pass.count);
-  const scores = scoresOf(graph, pass.scores, pass.count);
+    splitHeads(graph, blockLinear(graph, name, x, { from: width, to: inner, gain }), heads, headDim);
+  const textScores = maskScores(graph, pass.textMask);
   let x = graph.inner(pass.x);
   for (let layer = 0; layer < layers; layer += 1) {
     x = graph.within(`blocks.${layer}`, () => {
       const [scale1, shift1, gate1, scale2, shift2, gate2] = modulation(graph, pass.condition, size, BLOCK_PARTS);
       const normed = graph.op("Add", [rmsScale(graph, x, scale1), shift1]);
       if (pass.keep && layer === layers - 1) {
-        pass.keep(cached(graph, keyValue(graph, normed, width, all, pass.angles), all));
+        pass.keep(keyValue(graph, normed, width, all, pass.angles));
         return x;
       }
       const { q, ...own } = queryKeyValue(graph, normed, width, all, pass.angles);
-      pass.keep?.(cached(graph, own, all));
-      const mixed = attendAll(graph, { q, seen: [...pass.past(layer), { ...own, count: pass.count }], scores }, all);
+      pass.keep?.(own);
+      const mixed = attendAll(
+        graph,
+        { q, seen: [...pass.past(layer), { ...own, count: pass.count }], scores: pass.scores },
+        all,
+      );
       const attended = graph.op("Mul", [blockLinear(graph, "output", mixed, { from: inner, to: width }), gate1]);
       const middle = graph.op("Add", [x, attended]);
       const told = graph.within("text", () => {

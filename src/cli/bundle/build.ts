@@ -26,11 +26,6 @@ export const bundleBuild: Command = {
       about:
         "For a GPU: weights, activations and caches are of this type, with another parity tolerance, and frames are normalised in the graph. The CPU computes f16 too, no faster, and no bf16.",
     },
-    attention: {
-      value: "fused",
-      about:
-        "With --compute: write attention as ONNX's one operator, which a GPU may compute in one kernel, and not as products and a softmax.",
-    },
     json: { about: "Print id, export id, weights, folder and bytes as one JSON object." },
   },
   async run(given) {
@@ -38,8 +33,9 @@ export const bundleBuild: Command = {
     const form = formOf(given);
     if (form instanceof Problem) return form;
     const out = resolve(given.required("out"));
+    const { weights, ...compute } = form;
     const build = (progress?: Progress) =>
-      buildBundle(dir, out, form.weights, { ...form.options, computeRows, ...(progress && { progress }) });
+      buildBundle(dir, out, weights, { ...compute, computeRows, ...(progress && { progress }) });
     const built = await (given.on("json") ? build() : shown(build));
     if (built instanceof Problem) return built;
     const { words, facts } = outcome("built", built, out);
@@ -49,7 +45,7 @@ export const bundleBuild: Command = {
 
 /** How its weights are kept and what it computes in; exit 2 for forms that do not go together. */
 function formOf(given: CommandLine) {
-  const [asked, wanted, attention] = [given.text("weights") ?? "f32", given.text("compute"), given.text("attention")];
+  const [asked, wanted] = [given.text("weights") ?? "f32", given.text("compute")];
   const wrong = (what: string) => usageProblem(bundleBuild, what);
   const weights = PRECISIONS.find((one) => one === asked);
   if (weights === undefined) return wrong(`--weights is '${asked}', expected ${PRECISIONS.join(", ")}`);
@@ -57,18 +53,10 @@ function formOf(given: CommandLine) {
   if (wanted !== undefined && compute === undefined) {
     return wrong(`--compute is '${wanted}', expected ${HALVES.join(" or ")}`);
   }
-  const either = HALVES.map((one) => `--compute ${one}`).join(" or ");
   if (compute && weights !== "f32") {
     return wrong(`--weights is '${weights}', but those of --compute ${compute} are ${compute}`);
   }
-  if (attention !== undefined && attention !== "fused") {
-    return wrong(`--attention is '${attention}', expected fused`);
-  }
-  if (attention && compute === undefined) {
-    return wrong(`--attention ${attention} goes with ${either}`);
-  }
-  const options = { ...(compute && { compute }), ...(attention && { half: { attention: "fused" as const } }) };
-  return { weights, options };
+  return { weights, ...(compute && { compute }) };
 }
 
 /** Shows on standard error how far a weight file of gigabytes is written. */
