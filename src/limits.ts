@@ -231,8 +231,6 @@ export const LIMITS = {
   llmOutputCharsMax: MiB,
   /** A provider's error object. */
   llmErrorBytesMax: 64 * KiB,
-  /** The part of a provider's sentence that is passed on. */
-  llmSaidCharsMax: 300,
   llmRetryAfterSecondsMax: 3_600,
   /** Live responses that run at once, over all accounts and of one. */
   llmLiveMax: 4_096,

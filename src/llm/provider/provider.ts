@@ -54,11 +54,12 @@ export class Provider {
     const { path, Dialect } = PROTOCOLS[this.config.protocol];
     const { stream } = this.config;
     const { max_output_tokens: outputTokensMax } = request;
-    const reader = new Reader(new Dialect(draft, { secret: this.apiKey, outputTokensMax }), draft, moved);
+    const reader = new Reader(new Dialect(draft, outputTokensMax), draft, moved);
     const body = this.bodies.get(request) ?? this.bodyOf(request);
     this.bodies.delete(request);
     const fault = await this.client.call({ path, body, stream, once, signal }, reader);
-    return fault ?? this.whole(reader.ending(), outputTokensMax, draft);
+    const ending = fault ?? this.whole(reader.ending(), outputTokensMax, draft);
+    return ending instanceof Fault ? ending.logged(this.apiKey) : ending;
   }
 
   private bodyOf(request: LlmRequest): string {

@@ -15,12 +15,6 @@ export interface Ending {
   readonly usage: LlmUsage | undefined;
 }
 
-export interface DialectOptions {
-  /** The provider's key, which no client may read. */
-  readonly secret: string | undefined;
-  readonly outputTokensMax: number;
-}
-
 /** A protocol's reading of an answer. */
 export interface Dialect {
   /** One event of a stream, JSON of any form. */
