@@ -27,7 +27,6 @@ const VALUES: Readonly<Record<string, string>> = {
   jobs: whole(LIMITS.accountLlmJobsMax),
   jobsRunning: whole(LIMITS.accountLlmJobsRunningMax),
   streamTime: `${LIMITS.llmStreamMs / 60_000} minutes`,
-  slow: `${LIMITS.slowUpstreamMs / 1000} s`,
 };
 
 /** The errors of the language models, then those of every route. */
