@@ -231,8 +231,6 @@ export const LIMITS = {
   llmOutputCharsMax: MiB,
   /** A provider's error object. */
   llmErrorBytesMax: 64 * KiB,
-  /** The part of a provider's sentence that is passed on. */
-  llmSaidCharsMax: 300,
   llmRetryAfterSecondsMax: 3_600,
   /** Live responses that run at once, over all accounts and of one. */
   llmLiveMax: 4_096,
@@ -259,8 +257,6 @@ export const LIMITS = {
   llmPieceCharsMax: 64 * KiB,
   /** After this time a client that takes nothing of its stream is disconnected. */
   llmUnreadSeconds: 60,
-  /** What the drill `upstream_slow` adds. */
-  slowUpstreamMs: 2_000,
 
   // Runs of robots (specification, Limits; contract section 7)
   /** A file in one request, or a part. */

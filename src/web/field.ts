@@ -56,15 +56,15 @@ export function newPassword(label: string, problem?: string): Html {
   });
 }
 
+/** A password that the account has. */
+export function ownPassword(it: Pick<Field, "name" | "label" | "hint" | "problem">): Html {
+  return field({ ...it, type: "password", attributes: { autocomplete: "current-password" } });
+}
+
 /** The password once more, before something that outlives the sign-in is given out. */
 export function passwordAgain(): Html {
-  return field({
-    name: "confirm",
-    label: "Your password",
-    type: "password",
-    hint: "Asked for because you signed in more than ten minutes ago.",
-    attributes: { autocomplete: "current-password" },
-  });
+  const hint = "Asked for because you signed in more than ten minutes ago.";
+  return ownPassword({ name: "confirm", label: "Your password", hint });
 }
 
 /** The choice whether the account's keys stay valid with a new password. No answer is selected beforehand. */

@@ -87,11 +87,12 @@ export async function expectLedger(stage: LlmStage, settled: bigint | "something
   expect([sum, problem]).toEqual([0n, undefined]);
 }
 
-/** Neither the provider's key nor its address is in what clients were told, or in the log. */
+/** Neither the provider's key nor its address is in what clients were told; the key is not in the log either. */
 export function expectNoSecret(stage: LlmStage, ...told: readonly Told[]): void {
   const { port } = new URL(stage.provider.url);
-  const readable = [...told.map(({ text }) => text), ...stage.logged].join("\n");
+  const readable = told.map(({ text }) => text).join("\n");
   for (const secret of [SECRET, stage.provider.url, `127.0.0.1:${port}`, `localhost:${port}`]) {
     expect(readable).not.toContain(secret);
   }
+  expect(stage.logged.join("\n")).not.toContain(SECRET);
 }

@@ -11,8 +11,8 @@ import { ask, PROTOCOLS } from "./asking.ts";
 import { sse } from "./sse-text.ts";
 import { LIVE, LlmStage } from "./stage.ts";
 
-const responses = (draft: Draft) => new ResponsesDialect(draft, { secret: undefined, outputTokensMax: 100 });
-const chat = (draft: Draft) => new ChatDialect(draft, { secret: undefined, outputTokensMax: 100 });
+const responses = (draft: Draft) => new ResponsesDialect(draft, 100);
+const chat = (draft: Draft) => new ChatDialect(draft);
 
 interface Fed {
   readonly fault: Fault | undefined;

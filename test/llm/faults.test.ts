@@ -199,36 +199,25 @@ describe("what a provider says", () => {
     }),
   };
 
-  test.each(Object.entries(tells))("%s is passed on without the key and without addresses", async (_, tell) => {
+  test.each(Object.entries(tells))("%s stays in the log, without the key", async (_, tell) => {
     await using stage = await LlmStage.start();
     stage.provider.otherwise = tell(words(stage));
     for (const manner of ["live", "stream", "job"] as const) {
       const told = await ask(stage, manner);
       expect(told.code).toBe("upstream_rejected");
-      expect(told.message).toContain("it says: No: [...] is not known at [...]");
-      expect(told.message).toContain("Use a shorter input.");
+      expect(told.message).not.toContain("No:");
       expectNoSecret(stage, told);
     }
+    expect(stage.logged.join("\n")).toContain("No: [...] is not known at");
   });
 
-  test("about a service that cannot reach it stays in the log, without the key", async () => {
-    await using stage = await LlmStage.start();
-    stage.provider.play({ kind: "refuse", status: 401, body: { error: { message: `Incorrect API key: ${SECRET}.` } } });
-    const told = await ask(stage, "live");
-    expect(told.message).not.toContain("Incorrect");
-    expect(stage.logged.join("\n")).toContain("status 401: Incorrect API key: [...].");
-    expectNoSecret(stage, told);
-  });
-
-  test("at length is cut, and what is no error object is not passed on", async () => {
+  test("at length is cut, and what is no error object is not logged", async () => {
     await using stage = await LlmStage.start();
     stage.provider.play(
       { kind: "refuse", status: 400, body: { error: { message: "no ".repeat(10_000) } } },
       { kind: "refuse", status: 400, body: "<html>secret page</html>" },
-      { kind: "refuse", status: 400, body: `{"error":{"message":"${"x ".repeat(100_000)}"}}` },
     );
-    expect((await ask(stage, "live")).message?.length).toBeLessThan(600);
-    expect((await ask(stage, "live")).message).not.toContain("page");
-    expect((await ask(stage, "live")).message).not.toContain("x x");
+    for (const _ of [1, 2]) await ask(stage, "live");
+    expect(stage.logged.every((line) => line.length < 800 && !line.includes("page"))).toBe(true);
   });
 });

@@ -1,12 +1,6 @@
-/** Our events, items and object against the types of the official `openai` package: what does not fit does not compile. */
+/** Our items and object against the types of the official `openai` package: what does not fit does not compile. */
 import { expect, test } from "bun:test";
-import type {
-  Response,
-  ResponseInputItem,
-  ResponseOutputItem,
-  ResponseStreamEvent,
-} from "openai/resources/responses/responses";
-import type { ResponsesEvent } from "../../src/llm/output/events.ts";
+import type { Response, ResponseInputItem, ResponseOutputItem } from "openai/resources/responses/responses";
 import type { OutputItem } from "../../src/llm/output/object.ts";
 import { newObject } from "../../src/llm/output/object.ts";
 import type { LlmRequest } from "../../src/llm/request.ts";
@@ -17,42 +11,6 @@ type Writable<T> = T extends readonly (infer Item)[]
   : T extends object
     ? { -readonly [Key in keyof T]: Writable<T[Key]> }
     : T;
-
-/** A member for each name, where one of ours has several. */
-type Each<Event> = Event extends { readonly type: infer Type }
-  ? Type extends string
-    ? Omit<Event, "type"> & { readonly type: Type }
-    : never
-  : never;
-
-type Ours<Type> = Extract<Each<ResponsesEvent>, { readonly type: Type }>;
-/** The number is given when an event is printed; the object is tested below. */
-type Theirs<Type> = Omit<Extract<ResponseStreamEvent, { type: Type }>, "sequence_number" | "response">;
-
-/** Our names of events whose fields are not theirs; none is right. */
-type Wrong<Type = Each<ResponsesEvent>["type"]> = Type extends ResponseStreamEvent["type"]
-  ? [Ours<Type>] extends [never]
-    ? Type
-    : Writable<Ours<Type>> extends Theirs<Type>
-      ? never
-      : Type
-  : Type;
-
-/** Compiles if the type is `never`. */
-function none<_ extends never>(): boolean {
-  return true;
-}
-
-test("each event is one of theirs, with every field that they require, of their types", () => {
-  expect(none<Wrong>()).toBe(true);
-});
-
-test("the comparison can fail", () => {
-  const unknown: Wrong<"response.invented"> = "response.invented";
-  type Bare = Omit<Ours<"response.output_text.delta">, "logprobs">;
-  const bare: Bare extends Theirs<"response.output_text.delta"> ? never : "it lacks a field" = "it lacks a field";
-  expect([unknown, bare]).toHaveLength(2);
-});
 
 test("each item of an output is one of theirs, and can be sent again as input", () => {
   const out = (item: Writable<OutputItem>) => item satisfies ResponseOutputItem;

@@ -4,7 +4,7 @@ import { dayOf, monthOf, monthOfDay, monthStart } from "../../std/calendar.ts";
 import { unixSeconds } from "../../std/clock.ts";
 import { nanosOf, usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
-import { field, hidden, keysChoice, newPassword } from "../../web/field.ts";
+import { field, hidden, keysChoice, newPassword, ownPassword } from "../../web/field.ts";
 import { layout, section, type Viewer } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { exactMoneyText, money } from "../../web/money.ts";
@@ -205,12 +205,7 @@ function passwordSection({ csrf, email }: Viewer, keys: number): Html {
     html`<form class="narrow" method="post" action="/account/password">
 ${hidden("csrf", csrf)}
 <input type="email" autocomplete="username" value="${email}" aria-label="E-mail address" readonly hidden>
-${field({
-  name: "current",
-  label: "Current password",
-  type: "password",
-  attributes: { autocomplete: "current-password" },
-})}
+${ownPassword({ name: "current", label: "Current password" })}
 ${newPassword("New password")}
 ${keysChoice(keys)}
 <p class="hint">Every other sign-in of this account ends.</p>

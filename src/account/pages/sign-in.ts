@@ -1,6 +1,6 @@
 /** `/sign-in`, `/sign-out`, `/sign-up`, and `/welcome`, where one-time links lead. */
 import type { Reply } from "../../http/reply.ts";
-import { field, hidden, keysChoice, newPassword } from "../../web/field.ts";
+import { field, hidden, keysChoice, newPassword, ownPassword } from "../../web/field.ts";
 import { layout } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { PageRefusal } from "../errors.ts";
@@ -81,13 +81,7 @@ export function signInPage({ email, next, problem, signUpOpen, provider }: SignI
     content: html`<form class="panel" method="post" action="/sign-in">
 ${hidden("next", next)}
 ${emailField(email, problem)}
-${field({
-  name: "password",
-  label: "Password",
-  type: "password",
-  problem,
-  attributes: { autocomplete: "current-password" },
-})}
+${ownPassword({ name: "password", label: "Password", problem })}
 <button class="primary" type="submit">Sign in</button>
 </form>
 ${provider === undefined ? undefined : html`<p class="below"><a href="/sign-in/oidc?next=${encodeURIComponent(next)}">Sign in with ${provider}</a></p>`}

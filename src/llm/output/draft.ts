@@ -44,7 +44,7 @@ interface OpenPart {
 /** Characters that an item or a part counts besides its text, since empty ones need memory too. */
 const FRAME_CHARS = 64;
 
-const NONE: readonly never[] = [];
+const NONE: never[] = [];
 
 export class Draft {
   readonly output: OutputItem[] = [];
@@ -158,7 +158,8 @@ export class Draft {
     this.closePart();
     if (item.type === "function_call") {
       const { name, arguments: given } = item;
-      this.emit({ type: "response.function_call_arguments.done", ...this.inItem(item), name, arguments: given });
+      const said = { name, arguments: given };
+      this.emit({ type: "response.function_call_arguments.done", ...this.inItem(item), ...said });
     }
     item.status = status;
     this.emit({ type: "response.output_item.done", output_index: this.output.length - 1, item });

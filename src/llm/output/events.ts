@@ -1,67 +1,33 @@
 /**
- * The events of a streamed response (public Responses API; `test/llm/types.test.ts` compares them with the types of the `openai`
- * package). An event gets its sequence number when it is printed, so that waiting deltas can be joined.
+ * The events of a streamed response (public Responses API), by the types of the `openai` package. An event gets its sequence number when
+ * it is printed, so that waiting deltas can be joined.
  */
-import type { Message, OutputItem, Reasoning, ResponseObject } from "./object.ts";
+// Its types alone: the package is for tests.
+import type { ResponseStreamEvent } from "openai/resources/responses/responses";
+import type { OutputItem, ResponseObject } from "./object.ts";
 
-interface InItem {
-  readonly item_id: string;
-  readonly output_index: number;
-}
-
-interface InPart extends InItem {
-  readonly content_index: number;
-}
+type Unnumbered<Event> = Event extends ResponseStreamEvent ? Omit<Event, "sequence_number"> : never;
+type Named<Type extends ResponseStreamEvent["type"]> = Unnumbered<Extract<ResponseStreamEvent, { type: Type }>>;
 
 type LifeEvent = {
   readonly type: `response.${"created" | "queued" | "in_progress" | "completed" | "incomplete" | "failed"}`;
   readonly response: ResponseObject;
 };
 
+type TextName = "output_text" | "refusal" | "reasoning_text" | "reasoning_summary_text" | "function_call_arguments";
+
 /** A piece of text. Pieces of one place may be joined before they are sent. */
-type DeltaEvent =
-  | (InPart & { readonly type: "response.output_text.delta"; delta: string; readonly logprobs: readonly never[] })
-  | (InPart & { readonly type: "response.refusal.delta" | "response.reasoning_text.delta"; delta: string })
-  | (InItem & { readonly type: "response.function_call_arguments.delta"; delta: string })
-  | (InItem & {
-      readonly type: "response.reasoning_summary_text.delta";
-      readonly summary_index: number;
-      delta: string;
-    });
+type DeltaEvent = Named<`response.${TextName}.delta`>;
 
 export type ItemEvent =
   | DeltaEvent
+  | Named<`response.${TextName}.done`>
+  | Named<`response.${"content_part" | "reasoning_summary_part"}.${"added" | "done"}`>
   | {
       readonly type: "response.output_item.added" | "response.output_item.done";
       readonly output_index: number;
       readonly item: OutputItem;
-    }
-  | (InPart & {
-      readonly type: "response.content_part.added" | "response.content_part.done";
-      readonly part: Message["content"][number] | Reasoning["content"][number];
-    })
-  | (InPart & {
-      readonly type: "response.output_text.done";
-      readonly text: string;
-      readonly logprobs: readonly never[];
-    })
-  | (InPart & { readonly type: "response.refusal.done"; readonly refusal: string })
-  | (InPart & { readonly type: "response.reasoning_text.done"; readonly text: string })
-  | (InItem & {
-      readonly type: "response.reasoning_summary_part.added" | "response.reasoning_summary_part.done";
-      readonly summary_index: number;
-      readonly part: { readonly type: "summary_text"; readonly text: string };
-    })
-  | (InItem & {
-      readonly type: "response.reasoning_summary_text.done";
-      readonly summary_index: number;
-      readonly text: string;
-    })
-  | (InItem & {
-      readonly type: "response.function_call_arguments.done";
-      readonly name: string;
-      readonly arguments: string;
-    });
+    };
 
 /** The stream ends while the job goes on. The error is flat for some clients and nested for others. */
 export interface ErrorEvent {

@@ -6,7 +6,7 @@ import type { FunctionCall, IncompleteReason } from "../output/object.ts";
 import type { InputItem, InputMessage, LlmRequest, Part, TextFormat } from "../request.ts";
 import { type LlmUsage, reportedUsage } from "../usage.ts";
 import { Fault, providerError } from "./fault.ts";
-import type { Dialect, DialectOptions, Ending } from "./reader.ts";
+import type { Dialect, Ending } from "./reader.ts";
 
 /** The field of the request that this protocol lacks, or undefined. */
 export function chatRefuses({ input, reasoning }: LlmRequest): string | undefined {
@@ -140,10 +140,7 @@ export class ChatDialect implements Dialect {
   /** The open call and its place among the calls. */
   private call: { readonly item: FunctionCall; readonly index: number } | undefined;
 
-  constructor(
-    private readonly draft: Draft,
-    private readonly options: DialectOptions,
-  ) {}
+  constructor(private readonly draft: Draft) {}
 
   event(value: unknown): Fault | undefined {
     return this.take(value, "delta");
@@ -167,7 +164,7 @@ export class ChatDialect implements Dialect {
   private take(value: unknown, field: "delta" | "message"): Fault | undefined {
     const said = objectOf(value);
     if (!said) return new Fault("invalid", "the answer is no object");
-    if (said.error) return providerError(said.error, this.options.secret);
+    if (said.error) return providerError(said.error);
     const usage = objectOf(said.usage);
     if (usage) this.usage = reportedUsage(usage);
     if (!Array.isArray(said.choices)) return new Fault("invalid", "the answer has no choices");

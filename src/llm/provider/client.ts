@@ -50,8 +50,7 @@ export class Client {
 
   constructor(
     private readonly config: ClientConfig,
-    /** The provider's key, which no client may read. */
-    private readonly apiKey: string | undefined,
+    apiKey: string | undefined,
     private readonly clock: Clock,
   ) {
     this.baseUrl = config.baseUrl.replace(/\/*$/, "/");
@@ -125,8 +124,7 @@ export class Client {
     let fault: Fault | undefined;
     if (kind) {
       const text = await errorText(response, touched, over);
-      const refused = { status, retryAfter: headers.get("retry-after"), text, secret: this.apiKey };
-      fault = refusal(kind, refused, this.clock.unixMs());
+      fault = refusal(kind, { status, retryAfter: headers.get("retry-after"), text }, this.clock.unixMs());
     } else {
       const take = (piece: Uint8Array) => intake.bytes(piece);
       fault = intake.begin(headers.get("content-type") ?? "") ?? (await read(response, touched, take, over));

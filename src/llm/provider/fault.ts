@@ -1,9 +1,9 @@
-/** Faults of a provider, and the error that a client gets for each. No text of it may be a secret. */
+/** Faults of a provider, and the error that a client gets for each. Its own words go to the log alone. */
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
+import { printable } from "../../std/printable.ts";
 import { LLM } from "../errors.ts";
 import { parsed } from "../json.ts";
-import { safeText } from "./safe-text.ts";
 
 /**
  * - `unavailable`: no connection, a time-out, or a status that may be another one next time.
@@ -16,9 +16,10 @@ interface Facts {
   /** The provider's, where it is passed on. */
   readonly status?: number;
   readonly retryAfterSeconds?: number;
-  /** What the provider says about it, made safe (`safeText`). */
-  readonly said?: string;
 }
+
+/** Characters of a provider's words in the log. */
+const DETAIL_CHARS_MAX = 300;
 
 export class Fault {
   constructor(
@@ -28,8 +29,14 @@ export class Fault {
     readonly facts: Facts = {},
   ) {}
 
+  /** The fault as it may be logged: on one line, and without the provider's key, which its words may repeat. */
+  logged(key: string | undefined): Fault {
+    const known = key ? this.detail.replaceAll(key, "[...]") : this.detail;
+    return new Fault(this.kind, printable(known.slice(0, DETAIL_CHARS_MAX)), this.facts);
+  }
+
   failure(): Failure {
-    const { status, retryAfterSeconds, said } = this.facts;
+    const { status, retryAfterSeconds } = this.facts;
     const { detail } = this;
     if (this.kind === "invalid") {
       const message =
@@ -37,8 +44,8 @@ export class Fault {
       return new Failure(LLM.invalid_upstream_response, message, { detail });
     }
     if (this.kind === "rejected") {
-      const why = said === undefined ? "" : `, it says: ${said}`;
-      const message = `the model's provider rejected the request${why}; nothing was charged, change the request and use a new key`;
+      const message =
+        "the model's provider rejected the request; nothing was charged, change the request and use a new key";
       return new Failure(LLM.upstream_rejected, message, { detail, ...(status === undefined ? {} : { status }) });
     }
     const message = "the model's provider is not available; nothing was charged, retry with the same key";
@@ -66,26 +73,23 @@ interface RefusedAnswer {
   readonly retryAfter: string | null;
   /** The body; undefined: it is none that could be read. */
   readonly text: string | undefined;
-  /** What a client may not read in it. */
-  readonly secret: string | undefined;
 }
 
-export function refusal(kind: FaultKind, { status, retryAfter, text, secret }: RefusedAnswer, nowMs: number): Fault {
+export function refusal(kind: FaultKind, { status, retryAfter, text }: RefusedAnswer, nowMs: number): Fault {
   const seconds = secondsOf(retryAfter, nowMs);
-  const said = text === undefined ? undefined : messageOf(text, secret);
+  const said = text === undefined ? undefined : messageOf(text);
   return new Fault(kind, `status ${status}${said === undefined ? "" : `: ${said}`}`, {
     status,
     ...(seconds === undefined ? {} : { retryAfterSeconds: seconds }),
-    ...(said === undefined ? {} : { said }),
   });
 }
 
 /** The message of an error object, in the forms that servers have for it. */
-function messageOf(body: string, secret: string | undefined): string | undefined {
+function messageOf(body: string): string | undefined {
   const { error, message } = Object(parsed(body)) as { error?: unknown; message?: unknown };
   const text = typeof error === "string" ? error : (Object(error) as { message?: unknown }).message;
   const found = text ?? message;
-  return typeof found === "string" ? safeText(found, secret) : undefined;
+  return typeof found === "string" ? found : undefined;
 }
 
 /** Seconds of a `Retry-After`, which may be a date. */
@@ -102,26 +106,20 @@ const PASSING =
 
 /** Characters of a code or type that are read. */
 const WORD_CHARS_MAX = 128;
-/** Characters of a code in the log. */
-const CODE_CHARS_MAX = 40;
-
 /** `error`: the error object, or its text. Some servers give a status as `code`; without any clue the provider is at fault. */
-export function providerError(error: unknown, secret: string | undefined): Fault {
+export function providerError(error: unknown): Fault {
   const { code, type, status, message } = Object(error) as Record<string, unknown>;
   const text = typeof error === "string" ? error : message;
-  const said = typeof text === "string" ? safeText(text, secret) : undefined;
-  const detail = `an error inside the answer: ${shown(code, secret)}`;
-  const facts = said === undefined ? {} : { said };
+  const detail = `an error inside the answer: ${shown(code)}${typeof text === "string" ? `: ${text}` : ""}`;
   const number = [status, code].map(statusOf).find((one) => one !== undefined);
-  if (number !== undefined) return new Fault(kindOfStatus(number) ?? "invalid", detail, { ...facts, status: number });
+  if (number !== undefined) return new Fault(kindOfStatus(number) ?? "invalid", detail, { status: number });
   const passing = [code, type].some((word) => typeof word === "string" && PASSING.test(word.slice(0, WORD_CHARS_MAX)));
   const rejected = !passing && (typeof code === "string" || type === "invalid_request_error");
-  return new Fault(rejected ? "rejected" : "unavailable", detail, facts);
+  return new Fault(rejected ? "rejected" : "unavailable", detail);
 }
 
-function shown(code: unknown, secret: string | undefined): string {
-  if (typeof code === "number") return `${code}`;
-  return typeof code === "string" ? safeText(code, secret).slice(0, CODE_CHARS_MAX) : "no code";
+function shown(code: unknown): string {
+  return typeof code === "number" || typeof code === "string" ? `code ${code}` : "no code";
 }
 
 function statusOf(value: unknown): number | undefined {

@@ -16,14 +16,12 @@ export interface Call {
   /** The request must not be sent twice. */
   readonly once: boolean;
   readonly signal: AbortSignal;
-  /** Called after each piece of the answer. A fault that it returns stops the call. */
-  readonly moved: () => Fault | undefined;
+  /** Called after each piece of the answer. */
+  readonly moved: () => void;
 }
 
 export class Provider {
   private readonly client: Client;
-  /** Prepared bodies. */
-  private readonly bodies = new WeakMap<LlmRequest, string>();
 
   constructor(
     readonly config: LlmConfig,
@@ -45,24 +43,15 @@ export class Provider {
     return undefined;
   }
 
-  /** Makes the body that `answer` will send, while the caller waits for something else. */
-  prepare(request: LlmRequest): void {
-    this.bodies.set(request, this.bodyOf(request));
-  }
-
   async answer({ request, draft, once, signal, moved }: Call): Promise<Ending | Fault> {
-    const { path, Dialect } = PROTOCOLS[this.config.protocol];
+    const { path, body: bodyOf, Dialect } = PROTOCOLS[this.config.protocol];
     const { stream } = this.config;
     const { max_output_tokens: outputTokensMax } = request;
-    const reader = new Reader(new Dialect(draft, { secret: this.apiKey, outputTokensMax }), draft, moved);
-    const body = this.bodies.get(request) ?? this.bodyOf(request);
-    this.bodies.delete(request);
+    const reader = new Reader(new Dialect(draft, outputTokensMax), draft, moved);
+    const body = JSON.stringify(bodyOf(request, this.config));
     const fault = await this.client.call({ path, body, stream, once, signal }, reader);
-    return fault ?? this.whole(reader.ending(), outputTokensMax, draft);
-  }
-
-  private bodyOf(request: LlmRequest): string {
-    return JSON.stringify(PROTOCOLS[this.config.protocol].body(request, this.config));
+    const ending = fault ?? this.whole(reader.ending(), outputTokensMax, draft);
+    return ending instanceof Fault ? ending.logged(this.apiKey) : ending;
   }
 
   /** Arguments of a call that are not JSON were cut off, whatever the provider sends as its reason. */

@@ -15,12 +15,6 @@ export interface Ending {
   readonly usage: LlmUsage | undefined;
 }
 
-export interface DialectOptions {
-  /** The provider's key, which no client may read. */
-  readonly secret: string | undefined;
-  readonly outputTokensMax: number;
-}
-
 /** A protocol's reading of an answer. */
 export interface Dialect {
   /** One event of a stream, JSON of any form. */
@@ -50,7 +44,7 @@ export class Reader implements Intake {
     private readonly dialect: Dialect,
     private readonly draft: Draft,
     /** Called after each piece of bytes, so that its events can be sent to the client. */
-    private readonly moved: () => Fault | undefined,
+    private readonly moved: () => void,
   ) {}
 
   begin(contentType: string): Fault | undefined {
@@ -73,7 +67,7 @@ export class Reader implements Intake {
     if (this.length > LIMITS.llmStreamCharsMax) return new Fault("invalid", "the stream is too long");
     // The parser may not be fed after a fault.
     if (!this.fault) this.parser.feed(text);
-    this.fault ??= this.moved();
+    if (!this.fault) this.moved();
     return this.fault;
   }
 
@@ -83,8 +77,9 @@ export class Reader implements Intake {
     if (this.text) {
       const value = parsed(this.text.join(""));
       if (value === undefined) return new Fault("invalid", "the answer is not JSON");
-      const fault = this.dialect.whole(value) ?? this.moved();
+      const fault = this.dialect.whole(value);
       if (fault) return fault;
+      this.moved();
     }
     return this.fault ?? this.tooLong() ?? this.dialect.ending();
   }

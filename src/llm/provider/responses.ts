@@ -13,7 +13,7 @@ import {
 import type { InputItem, LlmRequest, Part } from "../request.ts";
 import { type LlmUsage, reportedUsage } from "../usage.ts";
 import { Fault, providerError } from "./fault.ts";
-import type { Dialect, DialectOptions, Ending } from "./reader.ts";
+import type { Dialect, Ending } from "./reader.ts";
 
 export function responsesBody(request: LlmRequest, { model, stream }: Pick<LlmConfig, "model" | "stream">): JsonObject {
   const { instructions, max_output_tokens, temperature, top_p, tools, tool_choice, parallel_tool_calls } = request;
@@ -83,7 +83,7 @@ export class ResponsesDialect implements Dialect {
 
   constructor(
     private readonly draft: Draft,
-    private readonly options: DialectOptions,
+    private readonly outputTokensMax: number,
   ) {}
 
   event(value: unknown): Fault | undefined {
@@ -104,7 +104,7 @@ export class ResponsesDialect implements Dialect {
       case "response.failed":
         return this.whole(event.response);
       case "error":
-        return providerError(event.error ?? event, this.options.secret);
+        return providerError(event.error ?? event);
     }
     const kind = DELTAS.get(event.type);
     // Other events announce or repeat. The final text shows whether something was missed.
@@ -115,7 +115,7 @@ export class ResponsesDialect implements Dialect {
     const response = objectOf(value);
     if (!response) return new Fault("invalid", "the response is no object");
     const { status, error, output } = response;
-    if (error) return providerError(error, this.options.secret);
+    if (error) return providerError(error);
     if (status === "failed" || status === "cancelled") return new Fault("unavailable", `the response is ${status}`);
     if (status !== "completed" && status !== "incomplete") return new Fault("invalid", "the response is not over");
     if (output !== undefined && !Array.isArray(output)) return new Fault("invalid", "the output is no array");
@@ -137,7 +137,7 @@ export class ResponsesDialect implements Dialect {
 
   /** Some servers send `completed` when the limit of tokens has ended the answer. */
   private cutOff(usage: LlmUsage | undefined): IncompleteReason | undefined {
-    return usage && usage.outputTokens >= this.options.outputTokensMax ? "max_output_tokens" : undefined;
+    return usage && usage.outputTokens >= this.outputTokensMax ? "max_output_tokens" : undefined;
   }
 
   private delta(

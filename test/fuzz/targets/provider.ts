@@ -20,7 +20,7 @@ function read(protocol: "chat" | "responses", bytes: Buffer, size: number): stri
     emit: undefined,
   });
   const Dialect = protocol === "chat" ? ChatDialect : ResponsesDialect;
-  const dialect = new Dialect(draft, { secret: undefined, outputTokensMax: 100 });
+  const dialect = new Dialect(draft, 100);
   const reader = new Reader(dialect, draft, () => undefined);
   reader.begin("text/event-stream");
   let fault: Fault | undefined;

@@ -374,7 +374,7 @@ describe("the page", () => {
 
   test("escapes what it is given", () => {
     expect(html`<a title="${`"<'&`}">${[html`<b>${1}</b>`, html`${undefined}`]}</a>`.text).toBe(
-      '<a title="&quot;&lt;&#39;&amp;"><b>1</b></a>',
+      '<a title="&quot;&lt;&#x27;&amp;"><b>1</b></a>',
     );
     expect(prose("a **b** `**<c>`\nd:\n- one\n- `two`\n\ne").text).toBe(
       "<p>a <strong>b</strong> <code>**&lt;c&gt;</code>\nd:</p>\n<ul>\n<li>one</li>\n<li><code>two</code></li>\n</ul>\n<p>e</p>",
