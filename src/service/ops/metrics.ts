@@ -108,7 +108,11 @@ async function metrics(service: OpsDeps, engine: Pick<Engine, "stats" | "devices
   now.reading("total", "tendon_ledger_lost_usd_total", `US dollars of the transfers ${lost}`, Number(lostAmount) / 1e9);
   if (engine) {
     const [stats, devices] = [engine.stats(), engine.devices()];
-    for (const [field, type, name, help] of ENGINE) now.reading(type, `tendon_engine_${name}`, help, stats[field]);
+    for (const [name, type, help] of ENGINE) {
+      now.reading(type, `tendon_engine_${name}${type === "total" ? "_total" : ""}`, help, stats[name]);
+    }
+    const parking = "Milliseconds that replicas spent on parking and bringing back.";
+    now.reading("total", "tendon_engine_parking_ms_total", parking, stats.parking_us / 1000);
     for (const [name, help, read] of DEVICE) {
       now.readings(
         `tendon_device_${name}`,
@@ -123,28 +127,27 @@ async function metrics(service: OpsDeps, engine: Pick<Engine, "stats" | "devices
 }
 
 /** What the engine counts by itself. */
-const ENGINE: readonly (readonly [keyof EngineStats, "gauge" | "total", name: string, help: string])[] = [
-  ["framesFree", "gauge", "frames_free", "Free frame slots."],
-  ["chunksFree", "gauge", "chunks_free", "Free run slots."],
-  ["slotsHeld", "gauge", "slots_held", "Session slots whose memory holds something."],
-  ["memoryBytesHeld", "gauge", "memory_bytes_held", "Bytes that episode memories hold."],
-  ["slotsParked", "gauge", "slots_parked", "Of the session slots, those whose memory is parked in host memory."],
-  ["parkedBytesHeld", "gauge", "parked_bytes_held", "Bytes of host memory that parked sessions take."],
-  ["sessionsParked", "total", "sessions_parked_total", "Times that a session was parked."],
-  ["sessionsBroughtBack", "total", "sessions_brought_back_total", "Times that a parked session was brought back."],
-  ["parkingMs", "total", "parking_ms_total", "Milliseconds that replicas spent on parking and bringing back."],
-  ["tensorBytes", "gauge", "tensor_bytes", "Tensor memory."],
-  ["lockedBytes", "gauge", "locked_bytes", "Tensor memory that is page-locked."],
-  ["allocations", "total", "allocations_total", "Heap allocations of the native library."],
-  ["framesDecoded", "total", "frames_decoded_total", "Decoded frames."],
-  ["framesRefused", "total", "frames_refused_total", "Frames that no decoder could read."],
-  ["chunksRun", "total", "chunks_run_total", "Chunks computed."],
-  ["chunksFailed", "total", "chunks_failed_total", "Runs that failed."],
-  ["chunksCancelled", "total", "chunks_cancelled_total", "Runs that were cancelled."],
-  ["panics", "total", "panics_total", "Panics of native code that were caught, each at the cost of a request."],
-  ["replicas", "gauge", "replicas", "Replicas of all models."],
-  ["replicasOut", "gauge", "replicas_out", "Of these, those that take no more work; /readyz says why."],
-  ["valuesClamped", "total", "values_clamped_total", "Action values outside their column's range."],
+const ENGINE: readonly (readonly [keyof EngineStats, "gauge" | "total", help: string])[] = [
+  ["frames_free", "gauge", "Free frame slots."],
+  ["chunks_free", "gauge", "Free run slots."],
+  ["slots_held", "gauge", "Session slots whose memory holds something."],
+  ["memory_bytes_held", "gauge", "Bytes that episode memories hold."],
+  ["slots_parked", "gauge", "Of the session slots, those whose memory is parked in host memory."],
+  ["parked_bytes_held", "gauge", "Bytes of host memory that parked sessions take."],
+  ["sessions_parked", "total", "Times that a session was parked."],
+  ["sessions_brought_back", "total", "Times that a parked session was brought back."],
+  ["tensor_bytes", "gauge", "Tensor memory."],
+  ["locked_bytes", "gauge", "Tensor memory that is page-locked."],
+  ["allocations", "total", "Heap allocations of the native library."],
+  ["frames_decoded", "total", "Decoded frames."],
+  ["frames_refused", "total", "Frames that no decoder could read."],
+  ["chunks_run", "total", "Chunks computed."],
+  ["chunks_failed", "total", "Runs that failed."],
+  ["chunks_cancelled", "total", "Runs that were cancelled."],
+  ["panics", "total", "Panics of native code that were caught, each at the cost of a request."],
+  ["replicas", "gauge", "Replicas of all models."],
+  ["replicas_out", "gauge", "Of these, those that take no more work; /readyz says why."],
+  ["values_clamped", "total", "Action values outside their column's range."],
 ];
 
 /** What each device holds. */
