@@ -1,7 +1,6 @@
 /** The page about language models: `language-models.md` with its limits and its table of errors put in. */
 import { prose } from "../../http/document/markdown.ts";
 import { documentPage } from "../../http/document/shell.ts";
-import { LIMITS } from "../../limits.ts";
 import { EVERY, KEY_ROWS, MONEY_ROWS } from "../../std/every-route.ts";
 import type { Row, Table } from "../../std/failure.ts";
 import { type Html, html } from "../../web/markup.ts";
@@ -9,26 +8,8 @@ import { LLM } from "../errors.ts";
 import text from "./language-models.md" with { type: "text" };
 
 export function languageModelsPage(): string {
-  return documentPage("Language models", text, VALUES, { errors: errorsTable() });
+  return documentPage("Language models", text, { errors: errorsTable() });
 }
-
-const whole = (value: number) => value.toLocaleString("en-US");
-
-/** The texts of the page refer to them as `{{name}}`. */
-const VALUES: Readonly<Record<string, string>> = {
-  keepalive: `${LIMITS.llmKeepaliveMs / 1000} s`,
-  unread: `${LIMITS.llmUnreadSeconds} s`,
-  keyChars: whole(LIMITS.idempotencyKeyCharsMax),
-  keyWait: `${LIMITS.llmKeyWaitMs / 1000} s`,
-  body: `${LIMITS.llmBodyBytesMax / 2 ** 20} MiB`,
-  json: `${LIMITS.jsonDepthMax} and ${whole(LIMITS.jsonValuesMax)}`,
-  outputTokens: whole(LIMITS.outputTokensMax),
-  live: whole(LIMITS.accountLlmLiveMax),
-  jobs: whole(LIMITS.accountLlmJobsMax),
-  jobsRunning: whole(LIMITS.accountLlmJobsRunningMax),
-  streamTime: `${LIMITS.llmStreamMs / 60_000} minutes`,
-  slow: `${LIMITS.slowUpstreamMs / 1000} s`,
-};
 
 /** The errors of the language models, then those of every route. */
 function errorsTable(): Html {

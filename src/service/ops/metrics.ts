@@ -4,8 +4,7 @@ import type { DeviceFigures, Engine, EngineStats } from "../../engine/engine.ts"
 import { appOf } from "../../http/app.ts";
 import { NO_BODY } from "../../http/body-rules.ts";
 import type { HttpDeps, Ingress } from "../../http/deps.ts";
-import type { Reply } from "../../http/reply.ts";
-import { NO_KEY, route } from "../../http/route.ts";
+import { NO_KEY, type Reply, route } from "../../http/route.ts";
 import type { Admission } from "../../robot/admission.ts";
 import { ROBOT_ANSWERS } from "../../robot/errors.ts";
 import type { Forecast } from "../../robot/forecast.ts";
