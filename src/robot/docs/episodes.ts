@@ -1,26 +1,14 @@
-/** The page about episodes on a socket: `episodes.md`, with its limits, its errors and the two clients put in. */
+/** The page about episodes on a socket: `episodes.md`, with its limits and its errors put in. */
 import { prose } from "../../http/document/markdown.ts";
 import { documentPage } from "../../http/document/shell.ts";
 import { EVERY } from "../../std/every-route.ts";
 import type { Row, Table } from "../../std/failure.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { ROBOT } from "../errors.ts";
-import python from "./clients/episode.py" with { type: "text" };
-// Imported as text, though the compiler sees a module.
-import * as typescript from "./clients/episode.ts" with { type: "text" };
 import text from "./episodes.md" with { type: "text" };
 
 export function episodesPage(): string {
-  return documentPage("Episodes on a WebSocket", text, {
-    errors: errorsTable(ROBOT, EVERY),
-    python: source(python),
-    typescript: source((typescript as unknown as { readonly default: string }).default),
-  });
-}
-
-function source(text: string): Html {
-  return html`<pre>${text.trimEnd()}</pre>
-`;
+  return documentPage("Episodes on a WebSocket", text, { errors: errorsTable(ROBOT, EVERY) });
 }
 
 /** A group stands where its first row stands in the tables. */
