@@ -10,9 +10,8 @@ import { gpuOptions } from "../config/gpu.ts";
 import { LIMITS } from "../limits.ts";
 import { Problem } from "../std/problem.ts";
 import { STATUS, Stats } from "./abi.ts";
-import { lastError, staticText } from "./binding.ts";
+import { jsonOf, lastError, staticText } from "./binding.ts";
 import { Channel } from "./channel.ts";
-import { deviceFigures, drainDevice } from "./devices.ts";
 import {
   type DeviceFigures,
   type Engine,
@@ -126,11 +125,15 @@ class NativeEngine implements Engine {
   }
 
   devices(): readonly DeviceFigures[] {
-    return deviceFigures(this.channel);
+    const { calls, engine } = this.channel;
+    return jsonOf((to) => this.channel.expect(calls.tendon_device_figures(engine, to, to.length), "device_figures"));
   }
 
   drain(device: string): Problem | undefined {
-    return drainDevice(this.channel, device);
+    const { calls, engine } = this.channel;
+    const name = Buffer.from(device);
+    if (calls.tendon_drain(engine, name, name.length) >= 0) return undefined;
+    return new Problem(`${device} cannot be drained: ${lastError(calls)}`);
   }
 
   async close(): Promise<void> {

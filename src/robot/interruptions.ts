@@ -27,17 +27,15 @@ interface World {
 export class Interruptions {
   /** Called when the client has left; returns whether that ends the request. */
   onLeave: () => boolean = () => true;
-  private readonly late = Promise.withResolvers<"late">();
-  private readonly over = Promise.withResolvers<"over">();
-  private readonly left = Promise.withResolvers<"left">();
+  private readonly first = Promise.withResolvers<"late" | "over" | "left">();
   private readonly endMs: number;
   /** The end of the robot's deadline, while it may end the request; undefined where the service's time is shorter. */
   private robotEndMs: number | undefined;
   private isLate = false;
   private disarmClock: () => void;
-  private readonly end = () => this.over.resolve("over");
+  private readonly end = () => this.first.resolve("over");
   private readonly leave = () => {
-    if (this.onLeave()) this.left.resolve("left");
+    if (this.onLeave()) this.first.resolve("left");
     else this.world.goesOn?.();
   };
 
@@ -68,7 +66,7 @@ export class Interruptions {
   async race<T>(work: Promise<T>, unfinished?: () => Failure): Promise<T | Failure> {
     if (this.world.client.aborted) this.leave();
     const done = work.then((value) => ({ value }));
-    const first = await Promise.race([done, this.late.promise, this.left.promise, this.over.promise]);
+    const first = await Promise.race([done, this.first.promise]);
     if (first === "late") return unfinished?.() ?? this.stopped();
     if (first === "over") return unfinished?.() ?? shuttingDown();
     if (first === "left") return new Failure(ROBOT.engine_unavailable, "the client left before the model started");
@@ -108,7 +106,7 @@ export class Interruptions {
   private arm(): () => void {
     return this.world.clock.after(Math.max(0, this.leftMs), () => {
       this.isLate = true;
-      this.late.resolve("late");
+      this.first.resolve("late");
     });
   }
 }

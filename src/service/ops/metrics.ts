@@ -10,21 +10,7 @@ import { ROBOT_ANSWERS } from "../../robot/errors.ts";
 import type { Forecast } from "../../robot/forecast.ts";
 import type { SessionTable } from "../../robot/session/table.ts";
 import type { Sockets } from "../../robot/socket/sockets.ts";
-import { type Counter, type Durations, Metrics } from "../../std/metrics.ts";
-
-export interface ServiceMetrics {
-  readonly metrics: Metrics;
-  /** Answered requests. */
-  readonly requests: Counter<"route" | "status">;
-  /** Charges whose price was above what was held, by the priced id. */
-  readonly clamped: Counter<"item">;
-  /** Calls to the providers of language models, by how they ended. */
-  readonly calls: Counter<"model" | "outcome">;
-  /** Responses whose provider reported no usage. */
-  readonly estimates: Counter<"model">;
-  /** Milliseconds from an observation's arrival to the model's start. */
-  readonly starts: { readonly chat: Durations; readonly episode: Durations };
-}
+import { Metrics } from "../../std/metrics.ts";
 
 /**
  * Every time that matters is the bound of a bucket: 1 and 3 ms (budget on a socket, p50 and p99), 4 and 8 ms (over HTTP),
@@ -34,7 +20,10 @@ const START_BUCKETS_MS = [
   0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8, 12, 20, 33, 50, 100, 200, 400, 1_000, 2_000, 5_000, 10_000,
 ] as const;
 
-export function serviceMetrics(): ServiceMetrics {
+/** What the service counts while it runs. */
+export type ServiceMetrics = ReturnType<typeof serviceMetrics>;
+
+export function serviceMetrics() {
   const metrics = new Metrics();
   const starts = metrics.durations(
     "tendon_start_ms",
