@@ -21,7 +21,7 @@ async function main(device: string, chunks: number): Promise<object | Problem> {
     await oneChunk(open, frames, step);
     const stats = open.engine.stats();
     library.push(stats.allocations - before);
-    runtime.push(stats.runtimeAllocationsLast);
+    runtime.push(stats.runtime_allocations_last);
     before = stats.allocations;
   }
   await open.close();

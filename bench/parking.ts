@@ -82,20 +82,20 @@ async function measure(
   for (let step = 0; step < steps; step += 1) {
     if (step === FILLING) before = engine.stats();
     for (const slot of [0, 1]) {
-      const brought = engine.stats().parkedBytesHeld;
+      const brought = engine.stats().parked_bytes_held;
       const waitedMs = await observe(model, manifest, jpeg, step, slot);
       if (waitedMs instanceof Problem) return waitedMs;
       if (step < FILLING) continue;
       waits.push(waitedMs);
-      movedBytes += brought + engine.stats().parkedBytesHeld;
+      movedBytes += brought + engine.stats().parked_bytes_held;
     }
   }
   const after = engine.stats();
-  const exchanges = after.sessionsParked - before.sessionsParked;
-  const parkingMs = after.parkingMs - before.parkingMs;
+  const exchanges = after.sessions_parked - before.sessions_parked;
+  const parkingMs = (after.parking_us - before.parking_us) / 1_000;
   const name = `${(model.sessionMemory.slotBytes / MIB).toFixed(1)} MiB at most`;
   return [
-    { measure: `${name}: parked, the window full`, value: before.parkedBytesHeld / MIB, unit: "MiB" },
+    { measure: `${name}: parked, the window full`, value: before.parked_bytes_held / MIB, unit: "MiB" },
     { measure: `${name}: moved by an exchange; mean`, value: movedBytes / exchanges / MIB, unit: "MiB" },
     { measure: `${name}: exchange of two sessions; mean`, value: (1_000 * parkingMs) / exchanges, unit: "us" },
     { measure: `${name}: speed`, value: movedBytes / parkingMs / 1e6, unit: "GB/s" },

@@ -105,7 +105,7 @@ async function engineChecks(served: BundleSettings, { lockableBytes, gpus }: Mac
     else checks.push(...gpuChecks(devices, libraries.gpu, gpus));
     const told = devices instanceof Problem ? [] : devices.tried;
     checks.push(...(await bundleChecks(engine, served, told)));
-    const { lockedBytes, tensorBytes } = engine.stats();
+    const { locked_bytes: lockedBytes, tensor_bytes: tensorBytes } = engine.stats();
     if (tensorBytes > 0) checks.push(lockCheck(lockedBytes, tensorBytes, lockableBytes));
     return checks;
   });

@@ -1,6 +1,6 @@
 /** Generated from native/src/core/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */
 
-export const ABI_VERSION = 10;
+export const ABI_VERSION = 11;
 export const OBSERVATION_FRAMES_MAX = 16;
 export const STATE_VALUES_MAX = 64;
 export const CHUNK_VALUES_MAX = 2048;
@@ -115,46 +115,31 @@ export const ChunkResult = {
   values: 72,
 } as const;
 
+/** Every field is a u64. */
 export const Stats = {
-  size: 152,
-  /** u64 */
+  size: 176,
   allocations: 0,
-  /** u64 */
   runtime_allocations_last: 8,
-  /** u64 */
   frames_decoded: 16,
-  /** u64 */
   frames_refused: 24,
-  /** u64 */
   chunks_run: 32,
-  /** u64 */
   chunks_failed: 40,
-  /** u64 */
   chunks_cancelled: 48,
-  /** u64 */
   values_clamped: 56,
-  /** u64 */
   memory_bytes_held: 64,
-  /** u64 */
   parked_bytes_held: 72,
-  /** u64 */
   sessions_parked: 80,
-  /** u64 */
   sessions_brought_back: 88,
-  /** u64 */
   parking_us: 96,
-  /** u64 */
   panics: 104,
-  /** u64 */
   locked_bytes: 112,
-  /** u64 */
   tensor_bytes: 120,
   frames_free: 128,
-  chunks_free: 132,
-  slots_held: 136,
-  replicas: 140,
-  replicas_out: 144,
-  slots_parked: 148,
+  chunks_free: 136,
+  slots_held: 144,
+  replicas: 152,
+  replicas_out: 160,
+  slots_parked: 168,
 } as const;
 
 export const ConnectionNote = {

@@ -112,6 +112,16 @@ export function memoryFile(name: string): number {
   return descriptor;
 }
 
+/** The JSON that a call writes, of which it returns the length also where the bytes do not suffice; it is then called again. */
+export function jsonOf(write: (to: Buffer) => number, bytes = 4_096) {
+  let to = Buffer.alloc(bytes);
+  for (;;) {
+    const length = write(to);
+    if (length <= to.length) return JSON.parse(to.toString("utf8", 0, length));
+    to = Buffer.alloc(length);
+  }
+}
+
 /** A static C string of the library. */
 export function staticText(address: Pointer | bigint | null): string {
   return typeof address === "number" ? new CString(address).toString() : "";

@@ -1,9 +1,6 @@
-/** What the devices of this machine say, for `doctor`; and those that the models of an engine run on. */
-import { assert } from "../std/assert.ts";
+/** What the devices of this machine say, for `doctor`. */
 import { Problem } from "../std/problem.ts";
 import { lastError } from "./binding.ts";
-import type { Channel } from "./channel.ts";
-import type { DeviceFigures } from "./engine.ts";
 import { locateLibraries, openLibrary } from "./library.ts";
 
 /** The NVIDIA driver. `version` is the CUDA that it serves, for example `13.0`. */
@@ -41,22 +38,4 @@ export async function readDevices(): Promise<Devices | Problem> {
   if (length < 0) return new Problem(`the devices cannot be tried: ${lastError(calls)}`);
   if (length > text.length) return new Problem("the devices cannot be tried: what they say is too long");
   return JSON.parse(text.toString("utf8", 0, length));
-}
-
-/** Devices have short names; the reason of one that is lost may be long. */
-const figures = Buffer.alloc(TEXT_BYTES);
-
-/** The figures of each device that models of the engine were placed on. */
-export function deviceFigures(channel: Channel): DeviceFigures[] {
-  const { calls, engine } = channel;
-  const length = channel.expect(calls.tendon_device_figures(engine, figures, figures.length), "device_figures");
-  assert(length <= figures.length, "the figures of all devices fit");
-  return JSON.parse(figures.toString("utf8", 0, length));
-}
-
-/** The replicas there end what they have; a problem says why not. */
-export function drainDevice({ calls, engine }: Channel, device: string): Problem | undefined {
-  const name = Buffer.from(device);
-  if (calls.tendon_drain(engine, name, name.length) >= 0) return undefined;
-  return new Problem(`${device} cannot be drained: ${lastError(calls)}`);
 }

@@ -4,28 +4,20 @@
  * Implemented once, over the native library (native.ts); the device `echo` runs no model and answers zeros.
  * All methods return at once; work happens on native threads.
  */
+import type { Bundle } from "../bundle/read.ts";
 import type { DeviceWish } from "../config/devices.ts";
 import type { GpuOptions } from "../config/gpu.ts";
 import { LIMITS } from "../limits.ts";
 import type { Problem } from "../std/problem.ts";
+import type { Stats } from "./abi.ts";
 import type { Fault } from "./fault.ts";
-
-/** What the engine takes of a verified bundle. The native library reads the whole manifest; only this is read here. */
-interface VerifiedBundle {
-  readonly manifest: {
-    readonly id: string;
-    readonly action: { readonly columns: readonly unknown[]; readonly prefix?: number };
-    readonly parity: { readonly unproved?: true };
-  };
-  /** An absolute path for each file that the manifest lists. */
-  readonly paths: ReadonlyMap<string, string>;
-}
 
 /** Far longer than loading and proving all bundles takes; for a command that waits for it. */
 export const LOAD_MS_MAX = 600_000;
 
 export interface LoadOptions {
-  readonly bundle: VerifiedBundle;
+  /** The native library reads the whole manifest. */
+  readonly bundle: Bundle;
   /** `auto`, `cpu`, `cuda:0`, `tensorrt:0`, `webgpu:0` or `echo`; or one for each replica, neither `auto` nor `echo`. */
   readonly device: DeviceWish;
   /** How it runs on a GPU; undefined: as the CPU computes. */
@@ -174,15 +166,13 @@ interface DriverUse {
   /** Host memory of one replica that the driver copies from and to without a buffer between, bytes. */
   readonly registeredBytes: number;
   /** Why it does not so for all that the device reads. */
-  readonly unregistered?: string | undefined;
-  /** The device times the inferences. */
-  readonly timed: boolean;
-  /** Why it does not. */
-  readonly untimed?: string | undefined;
+  readonly registrationReason?: string | undefined;
+  /** Why the device does not time the inferences. */
+  readonly timesReason?: string | undefined;
   /** Our kernels advance its latents and decode its chunks. */
-  readonly launched: boolean;
+  readonly kernels: boolean;
   /** Why they do not, though `own_kernels` asks for it. */
-  readonly unlaunched?: string | undefined;
+  readonly kernelsReason?: string | undefined;
 }
 
 /** How the sessions of a model share memory. */
@@ -263,38 +253,8 @@ export interface Model extends Placement {
   unload(): Promise<void>;
 }
 
-export interface EngineStats {
-  /** Heap allocations by our own library since it was opened. */
-  readonly allocations: number;
-  /** Heap allocations inside ONNX Runtime during the last inference; −1 when nothing counts them (see bench/memory.ts). */
-  readonly runtimeAllocationsLast: number;
-  readonly framesFree: number;
-  readonly chunksFree: number;
-  readonly framesDecoded: number;
-  readonly framesRefused: number;
-  readonly chunksRun: number;
-  readonly chunksFailed: number;
-  readonly chunksCancelled: number;
-  readonly valuesClamped: number;
-  /** Panics of native code that were caught, each at the cost of a request. */
-  readonly panics: number;
-  /** Replicas over all models, and those among them that take no more work. */
-  readonly replicas: number;
-  readonly replicasOut: number;
-  /** Slots whose memory is not empty, and its bytes. */
-  readonly slotsHeld: number;
-  readonly memoryBytesHeld: number;
-  /** Slots among them that are parked, and the bytes that they take in host memory. */
-  readonly slotsParked: number;
-  readonly parkedBytesHeld: number;
-  /** Times that a session was parked and brought back, and the milliseconds that replicas spent on both. */
-  readonly sessionsParked: number;
-  readonly sessionsBroughtBack: number;
-  readonly parkingMs: number;
-  /** Bytes of tensor memory: page-locked ones, and all. */
-  readonly lockedBytes: number;
-  readonly tensorBytes: number;
-}
+/** The counters of native/src/core/layout.rs, by their names there; −1 for one that nothing counts. */
+export type EngineStats = Readonly<Record<Exclude<keyof typeof Stats, "size">, number>>;
 
 /** What a device with replicas holds, and whether it takes work: `draining` ends what it has, `drained` has nothing left. */
 export interface DeviceFigures {

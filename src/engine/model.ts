@@ -10,7 +10,7 @@ import {
   STATE_VALUES_MAX,
   STATUS,
 } from "./abi.ts";
-import { lastError } from "./binding.ts";
+import { jsonOf, lastError } from "./binding.ts";
 import type { Channel } from "./channel.ts";
 import type { Frame, Inference, LoadOptions, LostReplica, Model, Observation, Placement } from "./engine.ts";
 import { busy, type Fault, replicaOut, tooLong, unloading } from "./fault.ts";
@@ -171,13 +171,6 @@ export class NativeModel implements Omit<Model, keyof Placement> {
 
 /** Its placement, and the replicas that are out by now. */
 function placementOf(channel: Channel, ticket: number): Placement & Pick<Model, "lost"> {
-  let buffer = Buffer.alloc(1024);
-  for (;;) {
-    const length = channel.expect(
-      channel.calls.tendon_placement(channel.engine, ticket, buffer, buffer.length),
-      "placement",
-    );
-    if (length <= buffer.length) return JSON.parse(buffer.toString("utf8", 0, length));
-    buffer = Buffer.alloc(length);
-  }
+  const { calls, engine } = channel;
+  return jsonOf((to) => channel.expect(calls.tendon_placement(engine, ticket, to, to.length), "placement"));
 }

@@ -10,9 +10,8 @@ import { gpuOptions } from "../config/gpu.ts";
 import { LIMITS } from "../limits.ts";
 import { Problem } from "../std/problem.ts";
 import { STATUS, Stats } from "./abi.ts";
-import { lastError, staticText } from "./binding.ts";
+import { jsonOf, lastError, staticText } from "./binding.ts";
 import { Channel } from "./channel.ts";
-import { deviceFigures, drainDevice } from "./devices.ts";
 import {
   type DeviceFigures,
   type Engine,
@@ -52,7 +51,6 @@ class NativeEngine implements Engine {
   readonly runtimeVersion = PREBUILT.runtime.version;
   readonly jpegVersion = PREBUILT.jpeg.version;
   private readonly results: ResultSlots;
-  private readonly counters = new DataView(new ArrayBuffer(Stats.size));
   private readonly models = new Set<Model>();
   /** Loads in progress. They cannot be stopped; `close` waits for them without blocking the event loop. */
   private readonly loading = new Set<Promise<unknown>>();
@@ -119,43 +117,23 @@ class NativeEngine implements Engine {
   }
 
   stats(): EngineStats {
-    const { calls, engine } = this.channel;
-    this.channel.expect(calls.tendon_stats(engine, new Uint8Array(this.counters.buffer)), "stats");
-    const narrow = (offset: number) => this.counters.getUint32(offset, true);
-    const wide = (offset: number) => Number(this.counters.getBigUint64(offset, true));
-    const runtimeAllocations = this.counters.getBigUint64(Stats.runtime_allocations_last, true);
-    return {
-      allocations: wide(Stats.allocations),
-      runtimeAllocationsLast: runtimeAllocations === 2n ** 64n - 1n ? -1 : Number(runtimeAllocations),
-      framesFree: narrow(Stats.frames_free),
-      chunksFree: narrow(Stats.chunks_free),
-      framesDecoded: wide(Stats.frames_decoded),
-      framesRefused: wide(Stats.frames_refused),
-      chunksRun: wide(Stats.chunks_run),
-      chunksFailed: wide(Stats.chunks_failed),
-      chunksCancelled: wide(Stats.chunks_cancelled),
-      valuesClamped: wide(Stats.values_clamped),
-      panics: wide(Stats.panics),
-      replicas: narrow(Stats.replicas),
-      replicasOut: narrow(Stats.replicas_out),
-      slotsHeld: narrow(Stats.slots_held),
-      memoryBytesHeld: wide(Stats.memory_bytes_held),
-      slotsParked: narrow(Stats.slots_parked),
-      parkedBytesHeld: wide(Stats.parked_bytes_held),
-      sessionsParked: wide(Stats.sessions_parked),
-      sessionsBroughtBack: wide(Stats.sessions_brought_back),
-      parkingMs: wide(Stats.parking_us) / 1000,
-      lockedBytes: wide(Stats.locked_bytes),
-      tensorBytes: wide(Stats.tensor_bytes),
-    };
+    const counters = new BigInt64Array(Stats.size / BigInt64Array.BYTES_PER_ELEMENT);
+    this.channel.expect(this.channel.calls.tendon_stats(this.channel.engine, new Uint8Array(counters.buffer)), "stats");
+    const { size: _, ...offsets } = Stats;
+    const read = ([name, offset]: [string, number]) => [name, Number(counters[offset / counters.BYTES_PER_ELEMENT])];
+    return Object.fromEntries(Object.entries(offsets).map(read));
   }
 
   devices(): readonly DeviceFigures[] {
-    return deviceFigures(this.channel);
+    const { calls, engine } = this.channel;
+    return jsonOf((to) => this.channel.expect(calls.tendon_device_figures(engine, to, to.length), "device_figures"));
   }
 
   drain(device: string): Problem | undefined {
-    return drainDevice(this.channel, device);
+    const { calls, engine } = this.channel;
+    const name = Buffer.from(device);
+    if (calls.tendon_drain(engine, name, name.length) >= 0) return undefined;
+    return new Problem(`${device} cannot be drained: ${lastError(calls)}`);
   }
 
   async close(): Promise<void> {

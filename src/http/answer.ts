@@ -5,8 +5,7 @@ import { makeId } from "../std/ids.ts";
 import type { HttpDeps } from "./deps.ts";
 import { byteStream } from "./download.ts";
 import { Origin } from "./origin.ts";
-import { type FailedReply, failedWith, type Reply } from "./reply.ts";
-import type { Arrival, Outcome } from "./route.ts";
+import type { Arrival, FailedReply, Outcome, Reply } from "./route.ts";
 import { type Events, eventStream, type Send, SSE_HEADERS } from "./sse.ts";
 import type { FailureForm } from "./surface.ts";
 
@@ -40,7 +39,7 @@ export async function answer(
     lifecycle.leave();
     return undefined;
   }
-  const failed = outcome instanceof Failure ? failedWith(outcome, {}) : outcome;
+  const failed = outcome instanceof Failure ? { failure: outcome } : outcome;
   if ("failure" in failed) note(deps, requestId, failed.failure);
   const { status, body, headers } = "failure" in failed ? failureReply(failed, failureForm) : failed;
   deps.requests.inc({ route: name, status: String(status) });

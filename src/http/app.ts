@@ -6,8 +6,7 @@ import { Elysia } from "elysia";
 import { answer, type Target } from "./answer.ts";
 import type { HttpDeps } from "./deps.ts";
 import { docs } from "./document/docs.ts";
-import { notFound } from "./reply.ts";
-import type { Arrival } from "./route.ts";
+import { type Arrival, notFound } from "./route.ts";
 import type { Surface } from "./surface.ts";
 
 /** What clients reach: the surfaces and their documentation. */

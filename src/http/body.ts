@@ -38,8 +38,8 @@ export async function readBody(request: Request, options: BodyOptions): Promise<
 /** Reads in one piece: a stream costs more than a small body itself, above all in garbage. */
 async function readWhole(request: Request, announced: number, options: BodyOptions): Promise<Body | Failure> {
   const { ingress, owner, clock } = options;
-  if (!ingress.take(owner, announced)) return busy(options);
-  const release = () => ingress.give(owner, announced);
+  if (ingress.add(owner, announced)) return busy(options);
+  const release = () => ingress.subtract(owner, announced);
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
   const disarm = clock.after(LIMITS.bodyMs, () => resolve(undefined));
   const bytes = await Promise.race([request.bytes().catch(() => undefined), late]);
@@ -55,11 +55,11 @@ async function readPieces(request: Request, options: BodyOptions): Promise<Body 
   // Only what has arrived counts: a client that announces much and sends little takes nothing from the others.
   let held = 0;
   const release = () => {
-    ingress.give(owner, held);
+    ingress.subtract(owner, held);
     held = 0;
   };
   const write = async (part: Uint8Array) => {
-    if (!ingress.take(owner, part.length)) return busy(options);
+    if (ingress.add(owner, part.length)) return busy(options);
     held += part.length;
     parts.push(part);
     return undefined;

@@ -5,12 +5,9 @@
 import { type ObjectOptions, type TObject, type TSchema, Type } from "@sinclair/typebox";
 import type { Failure } from "../std/failure.ts";
 
-interface Documented {
+export interface Check<Draft> {
   /** The top-level field of the body that this entry documents, with its fragment. */
   readonly field?: readonly [name: string, schema: TSchema];
-}
-
-export interface Check<Draft> extends Documented {
   readonly run: (draft: Draft) => Failure | undefined;
 }
 
@@ -32,7 +29,10 @@ export function firstFailure<Draft>(checks: readonly Check<Draft>[], draft: Draf
  * The schema of a body whose fields the lists document, in their order; a field that comes twice is as the later list has
  * it. Unknown extra properties are accepted.
  */
-export function bodySchema(options: ObjectOptions, ...lists: readonly (readonly Documented[])[]): TObject {
+export function bodySchema(
+  options: ObjectOptions,
+  ...lists: readonly (readonly Pick<Check<never>, "field">[])[]
+): TObject {
   const fields = lists.flat().flatMap((check) => (check.field ? [check.field] : []));
   return Type.Object(Object.fromEntries(fields), { ...options, additionalProperties: true });
 }

@@ -22,17 +22,6 @@ interface ConnectionNote extends ConnectionId {
   readonly received: number;
 }
 
-/** The connections of one port. All calls belong to the event loop's thread. */
-export interface ConnectionWatch {
-  /** What is new since the last call. */
-  read(): ConnectionNote[];
-  /** Bytes received up to now; undefined when it has gone. */
-  received(id: ConnectionId): number | undefined;
-  /** Ends it, as its peer could. */
-  end(id: ConnectionId): void;
-  close(): void;
-}
-
 /** The listening sockets of a port, which hand its connections from one to the next. */
 export interface Listeners {
   /** Lets another socket of this user listen on the port too, or no longer. */
@@ -62,13 +51,14 @@ export async function watchConnections(port: number): Promise<ConnectionWatch | 
   if (native instanceof Problem) return native;
   const watch = handleOf((out) => native.tendon_watch_open(port, out));
   if (watch === undefined) return new Problem(`the connections cannot be watched: ${lastError(native)}`);
-  return new NativeWatch(native, watch);
+  return new ConnectionWatch(native, watch);
 }
 
 /** Notes taken with one call. */
 const NOTES = 256;
 
-class NativeWatch implements ConnectionWatch {
+/** The connections of one port. All calls belong to the event loop's thread. */
+export class ConnectionWatch {
   private readonly buffer = new Uint8Array(NOTES * Layout.size);
   private readonly view = new DataView(this.buffer.buffer);
   private readonly bytes = new BigUint64Array(1);
@@ -79,6 +69,7 @@ class NativeWatch implements ConnectionWatch {
     private readonly watch: Handle,
   ) {}
 
+  /** What is new since the last call. */
   read(): ConnectionNote[] {
     assert(this.open, "a watch that is closed is not read");
     const notes: ConnectionNote[] = [];
@@ -89,11 +80,13 @@ class NativeWatch implements ConnectionWatch {
     }
   }
 
+  /** Bytes received up to now; undefined when it has gone. */
   received({ fd, cookieLow, cookieHigh }: ConnectionId): number | undefined {
     const known = this.native.tendon_connection_received(fd, cookieLow, cookieHigh, this.bytes) === 1;
     return known ? Number(this.bytes[0]) : undefined;
   }
 
+  /** Ends it, as its peer could. */
   end({ fd, cookieLow, cookieHigh }: ConnectionId): void {
     this.native.tendon_connection_end(fd, cookieLow, cookieHigh);
   }

@@ -41,7 +41,7 @@ export class Connections {
 
   constructor(
     private readonly deps: { clock: Clock; log: Log; proxies: Networks },
-    private readonly watch: ConnectionWatch,
+    private readonly watch: Pick<ConnectionWatch, "read" | "received" | "end">,
     private readonly bounds: ConnectionBounds,
     /** Meters by the peer's name. */
     private readonly meters: ReadonlyMap<string, Meter>,

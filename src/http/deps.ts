@@ -40,23 +40,13 @@ export interface Principal {
 export type Authenticate = (authorization: string | null, network?: () => string) => Promise<Principal | Failure>;
 
 /** The budget of memory for request bodies and messages, in bytes. */
-export class Ingress {
-  private readonly permits: Permits;
-
+export class Ingress extends Permits {
   /** One owner may take `LIMITS.ingressOwnerShare` of it, so that others always find room. */
   constructor(bytesMax: number = LIMITS.ingressBytesMax) {
-    this.permits = new Permits(bytesMax, bytesMax * LIMITS.ingressOwnerShare);
+    super(bytesMax, bytesMax * LIMITS.ingressOwnerShare);
   }
 
   get bytes(): number {
-    return this.permits.size;
-  }
-
-  take(owner: string, bytes: number): boolean {
-    return this.permits.add(owner, bytes) === undefined;
-  }
-
-  give(owner: string, bytes: number): void {
-    this.permits.subtract(owner, bytes);
+    return this.size;
   }
 }

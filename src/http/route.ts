@@ -4,12 +4,14 @@
  */
 import type { Server } from "bun";
 import { isCallersFault } from "../charge/unpaid.ts";
+import { EVERY } from "../std/every-route.ts";
 import { type Answers, Failure, type Row } from "../std/failure.ts";
 import type { BodyRule } from "./body-rules.ts";
 import type { HttpDeps, Principal } from "./deps.ts";
+import type { FileSlice, Source } from "./download.ts";
 import type { Operation } from "./operation.ts";
 import type { Origin } from "./origin.ts";
-import type { FailedReply, Reply } from "./reply.ts";
+import type { Events } from "./sse.ts";
 
 /** A request as it arrived. */
 export interface Arrival {
@@ -31,6 +33,23 @@ export interface Call<Who extends Principal | undefined, Body> extends Arrival {
   readonly body: Body;
   /** Monotonic ms when the last byte of the body was here. */
   readonly bodyMs: number;
+}
+
+/** What a handler answers. */
+export interface Reply {
+  readonly status: number;
+  /** Text is JSON unless `headers` say otherwise. */
+  readonly body: string | Uint8Array<ArrayBuffer> | null | FileSlice | Source | Events;
+  /** Lower-case names. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** No charge pays for it: it counts against the account's budget of such work. */
+  readonly unpaid?: true;
+}
+
+/** A failure whose answer has headers of its route. */
+export interface FailedReply {
+  readonly failure: Failure;
+  readonly headers?: Reply["headers"];
 }
 
 /** `upgraded`: the connection is a WebSocket now, and there is no response. */
@@ -130,4 +149,9 @@ function isUnpaid(outcome: Outcome, left: boolean): boolean {
 
 function shuttingDown({ unavailable }: Answers): Failure {
   return new Failure(unavailable, "the service is shutting down; try again in some seconds");
+}
+
+/** A route that does not exist, or not with this method. */
+export function notFound(): Failure {
+  return new Failure(EVERY.not_found, "there is no such route, or not with this method; see the API's documentation");
 }

@@ -7,8 +7,7 @@ import type { WebSocketHandler } from "bun";
 import type { Answers, Failure, Table } from "../std/failure.ts";
 import type { Html } from "../web/markup.ts";
 import type { Header } from "./operation.ts";
-import type { Reply } from "./reply.ts";
-import type { Route } from "./route.ts";
+import type { Reply, Route } from "./route.ts";
 
 /** A surface that does not write its failures as the error object of the specification. */
 export interface FailureForm {

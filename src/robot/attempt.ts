@@ -180,12 +180,10 @@ class Attempt implements PendingAnswer {
   }
 
   private interruptible(): Interruptions {
-    const { clock, chunkMs, lifecycle, forecast } = this.deps;
-    const { arrivedMs, signal: client, goesOn } = this.caller;
+    const { deps, caller } = this;
     const { deadlineMs } = this.command;
-    const retryAfterSeconds = () => forecast.retryAfterSeconds(this.demand);
-    const service = lifecycle.over;
-    return new Interruptions({ clock, chunkMs, arrivedMs, deadlineMs, retryAfterSeconds, client, service, goesOn });
+    const retryAfterSeconds = () => deps.forecast.retryAfterSeconds(this.demand);
+    return new Interruptions(deps, caller, deadlineMs, retryAfterSeconds);
   }
 
   /** Waits for the permits of the inference and its frames. Refuses at once what could not be answered in time. */

@@ -1,59 +1,43 @@
 /** What may end a request early: the time for its chunk, its robot's own deadline, its client leaving, the shutdown of the service. */
-import type { Clock } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
+import type { Caller, RobotDeps } from "./command.ts";
 import { ROBOT } from "./errors.ts";
-
-interface World {
-  readonly clock: Clock;
-  /** Milliseconds that the service allows from now to the answer. */
-  readonly chunkMs: number;
-  /** The observation's arrival, monotonic ms. */
-  readonly arrivedMs: number;
-  /**
-   * The robot's own deadline, milliseconds from the arrival. After it the chunk is worthless: it is taken back and not charged, unless
-   * its record is being made durable.
-   */
-  readonly deadlineMs: number | undefined;
-  /** Whole seconds after which another try of a request that came too late can succeed. */
-  readonly retryAfterSeconds: () => number;
-  /** Aborts when the client has left. */
-  readonly client: AbortSignal;
-  /** Aborts when the service shuts down and must answer every waiting request. */
-  readonly service: AbortSignal;
-  /** Called when the client has left and the request goes on. */
-  readonly goesOn: (() => void) | undefined;
-}
 
 export class Interruptions {
   /** Called when the client has left; returns whether that ends the request. */
   onLeave: () => boolean = () => true;
-  private readonly late = Promise.withResolvers<"late">();
-  private readonly over = Promise.withResolvers<"over">();
-  private readonly left = Promise.withResolvers<"left">();
+  private readonly first = Promise.withResolvers<"late" | "over" | "left">();
   private readonly endMs: number;
   /** The end of the robot's deadline, while it may end the request; undefined where the service's time is shorter. */
   private robotEndMs: number | undefined;
   private isLate = false;
   private disarmClock: () => void;
-  private readonly end = () => this.over.resolve("over");
+  private readonly end = () => this.first.resolve("over");
   private readonly leave = () => {
-    if (this.onLeave()) this.left.resolve("left");
-    else this.world.goesOn?.();
+    if (this.onLeave()) this.first.resolve("left");
+    else this.caller.goesOn?.();
   };
 
-  constructor(private readonly world: World) {
-    const { clock, chunkMs, arrivedMs, deadlineMs = Number.POSITIVE_INFINITY, client, service } = world;
+  /** `retryAfterSeconds`: after which another try of a request that came too late can succeed, whole seconds. */
+  constructor(
+    private readonly service: Pick<RobotDeps, "clock" | "chunkMs" | "lifecycle">,
+    private readonly caller: Pick<Caller, "arrivedMs" | "signal" | "goesOn">,
+    private readonly deadlineMs: number | undefined,
+    private readonly retryAfterSeconds: () => number,
+  ) {
+    const { clock, chunkMs, lifecycle } = service;
+    const { arrivedMs, signal } = caller;
     this.endMs = clock.monotonicMs() + chunkMs;
-    if (arrivedMs + deadlineMs < this.endMs) this.robotEndMs = arrivedMs + deadlineMs;
+    if (deadlineMs !== undefined && arrivedMs + deadlineMs < this.endMs) this.robotEndMs = arrivedMs + deadlineMs;
     this.disarmClock = this.arm();
-    client.addEventListener("abort", this.leave);
-    service.addEventListener("abort", this.end);
-    if (service.aborted) this.end();
+    signal.addEventListener("abort", this.leave);
+    lifecycle.over.addEventListener("abort", this.end);
+    if (lifecycle.over.aborted) this.end();
   }
 
   /** Milliseconds to the earliest of its ends; 0 or less once it has passed. */
   get leftMs(): number {
-    return (this.robotEndMs ?? this.endMs) - this.world.clock.monotonicMs();
+    return (this.robotEndMs ?? this.endMs) - this.service.clock.monotonicMs();
   }
 
   /** The robot's own deadline has ended the request. */
@@ -66,9 +50,9 @@ export class Interruptions {
    * the shutdown when `work` goes on regardless, so that its outcome is not known.
    */
   async race<T>(work: Promise<T>, unfinished?: () => Failure): Promise<T | Failure> {
-    if (this.world.client.aborted) this.leave();
+    if (this.caller.signal.aborted) this.leave();
     const done = work.then((value) => ({ value }));
-    const first = await Promise.race([done, this.late.promise, this.left.promise, this.over.promise]);
+    const first = await Promise.race([done, this.first.promise]);
     if (first === "late") return unfinished?.() ?? this.stopped();
     if (first === "over") return unfinished?.() ?? shuttingDown();
     if (first === "left") return new Failure(ROBOT.engine_unavailable, "the client left before the model started");
@@ -90,25 +74,24 @@ export class Interruptions {
 
   disarm(): void {
     this.disarmClock();
-    this.world.client.removeEventListener("abort", this.leave);
-    this.world.service.removeEventListener("abort", this.end);
+    this.caller.signal.removeEventListener("abort", this.leave);
+    this.service.lifecycle.over.removeEventListener("abort", this.end);
   }
 
   /** The failure of a request whose time is over. */
   stopped(): Failure {
-    const { chunkMs, deadlineMs, retryAfterSeconds } = this.world;
     const message =
       this.robotEndMs === undefined
-        ? `the chunk was not ready within ${chunkMs / 1000} s and was stopped; retry with backoff`
-        : `the chunk was not ready within its deadline_ms of ${deadlineMs} and was taken back; nothing was charged: ` +
+        ? `the chunk was not ready within ${this.service.chunkMs / 1000} s and was stopped; retry with backoff`
+        : `the chunk was not ready within its deadline_ms of ${this.deadlineMs} and was taken back; nothing was charged: ` +
           "ask with a fresh observation, or with a longer deadline_ms";
-    return new Failure(ROBOT.engine_unavailable, message, { retryAfterSeconds: retryAfterSeconds() });
+    return new Failure(ROBOT.engine_unavailable, message, { retryAfterSeconds: this.retryAfterSeconds() });
   }
 
   private arm(): () => void {
-    return this.world.clock.after(Math.max(0, this.leftMs), () => {
+    return this.service.clock.after(Math.max(0, this.leftMs), () => {
       this.isLate = true;
-      this.late.resolve("late");
+      this.first.resolve("late");
     });
   }
 }

@@ -48,7 +48,7 @@ import { Allowance, Permits } from "../std/quota.ts";
 import { ServiceClock } from "../std/seen-clock.ts";
 import type { Store } from "./domains.ts";
 import { health } from "./ops/health.ts";
-import { type OpsDeps, type ServiceMetrics, serviceMetrics } from "./ops/metrics.ts";
+import { type OpsDeps, serviceMetrics } from "./ops/metrics.ts";
 import * as products from "./products.ts";
 
 /** The parts of the world that a service uses. */
@@ -86,27 +86,7 @@ export interface Settings {
   };
 }
 
-/** The parts that all surfaces share. */
-interface Core extends ServiceMetrics {
-  readonly clock: ServiceClock;
-  readonly log: Log;
-  readonly lifecycle: Lifecycle;
-  readonly drills: Drills;
-  readonly keys: Keys;
-  readonly charges: Charges;
-}
-
-export interface Service {
-  readonly core: Core;
-  readonly people: People;
-  readonly http: HttpDeps;
-  readonly robot: RobotDeps;
-  readonly llm: { readonly deps: LlmDeps; readonly jobs: Jobs; readonly owners: Owners };
-  readonly runs: RunDeps;
-  readonly socket: RobotSocketDeps;
-  readonly ops: OpsDeps;
-  readonly surfaces: readonly Surface[];
-}
+export type Service = ReturnType<typeof build>;
 
 const RUN_BOUNDS: RunBounds = {
   runBytesMax: LIMITS.runBytesMax,
@@ -115,12 +95,13 @@ const RUN_BOUNDS: RunBounds = {
   accountBytesMax: LIMITS.runsAccountBytesMax,
 };
 
-export function build(settings: Settings, { clock: wall, log, store, blobs = new Blobs(undefined) }: Ports): Service {
+export function build(settings: Settings, { clock: wall, log, store, blobs = new Blobs(undefined) }: Ports) {
   const clock = new ServiceClock(wall);
   const { drills, chunkMs, bounds = {} } = settings;
   const owner = makeId("node_", clock);
   const metrics = serviceMetrics();
-  const core: Core = {
+  /** The parts that all surfaces share. */
+  const core = {
     ...metrics,
     clock,
     log,
@@ -147,7 +128,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     charges,
     chunkMs,
     catalog,
-    sessions: new SessionTable({ clock, store: store.robot, sessionsMax: bounds.sessionsMax }),
+    sessions: new SessionTable(clock, store.robot, bounds.sessionsMax),
     replays: new Replays(store.robot),
     forecast: new Forecast(clock),
     admission: new Admission(bounds.admission, () => catalog.models.size),
@@ -204,13 +185,21 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     llm: { deps: llmDeps, jobs, owners: new Owners(llmDeps) },
     runs: runDeps,
     socket,
-    ops: { metrics: core.metrics, sessions, admission, forecast, ingress, ledger, sockets: socket.sockets },
+    ops: {
+      metrics: core.metrics,
+      sessions,
+      admission,
+      forecast,
+      ingress,
+      ledger,
+      sockets: socket.sockets,
+    } satisfies OpsDeps,
     surfaces: [
       ...Object.values(products).map((surface) => surface(parts)),
       oauth({ clock, store, keys, deviceLogins, tries }),
       pages({ clock, store, keys, people, deviceLogins, isLanguage: isLlmId, ...(oidc && { oidc }) }),
       runPages({ people, runs: runDeps }),
       health({ clock, log, lifecycle, catalog, store, blobs, ledger }),
-    ],
+    ] satisfies readonly Surface[],
   };
 }

@@ -352,8 +352,8 @@ describe("the rest", () => {
   test("stats count what was done", () => {
     const stats = new DataView(new ArrayBuffer(abi.Stats.size));
     expect(calls.tendon_stats(engine, new Uint8Array(stats.buffer))).toBe(STATUS.ok);
-    expect(stats.getUint32(abi.Stats.frames_free, true)).toBe(16);
-    expect(stats.getUint32(abi.Stats.chunks_free, true)).toBe(4);
+    expect(stats.getBigUint64(abi.Stats.frames_free, true)).toBe(16n);
+    expect(stats.getBigUint64(abi.Stats.chunks_free, true)).toBe(4n);
     expect(stats.getBigUint64(abi.Stats.frames_decoded, true)).toBeGreaterThan(10n);
     expect(stats.getBigUint64(abi.Stats.frames_refused, true)).toBe(5n);
     expect(stats.getBigUint64(abi.Stats.chunks_run, true)).toBeGreaterThan(5n);

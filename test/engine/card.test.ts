@@ -89,7 +89,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     expect(faults).toBe(0);
     expect(registered).toBeGreaterThan(5);
     expect(registeredEver - before.registeredEver).toBe(registered);
-    expect(opened.model.driverDevice).toEqual({ registeredBytes, timed: true, launched: false });
+    expect(opened.model.driverDevice).toEqual({ registeredBytes, kernels: false });
     // The memory holds at least all pictures of the largest inference.
     expect(registeredBytes).toBeGreaterThan(opened.model.copies.toDevice);
     const chunk = await opened.chunk();
@@ -116,7 +116,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const loaded = driver.counts();
     expect(loaded).toMatchObject({ streams: 2, events: 2 * 2 * runs, faults: 0 });
     expect(loaded.contextsSet - before.contextsSet).toBe(2);
-    expect(opened.model.driverDevice).toEqual({ registeredBytes: expect.any(Number), timed: true, launched: false });
+    expect(opened.model.driverDevice).toEqual({ registeredBytes: expect.any(Number), kernels: false });
     for (let chunk = 1; chunk <= 3; chunk += 1) {
       timesOf(await opened.chunk());
       const now = driver.counts();
@@ -152,8 +152,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     driver.registerLeft(8192);
     const unlocked = await load();
     expect(unlocked.model.driverDevice).toMatchObject({
-      timed: true,
-      unregistered: expect.stringMatching(/^cuMemHostRegister: no room to page-lock \d+ bytes more$/),
+      registrationReason: expect.stringMatching(/^cuMemHostRegister: no room to page-lock \d+ bytes more$/),
     });
     expect([...(await unlocked.chunk()).actions]).toEqual(rows);
     driver.registerLeft();
@@ -164,8 +163,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const streamless = await load();
     driver.refuseStreams(false);
     expect(streamless.model.driverDevice).toMatchObject({
-      timed: false,
-      untimed: expect.stringContaining("no room for"),
+      timesReason: expect.stringContaining("no room for"),
     });
     const chunk = await streamless.chunk();
     expect([[...chunk.actions], chunk.micros.device]).toEqual([rows, undefined]);
@@ -176,9 +174,8 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const reason = expect.stringContaining("libcuda-nowhere.so.1");
     expect(driverless.model.driverDevice).toMatchObject({
       registeredBytes: 0,
-      unregistered: reason,
-      timed: false,
-      untimed: reason,
+      registrationReason: reason,
+      timesReason: reason,
     });
     expect([...(await driverless.chunk()).actions]).toEqual(rows);
   });

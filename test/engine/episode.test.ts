@@ -26,8 +26,8 @@ beforeAll(async () => {
 afterAll(async () => await opened.engine.close());
 
 beforeEach(() => {
-  const { slotsHeld, memoryBytesHeld, framesFree, chunksFree } = opened.engine.stats();
-  expect([slotsHeld, memoryBytesHeld, framesFree, chunksFree]).toEqual([0, 0, 256, 128]);
+  const { slots_held, memory_bytes_held, frames_free, chunks_free } = opened.engine.stats();
+  expect([slots_held, memory_bytes_held, frames_free, chunks_free]).toEqual([0, 0, 256, 128]);
 });
 
 const at = (step: number) => present(clean[step], "a clean step");
@@ -141,9 +141,9 @@ test("memory is what the manifest says, and dropping a session gives it back", a
   await follow(0, 0, 3);
   await follow(1, 0, 1);
   const held = opened.engine.stats();
-  expect([held.slotsHeld, held.memoryBytesHeld]).toEqual([2, (5 + 1) * frameBytes]);
+  expect([held.slots_held, held.memory_bytes_held]).toEqual([2, (5 + 1) * frameBytes]);
   opened.model.sessionDrop(0);
-  expect(opened.engine.stats()).toMatchObject({ slotsHeld: 1, memoryBytesHeld: frameBytes });
+  expect(opened.engine.stats()).toMatchObject({ slots_held: 1, memory_bytes_held: frameBytes });
   opened.model.sessionDrop(1);
 });
 

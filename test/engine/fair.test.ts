@@ -56,13 +56,13 @@ test("frames take turns too: one account's many do not hold up another's", async
       frame.drop();
     });
   };
-  const decodedBefore = cpu.engine.stats().framesDecoded;
+  const decodedBefore = cpu.engine.stats().frames_decoded;
   const frames = Array.from({ length: 200 }, () => put(1, "many"));
-  const { framesDecoded } = cpu.engine.stats();
+  const { frames_decoded } = cpu.engine.stats();
   frames.push(put(2, "robot"));
   await Promise.all(frames);
   // Those already decoded, those that the threads had taken, and one round.
-  expect(order.indexOf("robot") - (framesDecoded - decodedBefore)).toBeLessThan(20);
+  expect(order.indexOf("robot") - (frames_decoded - decodedBefore)).toBeLessThan(20);
 });
 
 test("an inference that waits is taken back at once: the model never sees it, and its slots are free", async () => {
@@ -85,8 +85,8 @@ test("an inference that waits is taken back at once: the model never sees it, an
   // One of them may have been taken into the batch of the first.
   const after = cpu.engine.stats();
   expect(taken.filter(Boolean).length).toBeGreaterThanOrEqual(4);
-  expect(after.chunksRun - before.chunksRun).toBeLessThanOrEqual(2);
-  expect([after.framesFree, after.chunksFree]).toEqual([LIMITS.framesMax, LIMITS.chunksMax]);
+  expect(after.chunks_run - before.chunks_run).toBeLessThanOrEqual(2);
+  expect([after.frames_free, after.chunks_free]).toEqual([LIMITS.framesMax, LIMITS.chunksMax]);
 });
 
 /** A run that a replica has taken, which on a busy machine may be late: one that could be taken back is not it. */
@@ -112,8 +112,8 @@ test("a stopped inference ends before its next flow step and frees its slot; wit
   // Somebody may have to account for it.
   expect(run.modelMs).toBeGreaterThan(0);
   const after = cpu.engine.stats();
-  expect([after.chunksRun - before.chunksRun, after.chunksCancelled - before.chunksCancelled]).toEqual([0, 1]);
-  expect([after.framesFree, after.chunksFree]).toEqual([LIMITS.framesMax, LIMITS.chunksMax]);
+  expect([after.chunks_run - before.chunks_run, after.chunks_cancelled - before.chunks_cancelled]).toEqual([0, 1]);
+  expect([after.frames_free, after.chunks_free]).toEqual([LIMITS.framesMax, LIMITS.chunksMax]);
 });
 
 test("one failed inference of a batch leaves the others alone", async () => {

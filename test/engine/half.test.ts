@@ -103,7 +103,7 @@ test("memory and caches take half of the bytes, also on a device with its own me
     const [first] = await episodeOf(bundle);
     if (first === undefined) throw new Error("no observation");
     await opened.give(first.given, { slot: 0 });
-    const [{ memoryBytesHeld: memoryBytes }, { deviceBytes, copies }] = [engine.stats(), opened.model];
+    const [{ memory_bytes_held: memoryBytes }, { deviceBytes, copies }] = [engine.stats(), opened.model];
     await opened.model.unload();
     await rehearse();
     return { memoryBytes, deviceBytes, toDevice: copies.toDevice };

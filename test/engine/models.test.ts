@@ -20,7 +20,7 @@ test("frames of two models put in one turn of the event loop are told apart", as
     expect(ok(await run.result).rows).toBe(30);
     run.commit();
   }
-  expect(engine.stats().framesFree).toBe(2 * LIMITS.framesMax);
+  expect(engine.stats().frames_free).toBe(2 * LIMITS.framesMax);
 });
 
 test("a model that is being unloaded answers busy, and what was held of it is given back to nobody", async () => {

@@ -22,8 +22,8 @@ afterAll(async () => {
 
 /** All slots are free: nothing leaked, nothing runs. */
 function expectIdle({ engine }: Opened): void {
-  const { framesFree, chunksFree } = engine.stats();
-  expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
+  const { frames_free, chunks_free } = engine.stats();
+  expect({ frames_free, chunks_free }).toEqual({ frames_free: LIMITS.framesMax, chunks_free: LIMITS.chunksMax });
 }
 
 describe("a chunk", () => {
@@ -143,11 +143,11 @@ describe("a chunk", () => {
   });
 
   test("on echo it is zeros of the model's shape, and frames are decoded all the same", async () => {
-    const before = echo.engine.stats().framesDecoded;
+    const before = echo.engine.stats().frames_decoded;
     const chunk = await echo.chunk();
     expect([chunk.rows, chunk.columns]).toEqual([30, 14]);
     expect(chunk.actions.every((value) => value === 0)).toBe(true);
-    expect(echo.engine.stats().framesDecoded - before).toBe(3);
+    expect(echo.engine.stats().frames_decoded - before).toBe(3);
     expect(echo.model.device).toBe("echo");
   });
 });
@@ -215,7 +215,7 @@ describe("what is refused", () => {
     expect(results.every((result) => result instanceof Fault && result.kind === "cancelled")).toBe(true);
     for (const run of runs) run.abort();
     // The native side still has to process each of them.
-    while (cpu.engine.stats().chunksFree < LIMITS.chunksMax) await Bun.sleep(1);
+    while (cpu.engine.stats().chunks_free < LIMITS.chunksMax) await Bun.sleep(1);
     expectIdle(cpu);
   });
 
@@ -240,7 +240,7 @@ describe("what is refused", () => {
 
 describe("ends", () => {
   test("a cancelled inference is answered at once and never charged a slot", async () => {
-    const before = cpu.engine.stats().chunksCancelled;
+    const before = cpu.engine.stats().chunks_cancelled;
     const observations = [];
     for (let index = 0; index < 8; index++) observations.push(await cpu.observation());
     // In one turn of the event loop: none of them can end before it is cancelled.
@@ -248,8 +248,8 @@ describe("ends", () => {
     for (const run of runs) run.cancel();
     for (const run of runs) expect(await run.result).toMatchObject({ kind: "cancelled" });
     for (const run of runs) run.abort();
-    while (cpu.engine.stats().chunksFree < LIMITS.chunksMax) await Bun.sleep(1);
-    expect(cpu.engine.stats().chunksCancelled).toBe(before + 8);
+    while (cpu.engine.stats().chunks_free < LIMITS.chunksMax) await Bun.sleep(1);
+    expect(cpu.engine.stats().chunks_cancelled).toBe(before + 8);
     expectIdle(cpu);
   });
 
@@ -277,10 +277,10 @@ describe("ends", () => {
   });
 
   test("unloading gives all tensor memory back", async () => {
-    const before = cpu.engine.stats().tensorBytes;
+    const before = cpu.engine.stats().tensor_bytes;
     const { model } = await Opened.with(cpu.engine, cpu.bundle, { device: "echo" });
-    expect(cpu.engine.stats().tensorBytes).toBeGreaterThan(before);
+    expect(cpu.engine.stats().tensor_bytes).toBeGreaterThan(before);
     await model.unload();
-    expect(cpu.engine.stats().tensorBytes).toBe(before);
+    expect(cpu.engine.stats().tensor_bytes).toBe(before);
   });
 });

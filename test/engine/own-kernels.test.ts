@@ -78,7 +78,7 @@ async function equal(bundle: Bundle, steps: boolean) {
   const { copies } = host.model;
   await host.model.unload();
   const own = await load(bundle, { steps });
-  expect(own.model.driverDevice).toEqual({ registeredBytes: expect.any(Number), timed: true, launched: true });
+  expect(own.model.driverDevice).toEqual({ registeredBytes: expect.any(Number), kernels: true });
   expect(own.model.flow).toBe(host.model.flow);
   const chunks = await chunksOf(own);
   chunks.forEach((chunk, index) => {
@@ -133,7 +133,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const expected = await all(host);
     await host.model.unload();
     const own = await load(bundle);
-    expect([own.model.flow, own.model.driverDevice?.launched]).toEqual(["steps", true]);
+    expect([own.model.flow, own.model.driverDevice?.kernels]).toEqual(["steps", true]);
     expect(await all(own)).toEqual(expected);
     // Robots of one batch continue each their own rows; what one holds is not the next one's.
     const together = await Promise.all(counts.map((count) => own.give(continuing(count))));
@@ -184,7 +184,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
         expect(largestDifference(rowsOf(chunk), other)).toBeLessThan(1e-5);
       });
     }
-    expect(own.model.driverDevice?.launched).toBe(true);
+    expect(own.model.driverDevice?.kernels).toBe(true);
   });
 
   test("a chunk allocates nothing in our library", async () => {
@@ -216,8 +216,8 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     ];
     for (const [index, opened] of [streamless, full, kernelless, driverless].entries()) {
       expect(opened.model.driverDevice).toMatchObject({
-        launched: false,
-        unlaunched: expect.stringMatching(reasons[index] ?? ""),
+        kernels: false,
+        kernelsReason: expect.stringMatching(reasons[index] ?? ""),
       });
       expect((await opened.give(given)).actions).toEqual(rows);
     }

@@ -42,8 +42,8 @@ describe.each(MODELS)("%s", (name) => {
 
   afterEach(() => {
     for (let slot = 0; slot < SESSIONS; slot += 1) opened.model.sessionDrop(slot);
-    const { slotsHeld, memoryBytesHeld, slotsParked, parkedBytesHeld, framesFree, chunksFree } = engine.stats();
-    expect([slotsHeld, memoryBytesHeld, slotsParked, parkedBytesHeld, framesFree, chunksFree]).toEqual([
+    const { slots_held, memory_bytes_held, slots_parked, parked_bytes_held, frames_free, chunks_free } = engine.stats();
+    expect([slots_held, memory_bytes_held, slots_parked, parked_bytes_held, frames_free, chunks_free]).toEqual([
       ...[0, 0, 0, 0, 256, 128],
     ]);
   });
@@ -71,24 +71,24 @@ describe.each(MODELS)("%s", (name) => {
       // Parked ones too.
       for (let slot = 0; slot < SESSIONS; slot += 1) expect(memoryOf(opened.model, slot)).toEqual(at(step).memory);
     }
-    const { sessionsParked, sessionsBroughtBack, parkingMs, slotsParked } = engine.stats();
+    const { sessions_parked, sessions_brought_back, parking_us, slots_parked } = engine.stats();
     const runs = SESSIONS * episode.length;
-    expect([sessionsParked - before.sessionsParked, sessionsBroughtBack - before.sessionsBroughtBack]).toEqual([
+    expect([sessions_parked - before.sessions_parked, sessions_brought_back - before.sessions_brought_back]).toEqual([
       runs - 1,
       runs - SESSIONS,
     ]);
-    expect(parkingMs).toBeGreaterThan(before.parkingMs);
-    expect(slotsParked).toBe(SESSIONS - 1);
+    expect(parking_us).toBeGreaterThan(before.parking_us);
+    expect(slots_parked).toBe(SESSIONS - 1);
   });
 
   test("what is parked takes as many bytes as are committed", async () => {
     await follow(0, 0);
     await follow(0, 1);
-    const { memoryBytesHeld } = engine.stats();
+    const { memory_bytes_held } = engine.stats();
     await follow(1, 0);
-    expect(engine.stats()).toMatchObject({ slotsParked: 1, parkedBytesHeld: memoryBytesHeld });
+    expect(engine.stats()).toMatchObject({ slots_parked: 1, parked_bytes_held: memory_bytes_held });
     opened.model.sessionDrop(0);
-    expect(engine.stats()).toMatchObject({ slotsParked: 0, parkedBytesHeld: 0 });
+    expect(engine.stats()).toMatchObject({ slots_parked: 0, parked_bytes_held: 0 });
   });
 
   test("inferences of several sessions that are queued together on one place give their own chunks", async () => {

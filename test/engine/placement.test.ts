@@ -67,8 +67,8 @@ test("an observation without memory takes any replica that is there, and the row
   const alone = await spread.chunk();
   const chunks = await Promise.all(Array.from({ length: 12 }, () => spread.chunk()));
   for (const { actions } of chunks) expect([...actions]).toEqual([...alone.actions]);
-  const { framesFree, chunksFree } = engine.stats();
-  expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
+  const { frames_free, chunks_free } = engine.stats();
+  expect({ frames_free, chunks_free }).toEqual({ frames_free: LIMITS.framesMax, chunks_free: LIMITS.chunksMax });
   expect(engine.devices().every(({ framesWaiting, inferences }) => framesWaiting + inferences === 0)).toBe(true);
   // Which of them is first is chance; each is the only one in the end, or was one before.
   const served: number[] = [];
@@ -128,7 +128,7 @@ test("a lost device takes its replicas of every model out at once; the others go
   for (let index = 0; index < 5; index += 1) expect((await one.chunk()).replica).toBe(0);
   expect((await two.chunk({ slot: 2 })).replica).toBe(1);
   expect(health()).toEqual(["cuda:0 ready", "cuda:1 lost", "cpu ready"]);
-  expect(engine.stats()).toMatchObject({ replicas: 5, replicasOut: 3 });
+  expect(engine.stats()).toMatchObject({ replicas: 5, replicas_out: 3 });
   // Another provider of the same GPU finds it lost too.
   for (const device of [TWO, "tensorrt:1"]) {
     const message = await refusalOn([ONE, device]);

@@ -58,10 +58,10 @@ for (const [fault, reason] of FAULTS) {
     expect(await failed(run)).toMatchObject({ kind: "replica_out" });
     expect((await lost).reason).toStartWith(reason);
     expect(two.model.lost).toHaveLength(1);
-    expect(two.engine.stats()).toMatchObject({ replicas: 2, replicasOut: 1, chunksFailed: 1 });
+    expect(two.engine.stats()).toMatchObject({ replicas: 2, replicas_out: 1, chunks_failed: 1 });
     for (let index = 0; index < 20; index += 1) expect((await two.chunk()).rows).toBe(30);
-    const { framesFree, chunksFree } = two.engine.stats();
-    expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
+    const { frames_free, chunks_free } = two.engine.stats();
+    expect({ frames_free, chunks_free }).toEqual({ frames_free: LIMITS.framesMax, chunks_free: LIMITS.chunksMax });
   });
 }
 
@@ -112,8 +112,8 @@ test("the batch of a hung replica ends, so does what is queued, and the next inf
   const refused = await one.observation();
   expect(one.model.observe(refused)).toMatchObject({ kind: "replica_out" });
   for (const frame of refused.frames) frame.drop();
-  const { framesFree, chunksFree } = one.engine.stats();
-  expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
+  const { frames_free, chunks_free } = one.engine.stats();
+  expect({ frames_free, chunks_free }).toEqual({ frames_free: LIMITS.framesMax, chunks_free: LIMITS.chunksMax });
 });
 
 test("an inference that hangs inside ONNX Runtime is ended, and the other replica's chunks keep their bits", async () => {
@@ -136,7 +136,7 @@ test("a hung thread that goes on late writes into no other slot and completes no
   await lost;
   // The slot is the first one again. A second completion would be one of a ticket that nobody waits for, which throws.
   for (let index = 0; index < 20; index += 1) expect([...(await two.chunk()).actions]).toEqual([...before.actions]);
-  expect(two.engine.stats().chunksFailed).toBe(1);
+  expect(two.engine.stats().chunks_failed).toBe(1);
 });
 
 test("with episode memory, a lost replica refuses inferences of its slots and the other one runs its own", async () => {
@@ -176,7 +176,7 @@ test("a caught native panic costs one request, not its batch and not the process
   for (const chunk of [first, third])
     expect([...(ok(chunk as never) as typeof before).actions]).toEqual([...before.actions]);
   for (const run of runs) run.abort();
-  expect(one.engine.stats()).toMatchObject({ panics: panics + 1, replicasOut: 0 });
+  expect(one.engine.stats()).toMatchObject({ panics: panics + 1, replicas_out: 0 });
 });
 
 test("one job's bad feed fails that job alone, not its batch", async () => {

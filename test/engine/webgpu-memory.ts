@@ -30,8 +30,8 @@ const alike = (one: ChunkResult, other: ChunkResult) =>
   Buffer.from(one.actions.buffer).equals(Buffer.from(other.actions.buffer));
 
 const holdings = (engine: Engine): number[] => {
-  const { slotsHeld, memoryBytesHeld, slotsParked, parkedBytesHeld } = engine.stats();
-  return [slotsHeld, memoryBytesHeld, slotsParked, parkedBytesHeld];
+  const { slots_held, memory_bytes_held, slots_parked, parked_bytes_held } = engine.stats();
+  return [slots_held, memory_bytes_held, slots_parked, parked_bytes_held];
 };
 
 /** What two sessions remember that share one place on `device`, which has its own memory. */

@@ -94,7 +94,7 @@ test("a Content-Length that is no whole number counts as none: what is read is c
 
 test("the budget counts whole numbers of bytes only", () => {
   const ingress = new Ingress(100);
-  for (const bytes of [Number.NaN, -1, 0.5, 2 ** 53]) expect(() => ingress.take("a", bytes)).toThrow("whole number");
+  for (const bytes of [Number.NaN, -1, 0.5, 2 ** 53]) expect(() => ingress.add("a", bytes)).toThrow("whole number");
   expect(ingress.bytes).toBe(0);
 });
 

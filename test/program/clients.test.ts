@@ -3,14 +3,14 @@
  * WebSocket. The `python3` of PATH must have `websockets`; a virtual environment is enough.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { join, resolve } from "node:path";
 import type { ActionChunk } from "../../src/client/chunk.ts";
 import { testRequirement } from "../../src/config/environment.ts";
+import source from "../../src/robot/docs/episodes.md" with { type: "text" };
+import { blocksOf } from "../docs/blocks.ts";
 import { chunkOf, Place, type Server } from "./program.ts";
 import { footage, framesAt, observe, ROBOTS, type RobotFacts } from "./robot.ts";
 
 const CHUNKS = 50;
-const FOLDER = resolve(import.meta.dir, "../../src/robot/docs/clients");
 const PYTHON = "python3";
 const WITHOUT =
   "python3 has no websockets 12 or newer; in a virtual environment whose bin is first in PATH, pip install websockets";
@@ -21,10 +21,10 @@ const hasPython =
 const absent = !hasPython && testRequirement() === "none";
 
 const CLIENTS = [
-  { name: "TypeScript", command: [process.execPath, join(FOLDER, "episode.ts")], skip: false },
+  { name: "TypeScript", command: [process.execPath, "episode.ts"], skip: false },
   {
     name: absent ? `Python, skipped: ${WITHOUT}` : "Python",
-    command: [PYTHON, join(FOLDER, "episode.py")],
+    command: [PYTHON, "episode.py"],
     skip: absent,
   },
 ] as const;
@@ -46,6 +46,9 @@ beforeAll(async () => {
   ({ cameras } = await footage(1));
   place = await Place.make();
   server = await place.serve();
+  for (const [file, language] of Object.entries({ "episode.ts": "ts", "episode.py": "python" })) {
+    await Bun.write(place.path(file), blocksOf(source).find((block) => block.language === language)?.code ?? "");
+  }
   for (const [index, frames] of cameras.entries()) await Bun.write(place.path(`${index}.jpg`), frames[0] ?? "");
 }, 60_000);
 
@@ -60,7 +63,7 @@ function body(robot: RobotFacts, step: number, extra: object = {}): object {
 }
 
 async function run(
-  command: readonly string[],
+  command: readonly [program: string, file: string],
   robot: RobotFacts,
   chunks: number,
   {
@@ -72,12 +75,16 @@ async function run(
   const state = place.path(`${robot.model.replace(/\W/g, "-")}.json`);
   await Bun.write(state, JSON.stringify((body(robot, 0) as { robot_state: object }).robot_state));
   const frames = cameras.map((_, index) => place.path(`${index}.jpg`));
-  const child = Bun.spawn([...command, at.ready.url, robot.model, String(chunks), state, ...frames, ...flags], {
-    env: { PATH: process.env.PATH ?? "", HOME: place.home, TENDON_API_KEY: key },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-  });
+  const [program, file] = command;
+  const child = Bun.spawn(
+    [program, place.path(file), at.ready.url, robot.model, String(chunks), state, ...frames, ...flags],
+    {
+      env: { PATH: process.env.PATH ?? "", HOME: place.home, TENDON_API_KEY: key },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    },
+  );
   const [out, said] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   const lines = out.split("\n").filter((line) => line !== "");
   return { code: await child.exited, said, chunks: lines.map((line) => JSON.parse(line) as Chunk) };

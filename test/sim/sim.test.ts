@@ -12,10 +12,10 @@ test("the same histories keep every promise on the native engine, with memory an
   const ground = await nativeGround();
   const outcomes = new Outcomes(ground);
   for (let number = 0; number < 100; number += 1) outcomes.add(await runHistory(ground, number));
-  const { framesFree, chunksFree, slotsHeld, slotsParked, sessionsBroughtBack } = ground.engine.stats();
-  expect([framesFree, chunksFree, slotsHeld, slotsParked]).toEqual([3 * 256, 128, 0, 0]);
+  const { frames_free, chunks_free, slots_held, slots_parked, sessions_brought_back } = ground.engine.stats();
+  expect([frames_free, chunks_free, slots_held, slots_parked]).toEqual([3 * 256, 128, 0, 0]);
   // Two sessions take turns on one place.
-  expect(sessionsBroughtBack).toBeGreaterThan(20);
+  expect(sessions_brought_back).toBeGreaterThan(20);
   await ground.engine.close();
   expect(outcomes.missing).toEqual([]);
 });

@@ -2,7 +2,7 @@
 import { expect } from "bun:test";
 import type { NewAccount } from "../../src/account/store/accounts.ts";
 import type { NewCharge } from "../../src/charge/store/records.ts";
-import type { ChunkRecord, ChunkSettlement } from "../../src/robot/store/records.ts";
+import type { ChunkSettlement } from "../../src/robot/store/records.ts";
 import type { Store } from "../../src/service/domains.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { funded } from "../account/fake-store.ts";
@@ -42,7 +42,7 @@ export const session = { accountId: "a1", model: "m1", sessionId: "s" };
 export const ANSWER = { head: "{}", rows: new Uint8Array([0, 0, 128, 63]) };
 export const digest = new Uint8Array(32).fill(9);
 
-export function answered(observationId: string, changes: object = {}): NonNullable<ChunkRecord["observation"]> {
+export function answered(observationId: string, changes: object = {}): NonNullable<ChunkSettlement["observation"]> {
   return {
     ...session,
     observationId,

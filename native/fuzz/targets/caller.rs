@@ -362,7 +362,7 @@ impl<'a> Caller<'a> {
             let live = models.iter().filter(|&&model| live(model)).count();
             let stats = self.stats();
             assert!(live <= MODELS_MAX);
-            assert_eq!(stats.chunks_free, CHUNKS_MAX, "every result slot is free");
+            assert_eq!(stats.chunks_free, CHUNKS_MAX as u64, "every result slot is free");
             assert_eq!(stats.frames_free as usize, live * FRAMES_MAX, "every frame slot of {live} models is free");
             assert_eq!((stats.slots_held, stats.memory_bytes_held), (0, 0), "no episode is remembered");
             for model in models {

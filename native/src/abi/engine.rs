@@ -253,9 +253,9 @@ impl Engine {
             if let SlotState::Ready(model) = &*lock(&slot.state)
                 && model.frames.counted
             {
-                frames_free += model.frames.free() as u32;
-                replicas += model.running.len() as u32;
-                replicas_out += model.running.iter().filter(|running| running.lost().is_some()).count() as u32;
+                frames_free += model.frames.free() as u64;
+                replicas += model.running.len() as u64;
+                replicas_out += model.running.iter().filter(|running| running.lost().is_some()).count() as u64;
                 for episodes in &model.episodes {
                     usage += episodes.usage();
                     let Moves { parked, brought_back, us } = &episodes.moves;
@@ -277,10 +277,10 @@ impl Engine {
             locked_bytes,
             tensor_bytes,
             frames_free,
-            chunks_free: self.host.inferences.free_count() as u32,
-            slots_held: usage.slots as u32,
+            chunks_free: self.host.inferences.free_count() as u64,
+            slots_held: usage.slots as u64,
             memory_bytes_held: usage.bytes as u64,
-            slots_parked: usage.parked as u32,
+            slots_parked: usage.parked as u64,
             parked_bytes_held: usage.parked_bytes as u64,
             sessions_parked: moved[0],
             sessions_brought_back: moved[1],

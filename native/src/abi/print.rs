@@ -41,11 +41,15 @@ pub fn typescript() -> String {
     text += &table("BODY_TEXT", "The form of a long string of a body.", Form::NAMES, |of| of as i32);
     text += "/** Sizes and offsets in bytes; a field is a u32 where nothing else is said. */\n";
     for layout in STRUCTS {
+        let wide = layout.fields.iter().all(|field| field.kind == "u64");
+        if wide {
+            text += "/** Every field is a u64. */\n";
+        }
         text += &format!("export const {} = {{\n  size: {},\n", layout.name, layout.size);
         for field in layout.fields {
             let element = field.kind.strip_prefix('[').and_then(|array| array.split(';').next());
             let kind = element.map_or(field.kind.into(), |element| format!("{element}[]"));
-            if kind != "u32" {
+            if !wide && kind != "u32" {
                 text += &format!("  /** {kind} */\n");
             }
             text += &format!("  {}: {},\n", field.name, field.offset);

@@ -8,7 +8,7 @@ use crate::core::ticket::Ticket;
 use std::mem::{offset_of, size_of};
 
 /// Increased when a struct, a constant or a call changes.
-pub const ABI_VERSION: u32 = 10;
+pub const ABI_VERSION: u32 = 11;
 
 /// Frames that one observation may carry.
 pub const OBSERVATION_FRAMES_MAX: usize = 16;
@@ -156,17 +156,17 @@ abi_struct! {
         /// Bytes of tensor memory.
         tensor_bytes: u64,
         /// Free frame slots, over all models.
-        frames_free: u32,
+        frames_free: u64,
         /// Free result slots.
-        chunks_free: u32,
+        chunks_free: u64,
         /// Session slots whose memory is not empty.
-        slots_held: u32,
+        slots_held: u64,
         /// Replicas, over all models.
-        replicas: u32,
+        replicas: u64,
         /// Replicas that take no more work.
-        replicas_out: u32,
+        replicas_out: u64,
         /// Session slots whose memory is parked.
-        slots_parked: u32,
+        slots_parked: u64,
     }
 }
 

@@ -28,15 +28,15 @@ pub struct DriverUse {
     pub registered_bytes: usize,
     /// Why some host memory that the device reads is not registered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unregistered: Option<String>,
-    pub timed: bool,
+    pub registration_reason: Option<String>,
+    /// Why the device times no inference.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub untimed: Option<String>,
+    pub times_reason: Option<String>,
     /// Whether our kernels advance its latents and decode its chunks.
-    pub launched: bool,
+    pub kernels: bool,
     /// Why they do not, although `own_kernels` is set.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unlaunched: Option<String>,
+    pub kernels_reason: Option<String>,
 }
 
 /// The number of an NVIDIA GPU and the path of its driver; None for another device, and without a driver.
@@ -92,9 +92,9 @@ impl DriverDevice {
         let Some((index, driver)) = driver_of(device) else { return DriverDevice::default() };
         let (mut module, mut usage) = (None, DriverUse::default());
         let context = Context::open(&driver, index).map_err(|error| error.to_string());
-        usage.unregistered = context.as_ref().err().cloned();
+        usage.registration_reason = context.as_ref().err().cloned();
         let stream = context.clone().and_then(|context| Stream::new(&context).map_err(|error| error.to_string()));
-        usage.untimed = stream.as_ref().err().cloned();
+        usage.times_reason = stream.as_ref().err().cloned();
         if options.own_kernels {
             let loaded = stream.clone().and_then(|stream| {
                 let image = image(device, options)?;
@@ -102,7 +102,7 @@ impl DriverDevice {
             });
             match loaded {
                 Ok(loaded) => module = Some(loaded),
-                Err(reason) => usage.unlaunched = Some(reason),
+                Err(reason) => usage.kernels_reason = Some(reason),
             }
         }
         DriverDevice { driver: Some(driver), context: context.ok(), stream: stream.ok(), module, usage: Some(usage) }
@@ -110,13 +110,13 @@ impl DriverDevice {
 
     /// Our kernels, if they advance latents and decode chunks. Only a thread that has entered launches them.
     pub fn kernels(&self) -> Option<&Arc<Module>> {
-        self.module.as_ref().filter(|_| self.usage.as_ref().is_some_and(|usage| usage.unlaunched.is_none()))
+        self.module.as_ref().filter(|_| self.usage.as_ref().is_some_and(|usage| usage.kernels_reason.is_none()))
     }
 
     /// Notes whether the kernels are launched, or why not.
     pub fn launches(&mut self, outcome: Result<(), String>) {
         let Some(usage) = &mut self.usage else { return };
-        (usage.launched, usage.unlaunched) = (outcome.is_ok(), outcome.err());
+        (usage.kernels, usage.kernels_reason) = (outcome.is_ok(), outcome.err());
     }
 
     /// The stream of its work. A session that uses the stream keeps it.
@@ -129,7 +129,7 @@ impl DriverDevice {
         let (Some(context), Some(usage)) = (&self.context, &mut self.usage) else { return };
         match tensor.register(context) {
             Ok(bytes) => usage.registered_bytes += bytes,
-            Err(error) => usage.unregistered = Some(error.to_string()),
+            Err(error) => usage.registration_reason = Some(error.to_string()),
         }
     }
 
@@ -137,7 +137,7 @@ impl DriverDevice {
         let (Some(context), Some(usage)) = (&self.context, &mut self.usage) else { return };
         match context.register_block(block) {
             Ok(()) => usage.registered_bytes += block.registered_bytes(),
-            Err(error) => usage.unregistered = Some(error.to_string()),
+            Err(error) => usage.registration_reason = Some(error.to_string()),
         }
     }
 
@@ -145,9 +145,8 @@ impl DriverDevice {
     pub fn laps(&mut self, runs: usize) -> Option<Laps> {
         let (Some(stream), Some(usage)) = (&self.stream, &mut self.usage) else { return None };
         let made = Laps::new(stream, runs);
-        match &made {
-            Ok(_) => usage.timed = true,
-            Err(error) => usage.untimed = Some(error.to_string()),
+        if let Err(error) = &made {
+            usage.times_reason = Some(error.to_string());
         }
         made.ok()
     }

@@ -3,9 +3,7 @@
  * errors have the form of RFC 6749: `{error, error_description}`.
  */
 import { type Form, form } from "../../http/body-rules.ts";
-import type { Reply } from "../../http/reply.ts";
-import type { KeyRule } from "../../http/route.ts";
-import { type Call, route } from "../../http/route.ts";
+import { type Call, type KeyRule, type Reply, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import { type Clock, unixSeconds } from "../../std/clock.ts";

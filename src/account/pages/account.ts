@@ -1,5 +1,5 @@
 /** `/account`: credit, spend limit, keys, usage and password of the person who is signed in. */
-import type { Reply } from "../../http/reply.ts";
+import type { Reply } from "../../http/route.ts";
 import { dayOf, monthOf, monthOfDay, monthStart } from "../../std/calendar.ts";
 import { unixSeconds } from "../../std/clock.ts";
 import { nanosOf, usdText } from "../../std/usd.ts";

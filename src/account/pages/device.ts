@@ -1,5 +1,5 @@
 /** `/device`: a person compares the code on the terminal, sees what asks and from where, and decides. */
-import type { Reply } from "../../http/reply.ts";
+import type { Reply } from "../../http/route.ts";
 import { seenSeconds } from "../../std/seen-clock.ts";
 import { field, hidden, passwordAgain } from "../../web/field.ts";
 import { layout, type Viewer } from "../../web/layout.ts";

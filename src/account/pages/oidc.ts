@@ -1,6 +1,6 @@
 /** Sign-in with the operator's OpenID provider: the browser is sent there, and comes back with a proof of who the person is. */
 import type { Origin } from "../../http/origin.ts";
-import type { Reply } from "../../http/reply.ts";
+import type { Reply } from "../../http/route.ts";
 import { PageRefusal } from "../errors.ts";
 import type { Transaction } from "../oidc.ts";
 import type { Person } from "../people.ts";

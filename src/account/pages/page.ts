@@ -2,8 +2,7 @@
 import type { ChargeStore } from "../../charge/store/charges.ts";
 import { type Form, form, NO_BODY } from "../../http/body-rules.ts";
 import type { Origin } from "../../http/origin.ts";
-import type { Reply } from "../../http/reply.ts";
-import { type Arrival, NO_KEY, type Outcome, type Route, route } from "../../http/route.ts";
+import { type Arrival, NO_KEY, type Outcome, type Reply, type Route, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Failure } from "../../std/failure.ts";

@@ -1,5 +1,5 @@
 /** `/sign-in`, `/sign-out`, `/sign-up`, and `/welcome`, where one-time links lead. */
-import type { Reply } from "../../http/reply.ts";
+import type { Reply } from "../../http/route.ts";
 import { field, hidden, keysChoice, newPassword, ownPassword } from "../../web/field.ts";
 import { layout } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";

@@ -96,7 +96,7 @@ function computedFacts(computed: ParityReport, tolerance: number): object {
   const { sharedBytes, copiedBytes, ownBytes, reason } = deviceWeights;
   return {
     ...{ ...told, tolerance, flow_reason: flowReason, host_memory_because: hostMemoryBecause ?? null },
-    ...{ own_kernels: driverDevice?.launched ?? false, own_kernels_because: driverDevice?.unlaunched ?? null },
+    ...{ own_kernels: driverDevice?.kernels ?? false, own_kernels_because: driverDevice?.kernelsReason ?? null },
     device_weights: {
       shared_bytes: sharedBytes,
       copied_bytes: copiedBytes,
@@ -116,8 +116,10 @@ function computedLines(computed: ParityReport, tolerance: number): string {
   return [
     `computed on ${device}${replicas === 1 ? "" : ` by each of ${replicas} replicas`}, the flow ${FLOWS[flow]}, at most ${tolerance.toExponential(1)} may differ`,
     ...(flowReason === null ? [] : [`  because ${flowReason}`]),
-    ...(driverDevice?.launched ? ["  tendon's own kernels moved its latents and decoded its chunks"] : []),
-    ...(driverDevice?.unlaunched === undefined ? [] : [`  no kernel of tendon's ran: ${driverDevice.unlaunched}`]),
+    ...(driverDevice?.kernels ? ["  tendon's own kernels moved its latents and decoded its chunks"] : []),
+    ...(driverDevice?.kernelsReason === undefined
+      ? []
+      : [`  no kernel of tendon's ran: ${driverDevice.kernelsReason}`]),
     ...parity.map((difference, index) => `  parity vector ${index + 1}: ${difference.toExponential(1)}`),
     ...(weights === undefined ? [] : [`  ${weights}`]),
     ...refused.map(({ device, reason }) => `  ${device} refused: ${reason}`),

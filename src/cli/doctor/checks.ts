@@ -115,10 +115,11 @@ export function bundleCheck(
   const own = model.refused.filter(({ device, reason }) => !isTold(device, reason));
   const notes = own.map((one) => `${one.device} refused: ${one.reason}`);
   if (model.flowReason !== null) notes.push(`flows run step by step: ${model.flowReason}`);
-  const { unregistered, untimed, unlaunched } = model.driverDevice ?? {};
-  if (unregistered !== undefined) notes.push(`what it copies goes through a buffer of the driver: ${unregistered}`);
-  if (untimed !== undefined) notes.push(`the device times no inference: ${untimed}`);
-  if (unlaunched !== undefined) notes.push(`own_kernels is set, but no kernel of tendon's runs: ${unlaunched}`);
+  const { registrationReason, timesReason, kernelsReason } = model.driverDevice ?? {};
+  if (registrationReason !== undefined)
+    notes.push(`what it copies goes through a buffer of the driver: ${registrationReason}`);
+  if (timesReason !== undefined) notes.push(`the device times no inference: ${timesReason}`);
+  if (kernelsReason !== undefined) notes.push(`own_kernels is set, but no kernel of tendon's runs: ${kernelsReason}`);
   const { hostMemoryBecause } = model.sessionMemory;
   if (hostMemoryBecause !== undefined) notes.push(hostMemoryNote(hostMemoryBecause));
   const warning = armWarning(manifest, device);

@@ -3,8 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { EVERY } from "../../std/every-route.ts";
 import { NO_BODY } from "../body-rules.ts";
 import { headers, type Operation } from "../operation.ts";
-import type { Reply } from "../reply.ts";
-import { NO_KEY, type Route, route } from "../route.ts";
+import { NO_KEY, type Reply, type Route, route } from "../route.ts";
 import type { DocumentPage, Surface } from "../surface.ts";
 import { PAGE_POLICY } from "./shell.ts";
 

@@ -1,7 +1,6 @@
 /** The OpenAPI document: the operations of all surfaces with their failures, and what the operations refer to. */
 import { unwrapSchema } from "@elysiajs/openapi/openapi";
 import { type TSchema, Type } from "@sinclair/typebox";
-import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
 import { EVERY, KEY_ROWS, MONEY_ROWS } from "../../std/every-route.ts";
 import type { Row } from "../../std/failure.ts";
@@ -17,28 +16,13 @@ import {
 } from "../operation.ts";
 import type { Route } from "../route.ts";
 import type { Surface } from "../surface.ts";
+import about from "./about.md" with { type: "text" };
+import { withLimits } from "./limit-text.ts";
 
 /** The first version whose schemas are plain JSON Schema 2020-12. */
 const OPENAPI_VERSION = "3.1.2";
 /** The interface's version, which is not the program's. */
 const INTERFACE_VERSION = "1.0.0";
-
-const ABOUT = [
-  "Serves robot action models: an observation (instruction, camera frames, the robot's state) in, the next rows of motion out. " +
-    "And language models, of providers that its operator configures; and it stores the recorded runs of robots.",
-  "**Errors.** Every error has the form `{error: {message, type, param?, code}}`: branch on `code`. A route that does not exist, " +
-    `or not with this method, is 404 \`not_found\`, with a key or without. Every accepted request ends in exactly one reply; a ` +
-    "timeout stops the work, not only the reply.",
-  "**Retrying.** 5xx and 429: after `Retry-After` seconds where it is given, else with growing pauses and some jitter. All " +
-    "other errors come again until the request is changed, and so does an error with `x-should-retry: false`. With an " +
-    "`observation_id`, with a language model's request an `Idempotency-Key`, a repeat is safe. Every request of run storage may be repeated.",
-  "**Money.** Before a run its maximum cost is held, beside the decoding of its images; when it is answered, its real cost is " +
-    "settled, once, in the same durable step as its answer, and what it did not need is free again. What fails costs nothing. " +
-    "Rates are those of the moment of submission. `/account` shows keys, credit, spend limit and usage to people.",
-  `**Transport.** HTTP/1.1. A connection without a byte for ${LIMITS.connectionIdleSeconds} s is closed. An over-long body is refused before ` +
-    "it is read. While the service shuts down it answers `engine_unavailable`, of language models `upstream_unavailable`, of run " +
-    "storage `storage_unavailable`, and closes connections after their answer.",
-].join("\n\n");
 
 /** An operation with what its route adds. */
 export interface Documented extends Operation {
@@ -67,7 +51,7 @@ export function openapiDocument(surfaces: readonly Surface[]): Document {
       info: {
         title: "tendon",
         version: INTERFACE_VERSION,
-        description: ABOUT,
+        description: withLimits(about).trimEnd(),
         license: { name: "Apache-2.0", identifier: "Apache-2.0" },
       },
       servers: [{ url: "/" }],

@@ -1,7 +1,7 @@
 /** What the pages of the documentation have in common: their head, their columns, and the policy that goes with their style. */
 import { createHash } from "node:crypto";
-import { present } from "../../std/assert.ts";
 import { Html, html } from "../../web/markup.ts";
+import { withLimits } from "./limit-text.ts";
 import { markdown } from "./markdown.ts";
 
 /** The pages' style sheet: light and dark, one column on a phone, two on a screen. */
@@ -111,15 +111,9 @@ ${main}
 `.text;
 }
 
-/** A product's own page: Markdown, in which `{{name}}` is one of `values` and a comment with a name one of `parts`. */
-export function documentPage(
-  title: string,
-  text: string,
-  values: Readonly<Record<string, string>>,
-  parts: Readonly<Record<string, Html>>,
-): string {
-  const filled = text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => present(values[name], `the value {{${name}}}`));
-  const { content, headings } = markdown(filled, parts);
+/** A product's own page: Markdown with bounds, in which a comment with a name is one of `parts`. */
+export function documentPage(title: string, text: string, parts: Readonly<Record<string, Html>>): string {
+  const { content, headings } = markdown(withLimits(text), parts);
   return shell({
     title: `${title} · tendon API`,
     nav: html`<p class="brand"><a href="../docs">tendon API</a></p>

@@ -3,7 +3,3 @@ declare module "*.md" {
   const text: string;
   export default text;
 }
-declare module "*.py" {
-  const text: string;
-  export default text;
-}

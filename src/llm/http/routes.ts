@@ -2,8 +2,7 @@
 import { json, NO_BODY } from "../../http/body-rules.ts";
 import type { Principal } from "../../http/deps.ts";
 import type { JsonObject } from "../../http/json.ts";
-import { failedWith, type Reply } from "../../http/reply.ts";
-import { type Call, KEY, type Outcome, route } from "../../http/route.ts";
+import { type Call, KEY, type Outcome, type Reply, route } from "../../http/route.ts";
 import { SSE_HEADERS } from "../../http/sse.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
@@ -88,7 +87,7 @@ async function create(deps: LlmDeps, call: Call<Principal, JsonObject>): Promise
   const request = readRequest(body, deps.providers);
   const key = readKey(http.headers.get("idempotency-key")) ?? makeId("key_", deps.clock);
   if (key instanceof Failure) return request instanceof Failure ? request : key;
-  if (request instanceof Failure) return failedWith(request, { "idempotency-key": key });
+  if (request instanceof Failure) return { failure: request, headers: { "idempotency-key": key } };
   const { accountId } = principal;
   const digest = await inSlices(canonicalSteps("response", body));
   // A model may think for long before its first word; the limits of time are the provider's.
@@ -96,7 +95,7 @@ async function create(deps: LlmDeps, call: Call<Principal, JsonObject>): Promise
   const responded = await respond(deps, { request, digest, accountId, requestId, key });
   // The limit holds for the connection, also after this answer; a stream has its own, below.
   server?.timeout(http, LIMITS.connectionIdleSeconds);
-  if (responded instanceof Failure) return failedWith(responded, { "idempotency-key": key });
+  if (responded instanceof Failure) return { failure: responded, headers: { "idempotency-key": key } };
   const { replayed } = responded;
   const headers = { "idempotency-key": key, ...(replayed ? { "idempotent-replayed": "true" } : {}) };
   if ("object" in responded) return { status: 200, body: responded.object, headers };

@@ -63,7 +63,7 @@ function partsOf(one: GpuMeasurement) {
 
 /** Why an NVIDIA GPU has no times by events. */
 function eventNote({ driver }: GpuMeasurement): string {
-  return driver?.untimed === undefined ? "" : `No device times: ${driver.untimed}.`;
+  return driver?.timesReason === undefined ? "" : `No device times: ${driver.timesReason}.`;
 }
 
 function roofNote({ roofCard, unknown, device }: GpuMeasurement): string {
@@ -89,7 +89,7 @@ function parityWords({ parity }: GpuMeasurement): string {
 
 function factsOf(one: GpuMeasurement): string {
   const { weights, steps, flow, loadMs, deviceBytes, copies, deviceWeights, driver, gpu, refused } = one;
-  const { registeredBytes = 0, unregistered } = driver ?? {};
+  const { registeredBytes = 0, registrationReason } = driver ?? {};
   const facts = [
     `${weights} weights, ${steps} steps ${FLOWS[flow]}, loaded and computed in ${(loadMs / 1000).toFixed(1)} s`,
     parityWords(one),
@@ -99,7 +99,7 @@ function factsOf(one: GpuMeasurement): string {
       ? "nothing is copied"
       : `${kilobytes(copies.toDevice)} to it and ${kilobytes(copies.fromDevice)} back a chunk`,
     registeredBytes > 0 ? `${kilobytes(registeredBytes)} of the host's registered` : undefined,
-    unregistered === undefined ? undefined : `no more registered: ${unregistered}`,
+    registrationReason === undefined ? undefined : `no more registered: ${registrationReason}`,
     optionWords(gpu),
     ...refused.map(({ device, reason }) => `refused before it: ${device} (${reason})`),
   ];

@@ -134,9 +134,9 @@ export function laterOf(episode: readonly Observed[], step: number): Observed {
   return present(episode[at], "an observation of the episode");
 }
 
-function allocated(engine: Engine, before: { readonly allocations: number; readonly chunksRun: number }): number {
+function allocated(engine: Engine, before: { readonly allocations: number; readonly chunks_run: number }): number {
   const now = engine.stats();
-  return (now.allocations - before.allocations) / Math.max(1, now.chunksRun - before.chunksRun);
+  return (now.allocations - before.allocations) / Math.max(1, now.chunks_run - before.chunks_run);
 }
 
 interface InferenceTimes extends Omit<Round, "onDevice"> {

@@ -31,14 +31,7 @@ export function firstRequest(): Html {
 <pre>${compact(JSON.parse(JSON.stringify(EXAMPLE).replace(/(;base64,.{12})[^"]+/g, "$1…")))}</pre>`;
 }
 
-/** JSON for people: what fits into a line stands on one. */
-function compact(value: unknown, indent = ""): string {
-  const line = JSON.stringify(value, null, 1).replace(/\s*\n\s*/g, " ");
-  if (indent.length + line.length <= 100 || typeof value !== "object" || value === null) return line;
-  const deeper = `${indent}  `;
-  const parts = Array.isArray(value)
-    ? value.map((item) => compact(item, deeper))
-    : Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}: ${compact(item, deeper)}`);
-  const [open, close] = Array.isArray(value) ? "[]" : "{}";
-  return `${open}\n${deeper}${parts.join(`,\n${deeper}`)}\n${indent}${close}`;
+/** JSON for people: numbers of a list stand on one line. */
+function compact(value: unknown): string {
+  return JSON.stringify(value, null, 2).replace(/\[[\s\d.,-]+\]/g, (list) => list.replace(/\s+/g, " "));
 }

@@ -1,8 +1,7 @@
 /** The robot models over HTTP: `POST /v1/chat/completions`, the end of a session, the list of models. */
 import { jsonWithImages, NO_BODY } from "../../http/body-rules.ts";
 import type { Principal } from "../../http/deps.ts";
-import type { Reply } from "../../http/reply.ts";
-import { type Call, KEY, route } from "../../http/route.ts";
+import { type Call, KEY, type Reply, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Catalog, Served } from "../catalog.ts";

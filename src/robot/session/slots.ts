@@ -4,9 +4,6 @@ import { LIMITS } from "../../limits.ts";
 import { assert, present } from "../../std/assert.ts";
 import { type Busy, expiresMs, type Idle } from "./machine.ts";
 
-/** A model's memory of sessions. Slot i is on replica ⌊i / (slots / replicas)⌋. */
-export type SlotMemory = Pick<Model, "slots" | "replicas" | "sessionDrop">;
-
 /** The last slots, in this share of all, are kept for accounts without a session (contract section 2). */
 const KEPT_SHARE = 1 / 8;
 
@@ -22,7 +19,8 @@ export class SlotPool {
   /** Replicas that get no more sessions; each promise resolves when the last one of them has ended. */
   private readonly draining = new Map<number, PromiseWithResolvers<void>>();
 
-  constructor(private readonly memory: SlotMemory) {
+  /** `memory`: slot i is on replica ⌊i / (slots / replicas)⌋. */
+  constructor(private readonly memory: Pick<Model, "slots" | "replicas" | "sessionDrop">) {
     this.perReplica = memory.slots / memory.replicas;
     assert(Number.isInteger(this.perReplica), "each replica has the same number of slots");
     this.free = Array.from({ length: memory.replicas }, (_, replica) => this.slotsOf(replica));

@@ -56,13 +56,6 @@ export interface HoldRequest extends Pick<SessionName, "accountId" | "model"> {
   unpayable(): Promise<Failure | undefined>;
 }
 
-interface TableOptions {
-  readonly clock: SeenClock;
-  readonly store: Pick<RobotStore, "sessionLastAt" | "sessionOpen">;
-  readonly sessionsMax?: number | undefined;
-  readonly namedHourMax?: number | undefined;
-}
-
 interface Entry {
   readonly accountId: string;
   state: machine.Idle | machine.Busy;
@@ -85,19 +78,16 @@ const LOOKING: machine.Busy = { kind: "busy", step: 0, instruction: "", before: 
 export class SessionTable {
   /** Sessions by key; the idle ones in the order in which they became idle, oldest first, busy ones anywhere between. */
   private readonly live = new Map<string, Entry>();
-  private readonly clock: SeenClock;
-  private readonly store: TableOptions["store"];
-  private readonly sessionsMax: number;
-  private readonly namedHourMax: number;
   /** Sessions that each account has opened by name. */
   private readonly opened: Allowance;
 
-  constructor(options: TableOptions) {
-    this.clock = options.clock;
-    this.store = options.store;
-    this.sessionsMax = options.sessionsMax ?? LIMITS.sessionsMax;
-    this.namedHourMax = options.namedHourMax ?? LIMITS.namedSessionsHourMax;
-    this.opened = new Allowance(this.namedHourMax, 3_600_000, this.clock);
+  constructor(
+    private readonly clock: SeenClock,
+    private readonly store: Pick<RobotStore, "sessionLastAt" | "sessionOpen">,
+    private readonly sessionsMax: number = LIMITS.sessionsMax,
+    private readonly namedHourMax: number = LIMITS.namedSessionsHourMax,
+  ) {
+    this.opened = new Allowance(namedHourMax, 3_600_000, clock);
   }
 
   get size(): number {

@@ -98,14 +98,14 @@ export class Episode implements Holder {
   /** Queues a message while the session is being opened. */
   private wait(arrived: RawMessage): void {
     if (!this.pend(arrived.bytes)) return;
-    if (this.service.ingress.take(this.client.accountId, arrived.bytes)) this.backlog.push(arrived);
-    else this.fail(tooMuch());
+    if (this.service.ingress.add(this.client.accountId, arrived.bytes)) this.fail(tooMuch());
+    else this.backlog.push(arrived);
   }
 
   /** The turn of a message that has waited has come. */
   private waited(arrived: RawMessage): void {
     this.pending.give(arrived.bytes, 1);
-    this.service.ingress.give(this.client.accountId, arrived.bytes);
+    this.service.ingress.subtract(this.client.accountId, arrived.bytes);
     this.take(() => this.handle(arrived));
   }
 
@@ -245,7 +245,7 @@ export class Episode implements Holder {
       this.fail(new Failure(ROBOT.too_many_observations, message), echoedId(body));
       return;
     }
-    if (!ingress.take(this.client.accountId, bytes)) {
+    if (ingress.add(this.client.accountId, bytes)) {
       this.fail(tooMuch(), echoedId(body));
       return;
     }

@@ -104,7 +104,7 @@ export class FrameGroup implements ObservedFrames {
       taken.frame = frame;
     }
     if (taken.frame === undefined || !digestsNow) {
-      if (!ingress.take(accountId, jpeg.length)) {
+      if (ingress.add(accountId, jpeg.length)) {
         taken.frame?.drop();
         return new Failure(ROBOT.engine_unavailable, "too many frames wait already; retry with backoff");
       }
@@ -145,7 +145,7 @@ export class FrameGroup implements ObservedFrames {
   }
 
   private giveBytes(): void {
-    this.service.ingress.give(this.accountId, this.kept);
+    this.service.ingress.subtract(this.accountId, this.kept);
     this.kept = 0;
   }
 

@@ -1,15 +1,10 @@
 /** Messages to a client, and whether it is still there. Bun silently drops what a socket cannot take, so the result of every send is checked. */
+import type { ServerWebSocket } from "bun";
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
 
 /** The part of Bun's socket that is used. */
-export interface Wire {
-  send(data: string | Uint8Array): number;
-  getBufferedAmount(): number;
-  ping(): number;
-  close(code: number, reason?: string): void;
-  terminate(): void;
-}
+export type Wire = Pick<ServerWebSocket, "send" | "getBufferedAmount" | "ping" | "close" | "terminate">;
 
 export class Outbox {
   private isClosed = false;

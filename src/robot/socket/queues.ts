@@ -148,7 +148,7 @@ export class Turns {
 
   private done({ textBytes }: ReceivedObservation): void {
     this.outstanding -= 1;
-    this.service.ingress.give(this.accountId, textBytes);
+    this.service.ingress.subtract(this.accountId, textBytes);
     this.service.lifecycle.leave();
   }
 }

@@ -19,13 +19,9 @@ export interface RobotSocketDeps extends HttpDeps, RobotDeps {
   readonly silentSeconds: number;
 }
 
-interface Drainable {
-  drain(): void;
-}
-
 export class Sockets {
   private readonly permits = new Permits(LIMITS.socketsMax, LIMITS.accountSocketsMax);
-  private readonly open = new Set<Drainable>();
+  private readonly open = new Set<{ drain(): void }>();
 
   /** Open connections. */
   get size(): number {
@@ -40,7 +36,7 @@ export class Sockets {
   }
 
   /** Call the result to remove it. */
-  add(episode: Drainable): () => boolean {
+  add(episode: { drain(): void }): () => boolean {
     this.open.add(episode);
     return () => this.open.delete(episode);
   }

@@ -31,13 +31,11 @@ export interface AnsweredObservation {
   readonly answer: NeutralAnswer | undefined;
 }
 
-/** What is stored of a chunk besides its price. */
-export interface ChunkRecord {
+/** What is stored of a chunk, with its price. */
+export interface ChunkSettlement extends Settlement {
   readonly session: SessionKey | undefined;
   readonly observation: (ObservationKey & AnsweredObservation) | undefined;
 }
-
-export interface ChunkSettlement extends Settlement, ChunkRecord {}
 
 /** Replies of sessions that were last active before, and records of those that were last active before. */
 export interface Retention {

@@ -1,7 +1,6 @@
 /** The answer to a request for a file: the whole, a range, or that the client has it already. */
 import { type Source, sourceOfFile } from "../../http/download.ts";
-import { failedWith, type Reply } from "../../http/reply.ts";
-import type { Outcome } from "../../http/route.ts";
+import type { Outcome, Reply } from "../../http/route.ts";
 import { Failure } from "../../std/failure.ts";
 import { type BlobBody, BlobsDown } from "../blob/blobs.ts";
 import { RUNS } from "../errors.ts";
@@ -39,7 +38,10 @@ export async function download(
   const range = mayBePart(headers, etag) ? readRange(headers.get("range"), size) : "whole";
   if (range === "unsatisfiable") {
     const message = `none of the bytes of Range are there: the file has ${size} bytes`;
-    return failedWith(new Failure(RUNS.invalid_range, message), { ...about, "content-range": `bytes */${size}` });
+    return {
+      failure: new Failure(RUNS.invalid_range, message),
+      headers: { ...about, "content-range": `bytes */${size}` },
+    };
   }
   if (range === "whole") {
     const whole = await send(deps, key, file, { from: 0, to: size }, { status: 200, headers: found }, keep);

@@ -1,8 +1,7 @@
 /** The files of a run: `PUT`, `GET`, `HEAD`, `DELETE`; and the request that sends a file or a part. */
 import { announcedLength, type BodyStream } from "../../http/body-stream.ts";
 import type { Principal } from "../../http/deps.ts";
-import type { Reply } from "../../http/reply.ts";
-import type { Call, Outcome } from "../../http/route.ts";
+import type { Call, Outcome, Reply } from "../../http/route.ts";
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
 import { invalid, RUNS } from "../errors.ts";

@@ -12,8 +12,7 @@ import {
   viewer,
 } from "../../account/pages/page.ts";
 import type { People } from "../../account/people.ts";
-import type { Reply } from "../../http/reply.ts";
-import type { Outcome } from "../../http/route.ts";
+import type { Outcome, Reply } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { Failure } from "../../std/failure.ts";
 import { fileNotFound, runGone, runNotFound } from "../errors.ts";

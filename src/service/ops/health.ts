@@ -3,8 +3,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { failureReply } from "../../http/answer.ts";
 import { NO_BODY } from "../../http/body-rules.ts";
 import { errorSchema, headers, json, type Operation } from "../../http/operation.ts";
-import { failedWith, type Reply } from "../../http/reply.ts";
-import { NO_KEY, route } from "../../http/route.ts";
+import { NO_KEY, type Reply, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Catalog } from "../../robot/catalog.ts";
@@ -143,7 +142,7 @@ async function readyz(deps: HealthDeps, durable: Durable): Promise<Reply> {
     return { status: 200, body: JSON.stringify(ready) };
   }
   const failure = new Failure(ROBOT.engine_unavailable, `not ready: ${missing.join("; ")}; ask again in a second`);
-  const reply = failureReply(failedWith(failure, {}));
+  const reply = failureReply({ failure: failure });
   return { ...reply, body: JSON.stringify({ ...failure.body(), missing }) };
 }
 

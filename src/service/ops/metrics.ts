@@ -4,28 +4,13 @@ import type { DeviceFigures, Engine, EngineStats } from "../../engine/engine.ts"
 import { appOf } from "../../http/app.ts";
 import { NO_BODY } from "../../http/body-rules.ts";
 import type { HttpDeps, Ingress } from "../../http/deps.ts";
-import type { Reply } from "../../http/reply.ts";
-import { NO_KEY, route } from "../../http/route.ts";
+import { NO_KEY, type Reply, route } from "../../http/route.ts";
 import type { Admission } from "../../robot/admission.ts";
 import { ROBOT_ANSWERS } from "../../robot/errors.ts";
 import type { Forecast } from "../../robot/forecast.ts";
 import type { SessionTable } from "../../robot/session/table.ts";
 import type { Sockets } from "../../robot/socket/sockets.ts";
-import { type Counter, type Durations, Metrics } from "../../std/metrics.ts";
-
-export interface ServiceMetrics {
-  readonly metrics: Metrics;
-  /** Answered requests. */
-  readonly requests: Counter<"route" | "status">;
-  /** Charges whose price was above what was held, by the priced id. */
-  readonly clamped: Counter<"item">;
-  /** Calls to the providers of language models, by how they ended. */
-  readonly calls: Counter<"model" | "outcome">;
-  /** Responses whose provider reported no usage. */
-  readonly estimates: Counter<"model">;
-  /** Milliseconds from an observation's arrival to the model's start. */
-  readonly starts: { readonly chat: Durations; readonly episode: Durations };
-}
+import { Metrics } from "../../std/metrics.ts";
 
 /**
  * Every time that matters is the bound of a bucket: 1 and 3 ms (budget on a socket, p50 and p99), 4 and 8 ms (over HTTP),
@@ -35,7 +20,10 @@ const START_BUCKETS_MS = [
   0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8, 12, 20, 33, 50, 100, 200, 400, 1_000, 2_000, 5_000, 10_000,
 ] as const;
 
-export function serviceMetrics(): ServiceMetrics {
+/** What the service counts while it runs. */
+export type ServiceMetrics = ReturnType<typeof serviceMetrics>;
+
+export function serviceMetrics() {
   const metrics = new Metrics();
   const starts = metrics.durations(
     "tendon_start_ms",
@@ -108,7 +96,11 @@ async function metrics(service: OpsDeps, engine: Pick<Engine, "stats" | "devices
   now.reading("total", "tendon_ledger_lost_usd_total", `US dollars of the transfers ${lost}`, Number(lostAmount) / 1e9);
   if (engine) {
     const [stats, devices] = [engine.stats(), engine.devices()];
-    for (const [field, type, name, help] of ENGINE) now.reading(type, `tendon_engine_${name}`, help, stats[field]);
+    for (const [name, type, help] of ENGINE) {
+      now.reading(type, `tendon_engine_${name}${type === "total" ? "_total" : ""}`, help, stats[name]);
+    }
+    const parking = "Milliseconds that replicas spent on parking and bringing back.";
+    now.reading("total", "tendon_engine_parking_ms_total", parking, stats.parking_us / 1000);
     for (const [name, help, read] of DEVICE) {
       now.readings(
         `tendon_device_${name}`,
@@ -123,28 +115,27 @@ async function metrics(service: OpsDeps, engine: Pick<Engine, "stats" | "devices
 }
 
 /** What the engine counts by itself. */
-const ENGINE: readonly (readonly [keyof EngineStats, "gauge" | "total", name: string, help: string])[] = [
-  ["framesFree", "gauge", "frames_free", "Free frame slots."],
-  ["chunksFree", "gauge", "chunks_free", "Free run slots."],
-  ["slotsHeld", "gauge", "slots_held", "Session slots whose memory holds something."],
-  ["memoryBytesHeld", "gauge", "memory_bytes_held", "Bytes that episode memories hold."],
-  ["slotsParked", "gauge", "slots_parked", "Of the session slots, those whose memory is parked in host memory."],
-  ["parkedBytesHeld", "gauge", "parked_bytes_held", "Bytes of host memory that parked sessions take."],
-  ["sessionsParked", "total", "sessions_parked_total", "Times that a session was parked."],
-  ["sessionsBroughtBack", "total", "sessions_brought_back_total", "Times that a parked session was brought back."],
-  ["parkingMs", "total", "parking_ms_total", "Milliseconds that replicas spent on parking and bringing back."],
-  ["tensorBytes", "gauge", "tensor_bytes", "Tensor memory."],
-  ["lockedBytes", "gauge", "locked_bytes", "Tensor memory that is page-locked."],
-  ["allocations", "total", "allocations_total", "Heap allocations of the native library."],
-  ["framesDecoded", "total", "frames_decoded_total", "Decoded frames."],
-  ["framesRefused", "total", "frames_refused_total", "Frames that no decoder could read."],
-  ["chunksRun", "total", "chunks_run_total", "Chunks computed."],
-  ["chunksFailed", "total", "chunks_failed_total", "Runs that failed."],
-  ["chunksCancelled", "total", "chunks_cancelled_total", "Runs that were cancelled."],
-  ["panics", "total", "panics_total", "Panics of native code that were caught, each at the cost of a request."],
-  ["replicas", "gauge", "replicas", "Replicas of all models."],
-  ["replicasOut", "gauge", "replicas_out", "Of these, those that take no more work; /readyz says why."],
-  ["valuesClamped", "total", "values_clamped_total", "Action values outside their column's range."],
+const ENGINE: readonly (readonly [keyof EngineStats, "gauge" | "total", help: string])[] = [
+  ["frames_free", "gauge", "Free frame slots."],
+  ["chunks_free", "gauge", "Free run slots."],
+  ["slots_held", "gauge", "Session slots whose memory holds something."],
+  ["memory_bytes_held", "gauge", "Bytes that episode memories hold."],
+  ["slots_parked", "gauge", "Of the session slots, those whose memory is parked in host memory."],
+  ["parked_bytes_held", "gauge", "Bytes of host memory that parked sessions take."],
+  ["sessions_parked", "total", "Times that a session was parked."],
+  ["sessions_brought_back", "total", "Times that a parked session was brought back."],
+  ["tensor_bytes", "gauge", "Tensor memory."],
+  ["locked_bytes", "gauge", "Tensor memory that is page-locked."],
+  ["allocations", "total", "Heap allocations of the native library."],
+  ["frames_decoded", "total", "Decoded frames."],
+  ["frames_refused", "total", "Frames that no decoder could read."],
+  ["chunks_run", "total", "Chunks computed."],
+  ["chunks_failed", "total", "Runs that failed."],
+  ["chunks_cancelled", "total", "Runs that were cancelled."],
+  ["panics", "total", "Panics of native code that were caught, each at the cost of a request."],
+  ["replicas", "gauge", "Replicas of all models."],
+  ["replicas_out", "gauge", "Of these, those that take no more work; /readyz says why."],
+  ["values_clamped", "total", "Action values outside their column's range."],
 ];
 
 /** What each device holds. */

@@ -78,17 +78,20 @@ test("a provider that does not run is not red: the model that needs it is", () =
 });
 
 test("a driver's refusal to a running model is shown with its reason, and is not red", () => {
-  const noted = (card: { readonly unregistered?: string; readonly untimed?: string; readonly unlaunched?: string }) => {
+  const noted = (card: {
+    readonly registrationReason?: string;
+    readonly timesReason?: string;
+    readonly kernelsReason?: string;
+  }) => {
     const sessionMemory = {
       ...{ places: 0, placesOnDevice: 0, slotBytes: 0 },
       ...{ room: undefined, hostMemoryBecause: undefined },
     };
-    const launch = { launched: false, unlaunched: undefined };
+    const launch = { kernels: false, kernelsReason: undefined };
     const own = {
       registeredBytes: 8192,
-      timed: false,
-      unregistered: undefined,
-      untimed: undefined,
+      registrationReason: undefined,
+      timesReason: undefined,
       ...launch,
       ...card,
     };
@@ -98,11 +101,11 @@ test("a driver's refusal to a running model is shown with its reason, and is not
     return todo;
   };
   expect(noted({})).toBeUndefined();
-  expect(noted({ unregistered: "cuMemHostRegister: no room to page-lock 8192 bytes more" })).toBe(
+  expect(noted({ registrationReason: "cuMemHostRegister: no room to page-lock 8192 bytes more" })).toBe(
     "what it copies goes through a buffer of the driver: cuMemHostRegister: no room to page-lock 8192 bytes more",
   );
-  expect(noted({ unlaunched: "why" })).toBe("own_kernels is set, but no kernel of tendon's runs: why");
-  expect(noted({ untimed: "cuStreamCreate: why" })).toEndWith("the device times no inference: cuStreamCreate: why");
+  expect(noted({ kernelsReason: "why" })).toBe("own_kernels is set, but no kernel of tendon's runs: why");
+  expect(noted({ timesReason: "cuStreamCreate: why" })).toEndWith("the device times no inference: cuStreamCreate: why");
 });
 
 test("where ONNX Runtime is from is told with its providers", () => {

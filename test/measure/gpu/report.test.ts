@@ -9,7 +9,7 @@ import { summary } from "../../../src/measure/stats.ts";
 import { present } from "../../../src/std/assert.ts";
 import { type Figure, from } from "../origin.ts";
 
-const NO_KERNELS = { launched: false, unlaunched: undefined };
+const NO_KERNELS = { kernels: false, kernelsReason: undefined };
 const roof = (leastMs: number, bound: "products" | "memory") => ({ flops: 5e12, bytes: 6e9, bound, leastMs });
 
 function batch(size: number): Batch {
@@ -36,11 +36,11 @@ const measurement: GpuMeasurement = {
   ...{ deviceBytes: 5e7, copies: { toDevice: 1_800_000, fromDevice: 12_800 }, gpu: gpuOptions({ cuda_graph: true }) },
   driver: {
     registeredBytes: 2_000_000,
-    unregistered: undefined,
-    timed: false,
-    untimed: "cuStreamCreate: why",
-    launched: false,
-    unlaunched: undefined,
+    registrationReason: undefined,
+
+    timesReason: "cuStreamCreate: why",
+    kernels: false,
+    kernelsReason: undefined,
   },
   deviceWeights: { sharedBytes: 6.7e9, copiedBytes: 0, ownBytes: 0, reason: undefined },
   ...{ roofCard: cardOf("NVIDIA H200"), unknown: [], chunkPlaysMs: 1000, batches: [batch(1), batch(8)] },
@@ -90,7 +90,7 @@ test("where events tell it, the device's part of a station and the host's part o
     }));
     return { ...batch(size), rounds };
   };
-  const driver = { registeredBytes: 2_000_000, unregistered: "why", timed: true, untimed: undefined, ...NO_KERNELS };
+  const driver = { registeredBytes: 2_000_000, registrationReason: "why", timesReason: undefined, ...NO_KERNELS };
   const report = gpuReport(from, [{ ...measurement, driver, batches: [timed(1), timed(8)] }]);
   const { text } = report;
   for (const part of [
@@ -106,7 +106,7 @@ test("where events tell it, the device's part of a station and the host's part o
   const figures = figuresIn(report);
   expect(figures).toContainEqual({ part: "host", batch: 1, figure: "p50_ms", value: 0.2 });
   expect(figures).toContainEqual({ part: "device denoise", batch: 8, figure: "p99_ms", value: 80 });
-  const refused = { ...driver, timed: false, untimed: "cuStreamCreate: no room" };
+  const refused = { ...driver, timesReason: "cuStreamCreate: no room" };
   expect(gpuReport(from, [{ ...measurement, driver: refused }]).text).toContain(
     "No device times: cuStreamCreate: no room.",
   );

@@ -1,13 +1,14 @@
 /** `/docs/episodes` says what the specification and the service say. */
 import { beforeAll, describe, expect, test } from "bun:test";
-import { resolve } from "node:path";
 import { markdown } from "../../../src/http/document/markdown.ts";
 import type { JsonObject } from "../../../src/http/json.ts";
 import { LIMITS } from "../../../src/limits.ts";
+import source from "../../../src/robot/docs/episodes.md" with { type: "text" };
 import { FrameGroup } from "../../../src/robot/socket/frames.ts";
 import { readObservation, readOpening } from "../../../src/robot/socket/messages.ts";
 import { Failure } from "../../../src/std/failure.ts";
 import { html } from "../../../src/web/markup.ts";
+import { blocksOf } from "../../docs/blocks.ts";
 import { type Heard, Peer, peer } from "../socket/peer.ts";
 import { jointState, MODEL, STATEFUL, stage } from "../stage.ts";
 
@@ -16,14 +17,15 @@ beforeAll(async () => {
   text = await (await (await stage()).send("/docs/episodes")).text();
 });
 
+/** The client of the page. */
+function shown(language: string): string {
+  return blocksOf(source).find((block) => block.language === language)?.code ?? "";
+}
+
 describe("the page", () => {
-  test("shows both clients as they are in their files, of 45 lines at most", async () => {
-    for (const name of ["episode.py", "episode.ts"]) {
-      const path = resolve(import.meta.dir, "../../../src/robot/docs/clients", name);
-      const source = (await Bun.file(path).text()).trimEnd();
-      expect([name, source.split("\n").length <= 45]).toEqual([name, true]);
-      expect([name, text.includes(html`<pre>${source}</pre>`.text)]).toEqual([name, true]);
-    }
+  test("shows both clients, of 45 lines at most", () => {
+    const sizes = ["python", "ts"].map((language) => shown(language).trimEnd().split("\n").length);
+    expect(sizes.filter((size) => size > 20 && size <= 45)).toEqual(sizes);
   });
 });
 
@@ -131,9 +133,8 @@ test("both clients take the same closing errors as passing: those after which th
     ...["auth_unavailable", "model_failure", "engine_protocol_error", "engine_unavailable", "internal_error"],
   ];
   const closing = Object.entries(SPECIFIED).flatMap(([close, codes]) => (close === "–" ? [] : codes));
-  const folder = resolve(import.meta.dir, "../../../src/robot/docs/clients");
-  const python = /^PASSING = r"(.+)"$/m.exec(await Bun.file(`${folder}/episode.py`).text())?.[1];
-  const typescript = /^const passing = \/(.+)\/;$/m.exec(await Bun.file(`${folder}/episode.ts`).text())?.[1];
+  const python = /^PASSING = r"(.+)"$/m.exec(shown("python"))?.[1];
+  const typescript = /^const passing = \/(.+)\/;$/m.exec(shown("ts"))?.[1];
   for (const pattern of [`^(?:${python})$`, `${typescript}`])
     expect(closing.filter((code) => new RegExp(pattern).test(code)).toSorted()).toEqual(passing.toSorted());
 });

@@ -56,7 +56,7 @@ class Stand {
           return "kept" as const;
         }),
     };
-    this.table = new SessionTable({ clock: this.clock, store });
+    this.table = new SessionTable(this.clock, store);
   }
 
   async open(holder: Holder, sessionId = name.sessionId) {

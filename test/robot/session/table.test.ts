@@ -38,7 +38,7 @@ class Stand {
       }) => (this.down ? new StoreDown("off") : this.seen.get(`${accountId} ${model} ${sessionId}`)),
       sessionOpen: async () => "kept" as const,
     };
-    this.table = new SessionTable({ clock: this.clock, store, ...bounds });
+    this.table = new SessionTable(this.clock, store, bounds.sessionsMax, bounds.namedHourMax);
   }
 
   async begin(which = name("s"), changes: object = {}, slots?: SlotPool) {
