@@ -1,11 +1,11 @@
 /**
  * Drills: failures that `serve --dev` causes on purpose (contract section 9): `TENDON_FAULTS=NAME[:PREFIX[@STEP]],…`. The prefix is that of
- * a robot's session id.
+ * a robot's session id, or of the `Idempotency-Key` of a request to a language model, whose only step is 0.
  */
 import { nearest } from "./std/nearest.ts";
 import { EXIT, Problem } from "./std/problem.ts";
 
-/** What each drill does to a request of the robot route. */
+/** What each drill does to a request of the robot route, or to a response of a language model. */
 const NAMES = [
   /** The model fails on the run. */
   "model_failure",
@@ -25,6 +25,17 @@ const NAMES = [
   "device_fails",
   /** Native code panics on the run. */
   "native_panic",
+  // Language models.
+  /** The provider is not reached. */
+  "upstream_unavailable",
+  /** The provider refuses the request. */
+  "upstream_rejected",
+  /** The provider's answer is cut off after its first piece. */
+  "upstream_cut",
+  /** The provider takes `slowUpstreamMs` longer. */
+  "upstream_slow",
+  /** The process that runs a background job is taken to have ended. */
+  "job_lost",
   // Run storage.
   /** Too many requests are taken to run. */
   "storage_busy",
@@ -38,11 +49,11 @@ const WITHOUT_PREFIX: readonly Drill[] = ["auth_unavailable", "storage_busy", "s
 
 interface Order {
   readonly name: Drill;
-  /** Applies to sessions that begin so; undefined: to every request. */
+  /** Applies to sessions, or keys, that begin so; undefined: to every request. */
   readonly prefix: string | undefined;
-  /** Applies only at this step, once per session. */
+  /** Applies only at this step, once per session or key. */
   readonly step: number | undefined;
-  /** Sessions in which it has happened. */
+  /** Sessions and keys in which it has happened. */
   readonly struck: Set<string>;
 }
 
@@ -50,6 +61,7 @@ interface Order {
 export interface Target {
   readonly accountId: string;
   readonly model: string;
+  /** Of a language model's request its `Idempotency-Key`. */
   readonly sessionId: string | undefined;
   readonly step: number;
 }
@@ -100,7 +112,8 @@ function readOrder(word: string): Order | Problem {
   if (colon === -1) return { name, prefix: undefined, step: undefined, struck: new Set() };
   if (WITHOUT_PREFIX.includes(name)) return refused(word, `${name} takes no prefix`);
   const [, prefix, step] = /^(.*?)(?:@(\d{1,9}))?$/s.exec(word.slice(colon + 1)) ?? [];
-  if (prefix === undefined || prefix === "") return refused(word, "a prefix of session ids must follow the colon");
+  if (prefix === undefined || prefix === "")
+    return refused(word, "a prefix must follow the colon: of session ids, or of Idempotency-Keys");
   return { name, prefix, step: step === undefined ? undefined : Number(step), struck: new Set() };
 }
 

@@ -257,6 +257,8 @@ export const LIMITS = {
   llmPieceCharsMax: 64 * KiB,
   /** After this time a client that takes nothing of its stream is disconnected. */
   llmUnreadSeconds: 60,
+  /** What the drill `upstream_slow` adds. */
+  slowUpstreamMs: 2_000,
 
   // Runs of robots (specification, Limits; contract section 7)
   /** A file in one request, or a part. */

@@ -45,8 +45,8 @@ test("what cannot be read is said", () => {
   });
   expect(said).toEqual([
     [2, 'TENDON_FAULTS, "model_failur": there is no drill "model_failur"; did you mean "model_failure"?'],
-    [2, 'TENDON_FAULTS, "slow_model:": a prefix of session ids must follow the colon'],
+    [2, 'TENDON_FAULTS, "slow_model:": a prefix must follow the colon: of session ids, or of Idempotency-Keys'],
     [2, 'TENDON_FAULTS, "auth_unavailable:s": auth_unavailable takes no prefix'],
-    [2, 'TENDON_FAULTS, "slow_model:@3": a prefix of session ids must follow the colon'],
+    [2, 'TENDON_FAULTS, "slow_model:@3": a prefix must follow the colon: of session ids, or of Idempotency-Keys'],
   ]);
 });

@@ -1,4 +1,6 @@
 /** One call to a provider, with its drills: from a request to an answer with its usage, or to a failure. */
+import { LIMITS } from "../limits.ts";
+import { sleep } from "../std/clock.ts";
 import type { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import type { LlmDeps } from "./deps.ts";
@@ -13,6 +15,8 @@ import { estimatedUsage, inputTokensMax, type LlmUsage } from "./usage.ts";
 export interface CallOptions {
   readonly request: LlmRequest;
   readonly provider: Provider;
+  /** Its account and its `Idempotency-Key`, for drills. */
+  readonly caller: { readonly accountId: string; readonly key: string };
   /** The call must not reach the provider twice. */
   readonly once: boolean;
   /** Receives each event, and a call of `moved` when events can be sent. */
@@ -36,15 +40,25 @@ export interface FailedCall {
 /** The call is stopped at the end of the service. */
 export async function callProvider(deps: LlmDeps, options: CallOptions): Promise<Answer | FailedCall> {
   const { clock, calls, estimates, lifecycle } = deps;
-  const { request, provider, once, reader } = options;
+  const { request, provider, caller, once, reader } = options;
   const { model } = request;
   const draft = new Draft({
     makeId: (prefix) => makeId(prefix, clock),
     emit: reader && ((event) => reader.emit(event)),
   });
+  const strikes = (drill: Parameters<LlmDeps["drills"]["strikes"]>[0]) =>
+    deps.drills.strikes(drill, { accountId: caller.accountId, model: "", sessionId: caller.key, step: 0 });
+  const cut = strikes("upstream_cut");
   const inputMax = inputTokensMax(request, provider.config);
-  const moved = () => reader?.moved();
-  const ending = await provider.answer({ request, draft, once, signal: lifecycle.over, moved });
+  const moved = () => {
+    reader?.moved();
+    return cut && draft.length > 0 ? new Fault("invalid", "the drill upstream_cut") : undefined;
+  };
+  if (strikes("upstream_slow")) await sleep(clock, LIMITS.slowUpstreamMs);
+  const drilled = (["unavailable", "rejected"] as const).find((kind) => strikes(`upstream_${kind}`));
+  const ending = drilled
+    ? new Fault(drilled, `the drill upstream_${drilled}`)
+    : await provider.answer({ request, draft, once, signal: lifecycle.over, moved });
   if (ending instanceof Fault) {
     calls.inc({ model, outcome: ending.kind });
     draft.abandon();

@@ -132,7 +132,9 @@ export class Jobs {
     const request = JSON.parse(job.request) as LlmRequest;
     const provider = deps.providers.get(request.model);
     if (!provider) return unconfigured(request.model);
-    return await callProvider(deps, { request, provider, once: true });
+    const { accountId, model, key: sessionId } = job;
+    if (deps.drills.strikes("job_lost", { accountId, model, sessionId, step: 0 })) return stopped();
+    return await callProvider(deps, { request, provider, caller: job, once: true });
   }
 
   /** A job that the service stopped at its own end was cancelled; any other failure is an answer as well. */

@@ -113,7 +113,7 @@ export class Live implements RunningResponse {
   }
 
   private async called(charge: Charge): Promise<void> {
-    const { deps, provider, flow, begun } = this;
+    const { deps, command: caller, provider, flow, begun } = this;
     const reader = flow && {
       emit: (event: Parameters<EventFlow["push"]>[0]) => flow.push(event),
       moved: () => {
@@ -126,7 +126,7 @@ export class Live implements RunningResponse {
     const request = present(this.request, "a request that is not sent yet");
     this.request = undefined;
     const late = deps.clock.after(LIMITS.llmKeepaliveMs, () => this.begin());
-    const outcome = await callProvider(deps, { request, provider, once: false, reader }).finally(late);
+    const outcome = await callProvider(deps, { request, provider, caller, once: false, reader }).finally(late);
     if ("failure" in outcome) await this.failed(outcome);
     else await this.completed(outcome, charge);
   }

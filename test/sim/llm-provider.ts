@@ -59,7 +59,11 @@ export class GatedProvider extends Provider {
       if (step.kind === "hang") await Promise.race([sleep(this.time, 1_000 * CONFIG.totalSeconds), aborted]);
       if (step.kind === "answer") draft.add("output_text", answerOf(call));
       else if (step.kind === "piece") draft.add("output_text", "... ");
-      if (step.kind === "answer" || step.kind === "piece") moved();
+      const fault = step.kind === "answer" || step.kind === "piece" ? moved() : undefined;
+      if (fault) {
+        call.outcome = "invalid";
+        return fault;
+      }
       if (step.kind === "piece") continue;
       call.outcome = step.kind === "answer" ? "answered" : step.kind === "hang" ? "unavailable" : step.kind;
       if (step.kind === "answer") return { usage: step.usage, incomplete: step.full ? undefined : "max_output_tokens" };

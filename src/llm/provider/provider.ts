@@ -16,8 +16,8 @@ export interface Call {
   /** The request must not be sent twice. */
   readonly once: boolean;
   readonly signal: AbortSignal;
-  /** Called after each piece of the answer. */
-  readonly moved: () => void;
+  /** Called after each piece of the answer. A fault that it returns stops the call. */
+  readonly moved: () => Fault | undefined;
 }
 
 export class Provider {

@@ -44,7 +44,7 @@ export class Reader implements Intake {
     private readonly dialect: Dialect,
     private readonly draft: Draft,
     /** Called after each piece of bytes, so that its events can be sent to the client. */
-    private readonly moved: () => void,
+    private readonly moved: () => Fault | undefined,
   ) {}
 
   begin(contentType: string): Fault | undefined {
@@ -67,7 +67,7 @@ export class Reader implements Intake {
     if (this.length > LIMITS.llmStreamCharsMax) return new Fault("invalid", "the stream is too long");
     // The parser may not be fed after a fault.
     if (!this.fault) this.parser.feed(text);
-    if (!this.fault) this.moved();
+    this.fault ??= this.moved();
     return this.fault;
   }
 
@@ -77,9 +77,8 @@ export class Reader implements Intake {
     if (this.text) {
       const value = parsed(this.text.join(""));
       if (value === undefined) return new Fault("invalid", "the answer is not JSON");
-      const fault = this.dialect.whole(value);
+      const fault = this.dialect.whole(value) ?? this.moved();
       if (fault) return fault;
-      this.moved();
     }
     return this.fault ?? this.tooLong() ?? this.dialect.ending();
   }

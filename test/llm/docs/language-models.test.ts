@@ -8,6 +8,7 @@ import { join, resolve } from "node:path";
 import { testRequirement } from "../../../src/config/environment.ts";
 import { LlmTable } from "../../../src/config/llm.ts";
 import { type ServeConfig, serveConfig } from "../../../src/config/serve.ts";
+import { Drills, readDrills } from "../../../src/drill.ts";
 import text from "../../../src/llm/docs/language-models.md" with { type: "text" };
 import { LLM } from "../../../src/llm/errors.ts";
 import { LLM_IDS, outputTokensDefault } from "../../../src/llm/models.ts";
@@ -80,7 +81,7 @@ describe("the page", () => {
     }
     const named = (word: string) => html.includes(`<code>${word}</code>`);
     const codes = Object.values(LLM).map(({ wire }) => wire);
-    const drills = ["auth_unavailable", "billing_unavailable", "metering_unavailable"];
+    const drills = ["upstream_unavailable", "upstream_rejected", "upstream_cut", "upstream_slow", "job_lost"];
     const keys = Object.keys(LlmTable.properties);
     expect([...codes, ...drills, ...keys].filter((word) => !named(word))).toEqual([]);
   });
@@ -110,8 +111,18 @@ test("every table of tendon.toml is read as it stands, and is a provider", async
   }
 });
 
+test("the drills that it shows are drills", () => {
+  const [faults = ""] = /TENDON_FAULTS=(\S+)/.exec(blocks("bash").at(-1) ?? "")?.slice(1) ?? [];
+  const drills = readDrills(faults);
+  if (!(drills instanceof Drills)) throw new Error(drills.message);
+  const target = { accountId: "a", model: "", step: 0 };
+  const struck = () => drills.strikes("upstream_unavailable", { ...target, sessionId: "away-1" });
+  expect([struck(), struck()]).toEqual([true, false]);
+  expect(drills.strikes("upstream_cut", { ...target, sessionId: "cut-1" })).toBe(true);
+});
+
 describe("the snippets", () => {
-  const commands = blocks("bash");
+  const commands = blocks("bash").filter((code) => !code.includes("TENDON_FAULTS"));
 
   test("of a shell are answered", async () => {
     const [whole = "", stream = "", background = "", program = "", ...more] = commands;
