@@ -32,7 +32,7 @@ export interface Options {
   readonly inlineBytesMax?: number;
   /** Half precision: a build for GPUs, of weights in that type; no other weights go with it. */
   readonly compute?: Half;
-  /** Frames of such a build in place of its own choice. */
+  /** Frames of such a build in place of those it chooses. */
   readonly frames?: Build["frames"];
   /** Computes the vectors of a build for which the model folder has none. Absent, such a build is refused. */
   readonly computeRows?: ComputeRows;
