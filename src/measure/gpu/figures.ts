@@ -33,20 +33,9 @@ function eventTimesOf({ rounds }: Batch, name: ByEvents): number[] {
   return rounds.flatMap(({ onDevice }) => onDevice?.[name] ?? []).sort((one, other) => one - other);
 }
 
-/** The median by the device's events, or by the host's clock where the device has none. */
-function workMs(batch: Batch, station: "prefill" | "denoise"): number {
-  const times = eventTimesOf(batch, station);
-  return median(times.length > 0 ? times : timesOf(batch, station));
-}
-
 /** Rows per second of model time: what the device computes when it never waits. */
 function perSecond(batch: Batch): number {
   return (1000 * batch.asked) / median(timesOf(batch, "model"));
-}
-
-/** The least time over the measured one; NaN without a roofline. */
-function achieved(batch: Batch, station: "prefill" | "denoise"): number {
-  return (batch.roof[station].leastMs ?? Number.NaN) / workMs(batch, station);
 }
 
 /** Sizes of a batch that the device ran together. */
@@ -75,10 +64,6 @@ export function figuresOf(one: GpuMeasurement): Figure[] {
       const times = eventTimesOf(batch, name);
       if (times.length > 0) quantiles(BY_EVENTS[name], times);
     }
-    for (const station of ["prefill", "denoise"] as const) {
-      const { flops, bytes, leastMs = Number.NaN } = batch.roof[station];
-      add(station, batch.asked, { flops, bytes, least_ms: leastMs, achieved: achieved(batch, station) });
-    }
     const { allocationsPerChunk } = batch;
     add("model", batch.asked, {
       chunks_per_second: perSecond(batch),
@@ -96,7 +81,6 @@ export function figuresOf(one: GpuMeasurement): Figure[] {
 const FRAMES = { together: "frames with it", framesBefore: "frames before" } as const;
 
 const ms = (value: number) => (Number.isFinite(value) ? value.toFixed(value < 10 ? 3 : 2) : "-");
-const percent = (value: number) => (Number.isFinite(value) ? `${(100 * value).toFixed(1)} %` : "-");
 const count = (value: number) => (Number.isFinite(value) ? value.toFixed(value < 10 ? 2 : 0) : "-");
 
 /** Stations against sizes of a batch, the median and the 99th percentile of each. */
@@ -113,19 +97,6 @@ export function stationRows(one: GpuMeasurement): Rows {
     ...STATIONS.map((station) => row(station, (batch) => timesOf(batch, station))),
     ...events.map((name) => row(BY_EVENTS[name], (batch) => eventTimesOf(batch, name))),
   ];
-}
-
-export function rooflineRows(one: GpuMeasurement): Rows {
-  const rows = formed(one).flatMap((batch) =>
-    (["prefill", "denoise"] as const).map((station) => {
-      const { flops, bytes, bound = "-", leastMs = Number.NaN } = batch.roof[station];
-      const tookMs = workMs(batch, station);
-      const work = [(flops / 1e9).toPrecision(4), (bytes / 1e6).toPrecision(4)];
-      const rates = [(flops / tookMs / 1e9).toPrecision(3), (bytes / tookMs / 1e6).toPrecision(3)];
-      return [String(batch.asked), station, ...work, ...rates, ms(leastMs), percent(achieved(batch, station)), bound];
-    }),
-  );
-  return [["batch", "station", "GFLOP", "MB", "TFLOP/s", "GB/s", "least ms", "achieved", "bound by"], ...rows];
 }
 
 export function throughputRows(one: GpuMeasurement): Rows {
