@@ -1,9 +1,8 @@
 /** The report of `tendon bench gpu`: a block for each bundle and device, with what was measured and what was not, and why. */
 import { deviceWeightWords } from "../../bundle/describe.ts";
-import { type Align, table } from "../../std/text-table.ts";
 import type { Origin } from "../origin.ts";
 import { headLines, nameOf, type Report } from "../report.ts";
-import { figuresOf, socketRows, stationRows, throughputRows } from "./figures.ts";
+import { figuresOf, tableOf } from "./figures.ts";
 import type { GpuMeasurement } from "./suite.ts";
 
 const QUESTION = "Where does the time of a chunk go on this device?";
@@ -44,23 +43,17 @@ function finite(value: number): number | null {
   return Number.isFinite(value) ? Number(value.toPrecision(6)) : null;
 }
 
-function partsOf(one: GpuMeasurement) {
-  const { batches, socket, device } = one;
-  const last = batches.at(-1);
-  const alone =
-    last !== undefined && last.rounds.length === 0
-      ? `Of ${last.asked} observations at once ${device} ran ${last.batch} together: larger batches were not measured.`
-      : "";
-  return [
-    { heading: "Stations", rows: stationRows(one), note: [alone, eventNote(one)].filter(Boolean).join(" ") },
-    { heading: "Throughput", rows: throughputRows(one), note: "" },
-    { heading: "Over a socket", rows: socketRows(one), note: typeof socket === "string" ? socket : "" },
-  ];
-}
-
-/** Why an NVIDIA GPU has no times by events. */
-function eventNote({ driver }: GpuMeasurement): string {
-  return driver?.untimed === undefined ? "" : `No device times: ${driver.untimed}.`;
+/** What was not measured, and why. */
+function lacking({ batches, socket, device, driver }: GpuMeasurement): string[] {
+  const [last] = batches.slice(-1).filter(({ rounds }) => rounds.length === 0);
+  const words = [];
+  if (last)
+    words.push(
+      `Of ${last.asked} observations at once ${device} ran ${last.batch} together: larger batches were not measured.`,
+    );
+  if (driver?.untimed !== undefined) words.push(`No device times: ${driver.untimed}.`);
+  if (typeof socket === "string") words.push(`No times over a socket: ${socket}.`);
+  return words;
 }
 
 /** How the steps of a flow were computed. */
@@ -116,12 +109,7 @@ function textOf(from: Origin, measurements: readonly GpuMeasurement[]): string {
   const lines = [...headLines("gpu", from), QUESTION];
   for (const one of measurements) {
     lines.push("", nameOf(one), ...wrapped(factsOf(one)));
-    for (const { heading, rows, note } of partsOf(one)) {
-      const align = (rows[0] ?? []).map((_, at): Align => (at === 0 ? "left" : "right"));
-      lines.push("", heading);
-      if (rows.length > 1) lines.push(table(rows, align).trimEnd());
-      if (note !== "") lines.push(...wrapped(note));
-    }
+    lines.push("", tableOf(figuresOf(one)).trimEnd(), ...lacking(one).flatMap(wrapped));
   }
   return `${[...lines, "", ...MEANING].join("\n")}\n`;
 }

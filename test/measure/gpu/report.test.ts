@@ -60,10 +60,12 @@ test("every figure is there with its unit, and so is what it is compared with", 
     /rows\sdiffer\sby\sat\smost\s7\.0e-2,\sbound\s2\.0e-1\s\(--within,\sin\splace\sof\sthe\sbundle's\s5\.0e-2,\swith\swhich\sno\sservice/,
     /1800 kB to it and 13 kB\sback a chunk/,
     "6700.0 MB of weights on the device once for all sessions",
-    /^prefill +8\.000 +8\.000 +64\.00 +64\.00$/m,
+    /^ +batch 1 +batch 8$/m,
+    /^prefill p50_ms +8 +64$/m,
     // 1 / 20 ms, each playing a second.
-    /^1 +50 +50 +0\.00$/m,
-    /^frames with it +20\.00 +21\.00 +21\.00$/m,
+    /^model chunks_per_second +50 +50$/m,
+    /^model robots_fed +50 +50$/m,
+    /^socket frames with it max_ms +21 *$/m,
     "wall clock of the thread",
     "Outside the window",
   ])
@@ -86,9 +88,10 @@ test("where events tell it, the device's part of a station and the host's part o
   const report = gpuReport(from, [{ ...measurement, driver, batches: [timed(1), timed(8)] }]);
   const { text } = report;
   for (const part of [
-    /^device prefill +5\.000 +5\.000 +40\.00 +40\.00$/m,
-    /^device denoise +10\.00 +10\.00 +80\.00 +80\.00$/m,
-    /^host +0\.200 +0\.300 +0\.200 +0\.300$/m,
+    /^device prefill p50_ms +5 +40$/m,
+    /^device denoise p99_ms +10 +80$/m,
+    /^host p50_ms +0\.2000 +0\.2000$/m,
+    /^host p99_ms +0\.3000 +0\.3000$/m,
     /2000\skB\sof\sthe\shost's\sregistered;\sno\smore\sregistered:\swhy/,
   ])
     expect(text).toMatch(part);
