@@ -14,7 +14,6 @@
  */
 import { Type } from "@sinclair/typebox";
 import { type Child, startChild } from "../src/measure/child.ts";
-import { smallRequest } from "../src/measure/sample/observation.ts";
 import { median, summary } from "../src/measure/stats.ts";
 import { openStore } from "../src/service/store.ts";
 import { present } from "../src/std/assert.ts";
@@ -23,6 +22,7 @@ import { addAccount } from "./accounts.ts";
 import { startHelper } from "./child.ts";
 import { Became, type Load } from "./overload-messages.ts";
 import { type Figure, judged, type Outcome, type Proof } from "./proof.ts";
+import { smallRequest } from "./small-request.ts";
 
 const SIZES = {
   small: { rounds: 1, seconds: 0.3, times: [1, 10] },
@@ -165,7 +165,6 @@ async function startRobots(child: Child): Promise<Robots | Problem> {
     apiKeys.push(key);
   }
   const request = await smallRequest();
-  if (request instanceof Problem) return request;
   // Without its first brace: each observation puts its own fields before it.
   const body = `,${JSON.stringify(request).slice(1)}`;
   // More than Bun's 256 may be under way.

@@ -1,10 +1,10 @@
 /** The load beside a robot: one kind of work (kinds.ts), at a fixed rate whether earlier requests are answered or not. */
 import { Value } from "@sinclair/typebox/value";
 import { LIMITS } from "../../src/limits.ts";
-import { smallRequest } from "../../src/measure/sample/observation.ts";
 import { answerMessages } from "../child.ts";
 import { STREAM_ID } from "../llm/setup.ts";
 import { direct, openStreams, through } from "../llm/target.ts";
+import { smallRequest } from "../small-request.ts";
 import { crowd } from "./crowd.ts";
 import { type Counter, type KindName, Order, type Sent } from "./kinds.ts";
 import { atRate } from "./pace.ts";

@@ -47,25 +47,20 @@ test("http: closed and open loops have latencies and rates each", async () => {
   }
 }, 60_000);
 
-test("gpu: stations and work of each bundle on a CPU, over a socket where its rows are computed", async () => {
+test("gpu: the stations of each bundle on a CPU, over a socket where its rows are computed", async () => {
   const plan = { devices: ["cpu"], chunks: 2, batchMax: 8, gpu: {} };
   const models = (name: string) => join(import.meta.dir, "../../dist/models", name);
   const stateless = measured(await runGpuSuite({ ...plan, models: models("molmoact2-yam") }));
   const stateful = measured(await runGpuSuite({ ...plan, models: models("picasso-yam") }));
   const told = checked(gpuReport(from, [...stateless, ...stateful]));
   expect(told).toMatchObject([
-    { model: "vendorB/molmoact2:yam", device: "cpu", weights: "f32", reference: true, unknown: [] },
-    { model: "vendorF/picasso:yam", unknown: [] },
+    { model: "vendorB/molmoact2:yam", device: "cpu", weights: "f32", reference: true },
+    { model: "vendorF/picasso:yam" },
   ]);
   for (const one of told) {
     const figure = figureIn(one.figures as Figure[]);
     for (const station of ["decode", "prefill", "denoise", "model", "socket frames with it", "socket frames before"])
       expect([station, Number(figure(station, "p50_ms")) > 0]).toEqual([station, true]);
-    for (const station of ["prefill", "denoise"]) {
-      for (const name of ["flops", "bytes"]) expect(figure(station, name)).toBeGreaterThan(1e5);
-      // A CPU is no card with a data sheet.
-      expect(figure(station, "achieved")).toBeNull();
-    }
     expect(figure("model", "allocations_per_chunk")).toBe(0);
   }
   // A CPU runs one observation at a time.

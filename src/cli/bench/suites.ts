@@ -73,7 +73,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     run: (plan) => reported(runHttpSuite({ ...plan, seconds: plan.length, rates: RATES }), httpReport),
   },
   gpu: {
-    about: "a device without a service: stations, batches, roofline",
+    about: "a device without a service: stations and batches",
     flag: "chunks",
     usual: 50,
     max: 100_000,

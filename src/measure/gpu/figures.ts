@@ -1,10 +1,8 @@
-/** The figures of a measurement of `tendon bench gpu`: one list for programs, and a table for each part of it for people. */
+/** The figures of a measurement of `tendon bench gpu`: one list, as JSON for programs and as a table for people. */
+import { type Align, table } from "../../std/text-table.ts";
 import { median, percentile } from "../stats.ts";
 import type { Round } from "./rounds.ts";
 import type { Batch, GpuMeasurement } from "./suite.ts";
-
-/** A table. The first row is its head. */
-type Rows = readonly (readonly string[])[];
 
 /** Copies to the device and back are part of prefill and denoise. */
 const STATIONS = ["decode", "prefill", "denoise", "encode", "model"] as const satisfies readonly (keyof Round)[];
@@ -15,7 +13,6 @@ const BY_EVENTS = { prefill: "device prefill", denoise: "device denoise", host: 
 type ByEvents = keyof typeof BY_EVENTS;
 const EVENT_NAMES = Object.keys(BY_EVENTS) as ByEvents[];
 
-/** One figure, for JSON. */
 interface Figure {
   readonly part: string;
   readonly batch: number;
@@ -33,27 +30,6 @@ function eventTimesOf({ rounds }: Batch, name: ByEvents): number[] {
   return rounds.flatMap(({ onDevice }) => onDevice?.[name] ?? []).sort((one, other) => one - other);
 }
 
-/** The median by the device's events, or by the host's clock where the device has none. */
-function workMs(batch: Batch, station: "prefill" | "denoise"): number {
-  const times = eventTimesOf(batch, station);
-  return median(times.length > 0 ? times : timesOf(batch, station));
-}
-
-/** Rows per second of model time: what the device computes when it never waits. */
-function perSecond(batch: Batch): number {
-  return (1000 * batch.asked) / median(timesOf(batch, "model"));
-}
-
-/** The least time over the measured one; NaN without a roofline. */
-function achieved(batch: Batch, station: "prefill" | "denoise"): number {
-  return (batch.roof[station].leastMs ?? Number.NaN) / workMs(batch, station);
-}
-
-/** Sizes of a batch that the device ran together. */
-function formed({ batches }: GpuMeasurement): Batch[] {
-  return batches.filter(({ rounds }) => rounds.length > 0);
-}
-
 export function figuresOf(one: GpuMeasurement): Figure[] {
   const figures: Figure[] = [];
   const add = (part: string, batch: number, values: Readonly<Record<string, number>>) => {
@@ -67,7 +43,9 @@ export function figuresOf(one: GpuMeasurement): Figure[] {
     const { differences, bound, tolerance } = parity;
     add("parity", 1, { difference_max: Math.max(...differences), bound, tolerance });
   }
-  for (const batch of formed(one)) {
+  for (const batch of one.batches) {
+    // Observations of this number did not run together.
+    if (batch.rounds.length === 0) continue;
     const quantiles = (part: string, times: readonly number[]) =>
       add(part, batch.asked, { p50_ms: percentile(times, 50), p99_ms: percentile(times, 99) });
     for (const station of STATIONS) quantiles(station, timesOf(batch, station));
@@ -75,19 +53,17 @@ export function figuresOf(one: GpuMeasurement): Figure[] {
       const times = eventTimesOf(batch, name);
       if (times.length > 0) quantiles(BY_EVENTS[name], times);
     }
-    for (const station of ["prefill", "denoise"] as const) {
-      const { flops, bytes, leastMs = Number.NaN } = batch.roof[station];
-      add(station, batch.asked, { flops, bytes, least_ms: leastMs, achieved: achieved(batch, station) });
-    }
-    const { allocationsPerChunk } = batch;
+    // What the device computes when it never waits.
+    const perSecond = (1000 * batch.asked) / median(timesOf(batch, "model"));
     add("model", batch.asked, {
-      chunks_per_second: perSecond(batch),
-      allocations_per_chunk: allocationsPerChunk,
+      chunks_per_second: perSecond,
+      robots_fed: (perSecond * one.chunkPlaysMs) / 1000,
+      allocations_per_chunk: batch.allocationsPerChunk,
     });
   }
   if (typeof socket !== "string") {
-    for (const [when, { p50, p99 }] of Object.entries(socket)) {
-      add(`socket ${FRAMES[when as keyof typeof FRAMES]}`, 1, { p50_ms: p50, p99_ms: p99 });
+    for (const [when, { p50, p99, max }] of Object.entries(socket)) {
+      add(`socket ${FRAMES[when as keyof typeof FRAMES]}`, 1, { p50_ms: p50, p99_ms: p99, max_ms: max });
     }
   }
   return figures;
@@ -95,53 +71,21 @@ export function figuresOf(one: GpuMeasurement): Figure[] {
 
 const FRAMES = { together: "frames with it", framesBefore: "frames before" } as const;
 
-const ms = (value: number) => (Number.isFinite(value) ? value.toFixed(value < 10 ? 3 : 2) : "-");
-const percent = (value: number) => (Number.isFinite(value) ? `${(100 * value).toFixed(1)} %` : "-");
-const count = (value: number) => (Number.isFinite(value) ? value.toFixed(value < 10 ? 2 : 0) : "-");
-
-/** Stations against sizes of a batch, the median and the 99th percentile of each. */
-export function stationRows(one: GpuMeasurement): Rows {
-  const batches = formed(one);
-  const head = ["ms", ...batches.flatMap(({ asked }) => [`batch ${asked} p50`, "p99"])];
-  const row = (name: string, times: (batch: Batch) => number[]) => [
-    name,
-    ...batches.flatMap((batch) => [50, 99].map((rank) => ms(percentile(times(batch), rank)))),
-  ];
-  const events = EVENT_NAMES.filter((name) => batches.some((batch) => eventTimesOf(batch, name).length > 0));
-  return [
-    head,
-    ...STATIONS.map((station) => row(station, (batch) => timesOf(batch, station))),
-    ...events.map((name) => row(BY_EVENTS[name], (batch) => eventTimesOf(batch, name))),
-  ];
+/** A row for each figure, a column for each size of a batch. */
+export function tableOf(figures: readonly Figure[]): string {
+  const batches = [...new Set(figures.map(({ batch }) => batch))];
+  const rows = new Map<string, string[]>();
+  for (const { part, figure, batch, value } of figures) {
+    const name = `${part} ${figure}`;
+    const cells = rows.get(name) ?? Array(batches.length).fill("");
+    rows.set(name, cells.with(batches.indexOf(batch), shown(value)));
+  }
+  const head = ["", ...batches.map((batch) => `batch ${batch}`)];
+  const align: Align[] = ["left", ...batches.map(() => "right" as const)];
+  return table([head, ...[...rows].map(([name, cells]) => [name, ...cells])], align);
 }
 
-export function rooflineRows(one: GpuMeasurement): Rows {
-  const rows = formed(one).flatMap((batch) =>
-    (["prefill", "denoise"] as const).map((station) => {
-      const { flops, bytes, bound = "-", leastMs = Number.NaN } = batch.roof[station];
-      const tookMs = workMs(batch, station);
-      const work = [(flops / 1e9).toPrecision(4), (bytes / 1e6).toPrecision(4)];
-      const rates = [(flops / tookMs / 1e9).toPrecision(3), (bytes / tookMs / 1e6).toPrecision(3)];
-      return [String(batch.asked), station, ...work, ...rates, ms(leastMs), percent(achieved(batch, station)), bound];
-    }),
-  );
-  return [["batch", "station", "GFLOP", "MB", "TFLOP/s", "GB/s", "least ms", "achieved", "bound by"], ...rows];
-}
-
-export function throughputRows(one: GpuMeasurement): Rows {
-  const rows = formed(one).map((batch) => {
-    const rate = perSecond(batch);
-    const fed = (rate * one.chunkPlaysMs) / 1000;
-    return [String(batch.asked), count(rate), count(fed), batch.allocationsPerChunk.toFixed(2)];
-  });
-  return [["batch", "chunks/s", "robots fed", "allocations"], ...rows];
-}
-
-export function socketRows({ socket }: GpuMeasurement): Rows {
-  if (typeof socket === "string") return [];
-  const rows = Object.entries(socket).map(([when, one]) => [
-    FRAMES[when as keyof typeof FRAMES],
-    ...[one.p50, one.p99, one.max].map(ms),
-  ]);
-  return [["ms", "p50", "p99", "max"], ...rows];
+function shown(value: number): string {
+  if (!Number.isFinite(value)) return "-";
+  return Number.isInteger(value) ? String(value) : value.toPrecision(4);
 }

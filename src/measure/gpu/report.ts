@@ -1,12 +1,11 @@
 /** The report of `tendon bench gpu`: a block for each bundle and device, with what was measured and what was not, and why. */
 import { deviceWeightWords } from "../../bundle/describe.ts";
-import { type Align, table } from "../../std/text-table.ts";
 import type { Origin } from "../origin.ts";
 import { headLines, nameOf, type Report } from "../report.ts";
-import { figuresOf, rooflineRows, socketRows, stationRows, throughputRows } from "./figures.ts";
+import { figuresOf, tableOf } from "./figures.ts";
 import type { GpuMeasurement } from "./suite.ts";
 
-const QUESTION = "Where does the time of a chunk go on this device, and how near is that to what the device can do?";
+const QUESTION = "Where does the time of a chunk go on this device?";
 
 const MEANING = [
   "Times: the wall clock of the thread that computes the graphs; each graph returns when the device has ended it. Device prefill, device denoise:",
@@ -15,9 +14,7 @@ const MEANING = [
   "observation, before the rest begins. Prefill: tensors filled and copied to the device, then the graph. Denoise: all flow steps.",
   "Encode: rows into robot units. Model: from the begin of prefill to the rows. Batch: observations that ran together; each time is of",
   "the whole batch. Robots fed: those whose chunks the device computes as fast as they are played. Allocations: of the native library on",
-  "the host, for each chunk. GFLOP: products of the graphs, counted from their nodes, two for each multiply-add. MB: weights as they are",
-  "kept, each read once, and the inputs and outputs of the graph. Least: the longer of both on the GPU by its data sheet. Achieved: that",
-  "time over the device's, or over the measured one. Socket: from the first byte of a robot's frames, or of its observation where the",
+  "the host, for each chunk. Socket: from the first byte of a robot's frames, or of its observation where the",
   "frames went 20 ms before, to the last row, over a WebSocket of a service on this machine, its durable record included.",
   "Outside the window: the network, taking pictures, loading, the first rounds. Random weights take as long as trained ones.",
 ];
@@ -33,9 +30,9 @@ export function gpuReport(from: Origin, measurements: readonly GpuMeasurement[])
 }
 
 function jsonOf(one: GpuMeasurement): object {
-  const { model, device, robots, reference, weights, gpu, refused, roofCard, unknown, parity, driver, socket } = one;
+  const { model, device, robots, reference, weights, gpu, refused, parity, driver, socket } = one;
   return {
-    ...{ model, device, robots, reference, weights, gpu, refused, roof_card: roofCard, unknown },
+    ...{ model, device, robots, reference, weights, gpu, refused },
     ...{ parity: parity ?? null, driver: driver ?? null },
     figures: figuresOf(one).map((figure) => ({ ...figure, value: finite(figure.value) })),
     ...(typeof socket === "string" && { socket }),
@@ -46,31 +43,17 @@ function finite(value: number): number | null {
   return Number.isFinite(value) ? Number(value.toPrecision(6)) : null;
 }
 
-function partsOf(one: GpuMeasurement) {
-  const { batches, socket, device } = one;
-  const last = batches.at(-1);
-  const alone =
-    last !== undefined && last.rounds.length === 0
-      ? `Of ${last.asked} observations at once ${device} ran ${last.batch} together: larger batches were not measured.`
-      : "";
-  return [
-    { heading: "Stations", rows: stationRows(one), note: [alone, eventNote(one)].filter(Boolean).join(" ") },
-    { heading: "Roofline", rows: rooflineRows(one), note: roofNote(one) },
-    { heading: "Throughput", rows: throughputRows(one), note: "" },
-    { heading: "Over a socket", rows: socketRows(one), note: typeof socket === "string" ? socket : "" },
-  ];
-}
-
-/** Why an NVIDIA GPU has no times by events. */
-function eventNote({ driver }: GpuMeasurement): string {
-  return driver?.timesReason === undefined ? "" : `No device times: ${driver.timesReason}.`;
-}
-
-function roofNote({ roofCard, unknown, device }: GpuMeasurement): string {
-  if (unknown.length > 0) return `No roofline: the work of ${unknown.join(", ")} is not known.`;
-  if (roofCard === undefined) return `No roofline: the figures of ${device} are not known here.`;
-  const { name, bytesPerSecond, source } = roofCard;
-  return `Against the card ${name}: ${bytesPerSecond / 1e9} GB/s and its dense products (${source}).`;
+/** What was not measured, and why. */
+function lacking({ batches, socket, device, driver }: GpuMeasurement): string[] {
+  const [last] = batches.slice(-1).filter(({ rounds }) => rounds.length === 0);
+  const words = [];
+  if (last)
+    words.push(
+      `Of ${last.asked} observations at once ${device} ran ${last.batch} together: larger batches were not measured.`,
+    );
+  if (driver?.timesReason !== undefined) words.push(`No device times: ${driver.timesReason}.`);
+  if (typeof socket === "string") words.push(`No times over a socket: ${socket}.`);
+  return words;
 }
 
 /** How the steps of a flow were computed. */
@@ -126,12 +109,7 @@ function textOf(from: Origin, measurements: readonly GpuMeasurement[]): string {
   const lines = [...headLines("gpu", from), QUESTION];
   for (const one of measurements) {
     lines.push("", nameOf(one), ...wrapped(factsOf(one)));
-    for (const { heading, rows, note } of partsOf(one)) {
-      const align = (rows[0] ?? []).map((_, at): Align => (at === 0 ? "left" : "right"));
-      lines.push("", heading);
-      if (rows.length > 1) lines.push(table(rows, align).trimEnd());
-      if (note !== "") lines.push(...wrapped(note));
-    }
+    lines.push("", tableOf(figuresOf(one)).trimEnd(), ...lacking(one).flatMap(wrapped));
   }
   return `${[...lines, "", ...MEANING].join("\n")}\n`;
 }

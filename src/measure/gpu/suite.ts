@@ -1,29 +1,21 @@
 /**
- * `tendon bench gpu`: where does the time of a chunk go on this device, and how near is that to what the device can do?
+ * `tendon bench gpu`: where does the time of a chunk go on this device?
  *
- * Each bundle is loaded in this process, without a service: stations alone and in batches, and the roofline of its graphs. Then a fresh
- * service answers over a socket. Random weights are measured like trained ones, also those whose rows nobody has computed.
+ * Each bundle is loaded in this process, without a service: stations alone and in batches. Then a fresh service answers over a socket. Random weights are measured like trained ones, also those whose rows nobody has computed.
  */
-import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { weightWords } from "../../bundle/describe.ts";
-import { decodeModel } from "../../bundle/onnx-schema.ts";
 import type { Bundle } from "../../bundle/read.ts";
 import { readBundle, withTolerance } from "../../bundle/read.ts";
-import { graphWork } from "../../bundle/workload/count.ts";
 import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
 import type { Engine, LoadOptions, Model } from "../../engine/engine.ts";
-import { Fault } from "../../engine/fault.ts";
 import { installedBundles } from "../../service/bundles.ts";
 import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import { withEngine } from "../engine.ts";
-import { readMachine } from "../machine.ts";
 import type { Measurement } from "../target.ts";
-import { type Card, cardOf } from "./cards.ts";
 import { type Observed, observationsOf } from "./observations.ts";
-import { computedBy, type Roof, roofOf } from "./roofline.ts";
 import { batchRounds, episodeRounds, type Rounds } from "./rounds.ts";
 import { type SocketFigures, socketFigures } from "./socket.ts";
 
@@ -45,7 +37,6 @@ export interface GpuPlan {
 
 export interface Batch extends Rounds {
   readonly asked: number;
-  readonly roof: { readonly prefill: Roof; readonly denoise: Roof };
 }
 
 interface ParityFigures {
@@ -72,9 +63,6 @@ export interface GpuMeasurement extends Measurement {
   readonly driver: Model["driverDevice"];
   readonly deviceWeights: Model["deviceWeights"];
   readonly gpu: ReturnType<typeof gpuOptions>;
-  readonly roofCard: Card | undefined;
-  /** Operators that the roofline does not know. */
-  readonly unknown: readonly string[];
   /** Milliseconds that the rows of a chunk play. */
   readonly chunkPlaysMs: number;
   readonly batches: readonly Batch[];
@@ -131,9 +119,7 @@ async function withoutService(
     const model = await engine.load(options);
     if (model instanceof Problem) return model;
     const loadMs = systemClock.monotonicMs() - before;
-    const roofCard = await cardOfDevice(model.device);
-    const work = await worksOf(bundle, textTokens(model, bundle, present(episode[0], "an observation of the bundle")));
-    const batches = await batchesOf({ plan, engine, model, bundle, episode, work, roofCard });
+    const batches = await batchesOf({ plan, engine, model, bundle, episode });
     const parity = parityOf(given, bundle, model);
     const { refused, deviceBytes, copies, flow, driverDevice: driver, deviceWeights } = model;
     await model.unload();
@@ -142,18 +128,10 @@ async function withoutService(
     return {
       ...{ model: manifest.id, device: model.device, robots: 1, reference: manifest.reference },
       ...{ weights: weightWords(manifest), steps: manifest.flow.steps, flow, refused, loadMs, parity },
-      ...{ deviceBytes, copies, driver, deviceWeights, gpu: gpuOptions(plan.gpu), roofCard, batches },
-      unknown: [...new Set(work(1).flatMap((one) => one.unknown))],
+      ...{ deviceBytes, copies, driver, deviceWeights, gpu: gpuOptions(plan.gpu), batches },
       chunkPlaysMs: (1000 * manifest.action.rows) / manifest.action.hz,
     };
   });
-}
-
-/** The figures of an NVIDIA device, where all GPUs of the machine are alike: the driver and CUDA number them differently. */
-async function cardOfDevice(device: string): Promise<Card | undefined> {
-  if (!/^(cuda|tensorrt):/.test(device)) return undefined;
-  const [first, ...others] = (await readMachine()).gpus;
-  return first !== undefined && others.every((name) => name === first) ? cardOf(first) : undefined;
 }
 
 function parityOf({ manifest }: Bundle, held: Bundle, { parity }: Model): ParityFigures | undefined {
@@ -165,43 +143,16 @@ function optionsOf(bundle: Bundle, device: string, gpu: GpuSettings): LoadOption
   return { bundle, device, gpu: gpuOptions(gpu), replicas: 1, threads: undefined, slots: 1, unproved: true };
 }
 
-type Works = (batch: number) => readonly [prefill: ReturnType<typeof graphWork>, denoise: ReturnType<typeof graphWork>];
-
-/** The length that the prompt of an observation is padded to: on a CPU that of its bucket. */
-function textTokens(model: Model, { manifest }: Bundle, { instruction, state }: Observed): number {
-  const { prompt, frames, cameras, image } = manifest;
-  if (model.device !== "cpu" || prompt.buckets === undefined) return prompt.tokens_max;
-  const tokens = model.measure({ instruction, state });
-  const text = tokens instanceof Fault ? prompt.tokens_max : tokens - frames.first * cameras.length * image.tokens;
-  return prompt.buckets.find((bucket) => bucket >= text) ?? prompt.tokens_max;
-}
-
-/** The work of the graphs of an observation: of one that finds a memory, where there is memory. */
-async function worksOf({ manifest, paths }: Bundle, text: number): Promise<Works> {
-  const { graphs, frames } = manifest;
-  const read = async ({ file }: { readonly file: string }) =>
-    decodeModel(await readFile(present(paths.get(file), "a graph of a verified bundle")), "external");
-  const [reader, denoise] = await Promise.all([read(graphs.extend ?? graphs.prefill), read(graphs.denoise)]);
-  const prefix = frames.later * manifest.cameras.length * manifest.image.tokens + text;
-  return (batch) => [
-    graphWork(reader, { batch, prompt: text, prefix }),
-    graphWork(denoise, { batch, prompt: text, prefix }),
-  ];
-}
-
 interface Loaded {
   readonly plan: GpuPlan;
   readonly engine: Engine;
   readonly model: Model;
   readonly bundle: Bundle;
   readonly episode: readonly Observed[];
-  readonly work: Works;
-  readonly roofCard: Card | undefined;
 }
 
-async function batchesOf(loaded: Loaded): Promise<Batch[] | Problem> {
-  const { plan, engine, model, episode, work, roofCard } = loaded;
-  const { memory, batch, flow } = loaded.bundle.manifest;
+async function batchesOf({ plan, engine, model, bundle, episode }: Loaded): Promise<Batch[] | Problem> {
+  const { memory, batch } = bundle.manifest;
   const most = memory ? 1 : batch;
   const batches: Batch[] = [];
   for (let size = 1; size <= most; size *= 2) {
@@ -210,13 +161,7 @@ async function batchesOf(loaded: Loaded): Promise<Batch[] | Problem> {
       ? await episodeRounds(engine, model, episode, plan.chunks)
       : await batchRounds(engine, model, first, { size, count: plan.chunks });
     if (rounds instanceof Problem) return rounds;
-    const computed = computedBy(model.device, gpuOptions(plan.gpu).precision);
-    const [reader, denoise] = work(size);
-    const roof = {
-      prefill: roofOf(reader, 1, roofCard, computed),
-      denoise: roofOf(denoise, flow.steps, roofCard, computed),
-    };
-    batches.push({ ...rounds, asked: size, roof });
+    batches.push({ ...rounds, asked: size });
     // A device that runs observations one by one does so with more of them too.
     if (rounds.batch < size) break;
   }

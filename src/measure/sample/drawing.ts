@@ -38,15 +38,6 @@ async function drawFrame(view: View, seed: number): Promise<Uint8Array | Problem
   return new Uint8Array(jpeg);
 }
 
-/** A frame of one colour that costs next to nothing to decode: for requests that are about everything but pictures. */
-export async function plainFrame(edgePx: number): Promise<Uint8Array | Problem> {
-  const sharp = await openSharp();
-  if (sharp instanceof Problem) return sharp;
-  const background = { r: 90, g: 120, b: 150 };
-  const picture = sharp({ create: { width: edgePx, height: edgePx, channels: 3, background } });
-  return new Uint8Array(await picture.jpeg().toBuffer());
-}
-
 /** One frame of every view, in the order of the wire. */
 export async function sampleFrames(seed: number): Promise<Uint8Array[] | Problem> {
   const frames: Uint8Array[] = [];

@@ -30,7 +30,6 @@ describe.skipIf(LAVAPIPE.absent)(LAVAPIPE.title, () => {
     const value = figureIn(measurements[0]?.figures);
     expect(measurements[0]?.device).toBe("webgpu:0");
     for (const batch of [1, 2]) expect(value("prefill", "p50_ms", batch)).toBeGreaterThan(0);
-    expect(value("denoise", "flops", 2)).toBe(2 * Number(value("denoise", "flops")));
     expect(value("copy", "to_device_bytes")).toBeGreaterThan(0);
     expect(value("load", "device_bytes")).toBeGreaterThan(0);
   }, 300_000);
