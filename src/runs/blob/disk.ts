@@ -48,37 +48,20 @@ export async function syncFile(path: string): Promise<void> {
   await file.datasync().finally(() => file.close());
 }
 
-/**
- * Bytes [from, to) of the file, which is closed at the end and when the reader leaves. It is no generator, because one that was never
- * begun does not run its `finally`, and a reader may leave before the first piece.
- */
-export function pieces(file: FileHandle, from: number, to: number): AsyncIterableIterator<Uint8Array, undefined> {
-  let at = from;
-  let closing: Promise<void> | undefined;
-  const end = async () => {
-    closing ??= file.close();
-    await closing;
-    return { done: true, value: undefined } as const;
-  };
-  const next = async () => {
-    if (closing || at >= to) return await end();
-    const block = new Uint8Array(Math.min(PIECE_BYTES, to - at));
-    const { bytesRead } = await file.read(block, 0, block.length, at);
-    if (bytesRead === 0) throw new Error("the blob is shorter than its record says");
-    at += bytesRead;
-    return { done: false, value: bytesRead === block.length ? block : block.slice(0, bytesRead) } as const;
-  };
-  return {
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-    next: () =>
-      next().catch(async (error) => {
-        await end();
-        throw error;
-      }),
-    return: end,
-  };
+/** Bytes [from, to) of the file, which is opened with the first piece: a reader that leaves before it holds no file. */
+export async function* pieces(path: string, from: number, to: number): AsyncGenerator<Uint8Array> {
+  const file = await open(path, "r");
+  try {
+    for (let at = from; at < to; ) {
+      const block = new Uint8Array(Math.min(PIECE_BYTES, to - at));
+      const { bytesRead } = await file.read(block, 0, block.length, at);
+      if (bytesRead === 0) throw new Error("the blob is shorter than its record says");
+      at += bytesRead;
+      yield bytesRead === block.length ? block : block.slice(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
 }
 
 /** Copies the files one after another into a new, synced file. Rejects with ENOENT if one is missing; the new file is then removed. */
