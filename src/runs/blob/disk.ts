@@ -1,11 +1,12 @@
 /** Files and folders on the disk: read and written in pieces, and durable after a loss of power. */
 import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Joined } from "./backend.ts";
 
 const PIECE_BYTES = 256 * 1024;
-/** A copy reads ahead, so that the disk and the digest work side by side. */
+/** The stream of a copy reads ahead, so that the disk and the digest work side by side. */
 const COPY_BYTES = 512 * 1024;
 
 /** Folders that this process has made durable: each was made, and synced with the one above it. */
@@ -69,30 +70,16 @@ export async function copyFiles(from: readonly string[], to: string): Promise<Jo
   const target = await open(to, "wx", 0o600);
   try {
     const hash = createHash("sha256");
-    // One block is read into while the other one is written.
-    let [block, other] = [new Uint8Array(COPY_BYTES), new Uint8Array(COPY_BYTES)];
     let size = 0;
-    let written: Promise<unknown> = Promise.resolve();
     for (const path of from) {
-      const source = await open(path, "r");
-      try {
-        for (;;) {
-          const { bytesRead } = await source.read(block, 0, block.length);
-          if (bytesRead === 0) break;
-          const read = block.subarray(0, bytesRead);
-          [block, other] = [other, block];
-          await written;
-          written = writeAll(target, read, size);
-          // It is awaited with the next block, and must not count as unhandled until then.
-          written.catch(() => {});
-          hash.update(read);
-          size += bytesRead;
-        }
-      } finally {
-        await source.close();
+      const source: AsyncIterable<Uint8Array> = createReadStream(path, { highWaterMark: COPY_BYTES });
+      for await (const piece of source) {
+        const written = writeAll(target, piece, size);
+        hash.update(piece);
+        await written;
+        size += piece.length;
       }
     }
-    await written;
     await target.datasync();
     return { size, sha256: new Uint8Array(hash.digest()) };
   } catch (error) {
