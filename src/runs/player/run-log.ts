@@ -42,7 +42,7 @@ export class RunLog {
   /** The length of the longest line that was read. */
   #lineBytes = 0;
   /** Resolves when the search for a single line ends. The lines of an overview wait for it. */
-  #urgent: Promise<void> = Promise.resolve();
+  #urgent: Promise<unknown> = Promise.resolve();
 
   private constructor(
     private readonly file: PagedFile,
@@ -72,11 +72,7 @@ export class RunLog {
   /** The last observation at or before `t`, or else the first one. */
   async at(t: number): Promise<Observation | undefined> {
     const found = this.#search(t);
-    const over = found.then(
-      () => {},
-      () => {},
-    );
-    this.#urgent = over;
+    this.#urgent = Promise.allSettled([found]);
     return await found;
   }
 
