@@ -101,9 +101,7 @@ export class RunsClient {
 
   /** A file that is not there is no problem. */
   async removeFile(run: RunName, path: string): Promise<Problem | undefined> {
-    const gone = await this.call({ method: "DELETE", route: fileRoute(run, "files", path) });
-    const missing = isCode(gone, "file_not_found", "run_not_found");
-    return gone instanceof Problem && !missing ? gone : undefined;
+    return unlessMissing(await this.call({ method: "DELETE", route: fileRoute(run, "files", path) }));
   }
 
   openUploads(run: RunName, path: string) {
@@ -131,8 +129,7 @@ export class RunsClient {
   /** An upload that is not there is no problem, and neither is one whose file is whole by now. */
   async abandonUpload(run: RunName, path: string, id: string): Promise<Problem | undefined> {
     const gone = await this.afterJoin(() => this.call({ method: "DELETE", route: uploadRoute(run, path, id) }));
-    const missing = isCode(gone, "upload_not_found", "run_not_found", "file_not_found");
-    return gone instanceof Problem && !missing ? gone : undefined;
+    return unlessMissing(gone);
   }
 
   /** A file from `offset` on, to `take`, which may be called again with another offset when the connection breaks. */
@@ -229,6 +226,12 @@ export class RunsClient {
 
 function uploadRoute(run: RunName, path: string, id: string): string {
   return `${fileRoute(run, "uploads", path)}?upload_id=${encodeURIComponent(id)}`;
+}
+
+/** The problem of a deletion, unless what was to be deleted is not there. */
+function unlessMissing(gone: unknown): Problem | undefined {
+  const missing = isCode(gone, "file_not_found", "upload_not_found", "run_not_found");
+  return gone instanceof Problem && !missing ? gone : undefined;
 }
 
 /** Whether the service refused with one of these codes. */

@@ -43,23 +43,32 @@ const READERS = 4;
 
 /** The result is a problem if the bytes belong to other records; nothing is compared then. */
 export async function checkRuns(deps: Deps): Promise<Checked | StoreDown | Problem> {
-  const foreign = await foreignBytes(deps);
-  if (foreign) return foreign;
-  const totals = await deps.store.runTotalsWrong();
-  if (totals instanceof StoreDown) return totals;
+  try {
+    return (await foreignBytes(deps)) ?? (await compared(deps));
+  } catch (error) {
+    if (error instanceof StoreDown) return error;
+    throw error;
+  }
+}
+
+/** What the store answers; its failure is thrown. */
+async function answered<T>(asked: Promise<T | StoreDown>): Promise<T> {
+  const answer = await asked;
+  if (answer instanceof StoreDown) throw answer;
+  return answer;
+}
+
+async function compared(deps: Deps): Promise<Checked> {
+  const totals = await answered(deps.store.runTotalsWrong());
   // Files come first: a blob precedes its record, so a later list must have the blob of each.
   const recorded = await recordedFiles(deps);
-  if (recorded instanceof StoreDown) return recorded;
   const files = [...recorded.values()];
   const found = await compareLists(deps, recorded);
-  if (found instanceof StoreDown) return found;
   const lost = new Set(found.suspects.map(({ file }) => file.blobId));
   const read = deps.deep ? files.filter(({ blobId }) => !lost.has(blobId)) : [];
   const orphans = files.filter(({ robot }) => robot === undefined).map((file): WrongFile => ({ file, why: "record" }));
   const wrong = await stillRecorded(deps, [...orphans, ...found.suspects, ...(await readAll(deps, read))]);
-  if (wrong instanceof StoreDown) return wrong;
   const unnamed = await stillUnnamed(deps, found.unnamed);
-  if (unnamed instanceof StoreDown) return unnamed;
   return {
     files: files.length,
     bytes: files.reduce((sum, { size }) => sum + size, 0),
@@ -72,9 +81,8 @@ export async function checkRuns(deps: Deps): Promise<Checked | StoreDown | Probl
   };
 }
 
-async function foreignBytes({ store, blobs }: Deps): Promise<StoreDown | Problem | undefined> {
-  const records = await store.storeIdKnown();
-  if (records instanceof StoreDown) return records;
+async function foreignBytes({ store, blobs }: Deps): Promise<Problem | undefined> {
+  const records = await answered(store.storeIdKnown());
   const bytes = await blobs.identity(undefined);
   // A service claims bytes with its first sweep.
   if (bytes === undefined || bytes === records) return undefined;
@@ -83,11 +91,10 @@ async function foreignBytes({ store, blobs }: Deps): Promise<StoreDown | Problem
   );
 }
 
-async function recordedFiles({ store }: Deps): Promise<Map<string, RecordedFile> | StoreDown> {
+async function recordedFiles({ store }: Deps): Promise<Map<string, RecordedFile>> {
   const all = new Map<string, RecordedFile>();
   for (let after = ""; ; ) {
-    const page = await store.filesAfter({ after });
-    if (page instanceof StoreDown) return page;
+    const page = await answered(store.filesAfter({ after }));
     for (const file of page) all.set(file.blobId, file);
     const last = page.at(-1);
     if (!last) return all;
@@ -113,9 +120,7 @@ async function compareLists({ store, blobs, now }: Deps, recorded: ReadonlyMap<s
   for await (const page of pages(blobs)) {
     for (const { id, size, begun } of page) if (!begun) whole.set(id, size);
     const ids = page.map(({ id }) => id);
-    const named = ids.length === 0 ? [] : await store.blobsKnown({ ids });
-    if (named instanceof StoreDown) return named;
-    const known = new Set(named);
+    const known = new Set(ids.length === 0 ? [] : await answered(store.blobsKnown({ ids })));
     for (const facts of page) if (!known.has(facts.id)) unnamed.set(facts.id, facts);
   }
   const suspects = [...recorded].flatMap(([id, file]): WrongFile[] => {
@@ -142,30 +147,23 @@ async function readAll(deps: Deps, files: readonly RecordedFile[]): Promise<Wron
 }
 
 /** The suspects without the files that were deleted or replaced meanwhile. */
-async function stillRecorded(
-  { store }: Deps,
-  suspects: readonly WrongFile[],
-): Promise<readonly WrongFile[] | StoreDown> {
+async function stillRecorded({ store }: Deps, suspects: readonly WrongFile[]): Promise<readonly WrongFile[]> {
   const wrong: WrongFile[] = [];
   for (const suspect of suspects) {
     const { blobId } = suspect.file;
     // In any order of a database the beginning of an id comes before it, with few ids between.
-    const page = await store.filesAfter({ after: blobId.slice(0, -1) });
-    if (page instanceof StoreDown) return page;
+    const page = await answered(store.filesAfter({ after: blobId.slice(0, -1) }));
     if (page.some((file) => file.blobId === blobId)) wrong.push(suspect);
   }
   return wrong;
 }
 
 /** The suspects without the blobs that were removed between the list and the query for their rows. */
-async function stillUnnamed(
-  { blobs, store }: Deps,
-  suspects: readonly BlobFacts[],
-): Promise<readonly BlobFacts[] | StoreDown> {
+async function stillUnnamed({ blobs, store }: Deps, suspects: readonly BlobFacts[]): Promise<readonly BlobFacts[]> {
   if (suspects.length === 0) return [];
   const there = new Set<string>();
   for await (const page of pages(blobs)) for (const { id } of page) there.add(id);
   const still = suspects.filter(({ id }) => there.has(id));
-  const named = await store.blobsKnown({ ids: still.map(({ id }) => id) });
-  return named instanceof StoreDown ? named : still.filter(({ id }) => !named.includes(id));
+  const named = await answered(store.blobsKnown({ ids: still.map(({ id }) => id) }));
+  return still.filter(({ id }) => !named.includes(id));
 }

@@ -8,7 +8,7 @@ import { StoreDown } from "../store/store.ts";
 import { type BlobBody, BlobsDown } from "./blob/blobs.ts";
 import { completed, fileNotFound, RUNS, runGone, runNotFound, unavailable } from "./errors.ts";
 import type { RunDeps } from "./gate.ts";
-import { contentType } from "./names.ts";
+import { contentType } from "./media-type.ts";
 import type { ListCursor, Listing } from "./store/reads.ts";
 import type { CompletedRun, FileKey, Incomplete, ListedFile, RunKey, RunUsage, StoredFile } from "./store/records.ts";
 

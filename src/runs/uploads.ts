@@ -13,20 +13,13 @@ import type { RunDeps } from "./gate.ts";
 import { receive, type Sent } from "./put.ts";
 import type { FileKey, StoredUpload, UploadKey, UploadWithParts } from "./store/records.ts";
 
-export interface Started {
-  readonly uploadId: string;
-  readonly partSize: number;
-  readonly parts: number;
-  readonly expiresAt: number;
-}
-
 /** `sha256` is that of the whole file, if the client states it. */
 export async function startUpload(
   { store, clock, bounds }: RunDeps,
   key: FileKey,
   size: number,
   sha256: Uint8Array | undefined,
-): Promise<Started | Failure> {
+) {
   const at = seenSeconds(clock);
   const partSize = Math.min(size, LIMITS.runPartBytes);
   const uploadId = makeId("up_", clock);

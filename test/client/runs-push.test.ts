@@ -67,8 +67,7 @@ test("a run that is complete and the same is already there; one that differs is 
   await place.write("d", "four");
   const { message, exit } = bad(await place.push({ metadata: { take: 2 } }));
   expect(exit).toBe(EXIT.failed);
-  expect(message).toContain("'a' has other contents; 'd' is in the folder alone; 'b' is in the run alone");
-  expect(message).toContain("the metadata differ");
+  expect(message).toContain("they differ in 'a', 'd', 'b', the metadata.");
   expect(place.link.take("PUT ")).toEqual([]);
 });
 

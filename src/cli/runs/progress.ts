@@ -97,18 +97,12 @@ export class Progress implements Watcher {
   }
 }
 
-/** On standard error. */
-export function progressOnTerminal(): Progress {
+/** On standard error, or nowhere. */
+export function progressOnTerminal(isShown = true): Progress {
   const { stderr } = process;
   const columns = stderr.isTTY ? stderr.columns || 80 : undefined;
-  return new Progress({ clock: systemClock, write: (text) => stderr.write(text), columns });
+  const write = (text: string) => {
+    if (isShown) stderr.write(text);
+  };
+  return new Progress({ clock: systemClock, write, columns });
 }
-
-/** For `--json`: nothing is shown. */
-export const SILENT: Watcher = {
-  begun: () => {},
-  there: () => {},
-  moved: () => {},
-  fileDone: () => {},
-  waiting: () => {},
-};

@@ -1,16 +1,17 @@
 /** The run that a command names by two words, and the service that has it. */
-import { nameProblem, type RunName } from "../../client/runs/names.ts";
+import type { RunName } from "../../client/runs/names.ts";
 import { RunsClient } from "../../client/runs.ts";
 import { signedIn } from "../../client/sign-in.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
+import { nameProblem } from "../../std/run-names.ts";
 import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
 
 /** Wrong use when one of the names cannot be that of a robot or a run. */
 export function checkedName(command: Command, { robot, run }: RunName): RunName | Problem {
   for (const [what, name] of Object.entries({ robot, run })) {
     const wrong = nameProblem(name);
-    if (wrong !== undefined) return usageProblem(command, `'${printable(name)}' is no name of a ${what}: ${wrong}`);
+    if (wrong !== undefined) return usageProblem(command, `'${printable(name)}' is no name of a ${what}: it ${wrong}`);
   }
   return { robot, run };
 }

@@ -4,7 +4,7 @@ import type { Watcher } from "../../client/runs/watcher.ts";
 import { Problem } from "../../std/problem.ts";
 import type { Command, CommandLine } from "../frame/command.ts";
 import { wholeNumber } from "../frame/values.ts";
-import { progressOnTerminal, SILENT } from "./progress.ts";
+import { progressOnTerminal } from "./progress.ts";
 
 const PARALLEL_DEFAULT = 4;
 /** The most unfinished uploads of a run. */
@@ -32,9 +32,9 @@ export async function transferred<T>(
   const left = new AbortController();
   // Once: a second Ctrl-C ends the command at once.
   process.once("SIGINT", () => left.abort());
-  const progress = progressOnTerminal();
+  const progress = progressOnTerminal(!given.on("json"));
   try {
-    const outcome = await transfer(given.on("json") ? SILENT : progress, left.signal);
+    const outcome = await transfer(progress, left.signal);
     // What had ended before the signal came has ended.
     if (!(outcome instanceof Problem)) return outcome;
     if (left.signal.aborted) return new Problem(`left; what was done is kept: ${ON}`, LEFT);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { LIMITS } from "../../limits.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
-import { pathProblem } from "./names.ts";
+import { pathProblem } from "../../std/run-names.ts";
 
 export interface LocalFile {
   /** In the run: relative to the folder, with '/'. */
@@ -66,8 +66,9 @@ async function walk(root: string, below: string, found: Listing): Promise<Proble
 
 async function add(root: string, path: string, entry: Dirent, found: Listing): Promise<Problem | undefined> {
   if (!entry.isFile()) return notAFile(path, entry);
-  const wrong = pathProblem(path);
-  if (wrong !== undefined) return new Problem(`'${printable(path)}' cannot be part of a run: ${wrong}; rename it`);
+  const wrong = pathProblem(path.split("/"));
+  if (wrong !== undefined)
+    return new Problem(`'${printable(path)}' cannot be part of a run: its path ${wrong}; rename it`);
   const file = join(root, path);
   const stats = await tried(path, lstat(file));
   if (stats instanceof Problem) return stats;

@@ -46,7 +46,8 @@ export class Partial {
     return await onDisk(path, async () => {
       await makeFolders(folder, path);
       // A link in its place would be followed out of the folder.
-      const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+      const flags =
+        constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
       const file = await open(name, flags, 0o666);
       const partial = new Partial(file, name, target);
       try {
@@ -68,12 +69,7 @@ export class Partial {
   }
 
   async append(block: Uint8Array): Promise<Problem | undefined> {
-    const problem = await onDisk(this.target.path, async (): Promise<undefined> => {
-      for (let at = 0; at < block.length; ) {
-        const { bytesWritten } = await this.file.write(block, at, block.length - at, this.bytes + at);
-        at += bytesWritten;
-      }
-    });
+    const problem = await onDisk(this.target.path, () => this.file.appendFile(block));
     if (problem !== undefined) return problem;
     this.hash.update(block);
     this.bytes += block.length;

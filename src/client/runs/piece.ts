@@ -22,17 +22,25 @@ export class PieceBroken extends Error {
 
 /** The bytes, block by block; each block is a new one, because the connection may still hold the last. */
 export async function* blocksOf({ file, start, end }: Piece): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  const handle = await opened(file);
+  let handle: FileHandle | undefined;
   try {
+    handle = await open(file, "r");
     for (let at = start; at < end; ) {
       const block = new Uint8Array(Math.min(BLOCK_BYTES, end - at));
-      const count = await readAt(handle, file, block, at);
-      yield count === block.length ? block : block.subarray(0, count);
-      at += count;
+      const { bytesRead } = await handle.read(block, 0, block.length, at);
+      if (bytesRead === 0) throw broken(file, "became shorter while it was read; push when nothing writes to it");
+      yield bytesRead === block.length ? block : block.subarray(0, bytesRead);
+      at += bytesRead;
     }
+  } catch (error) {
+    throw error instanceof PieceBroken ? error : broken(file, `cannot be read: ${(error as Error).message}`);
   } finally {
-    await handle.close();
+    await handle?.close();
   }
+}
+
+function broken(file: string, how: string): PieceBroken {
+  return new PieceBroken(new Problem(`'${printable(file)}' ${how}`));
 }
 
 /** SHA-256 in hexadecimal. */
@@ -53,25 +61,4 @@ export async function digestOf(piece: Piece, signal?: AbortSignal): Promise<stri
 /** The form that `Content-Digest` carries (RFC 9530). */
 export function contentDigest(sha256: string): string {
   return `sha-256=:${Buffer.from(sha256, "hex").toString("base64")}:`;
-}
-
-async function opened(file: string): Promise<FileHandle> {
-  try {
-    return await open(file, "r");
-  } catch (error) {
-    throw new PieceBroken(new Problem(`'${printable(file)}' cannot be read: ${(error as Error).message}`));
-  }
-}
-
-async function readAt(handle: FileHandle, file: string, block: Uint8Array, at: number): Promise<number> {
-  const count = await handle.read(block, 0, block.length, at).then(
-    ({ bytesRead }) => bytesRead,
-    (error: Error) => {
-      throw new PieceBroken(new Problem(`'${printable(file)}' cannot be read: ${error.message}`));
-    },
-  );
-  if (count > 0) return count;
-  throw new PieceBroken(
-    new Problem(`'${printable(file)}' became shorter while it was read; push when nothing writes to it`),
-  );
 }

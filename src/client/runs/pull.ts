@@ -3,10 +3,11 @@ import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
+import { pathProblem } from "../../std/run-names.ts";
 import type { Service } from "../http.ts";
 import { RunsClient, type RunsOptions } from "../runs.ts";
 import { bytesOf } from "./folder.ts";
-import { pathProblem, type RunName } from "./names.ts";
+import type { RunName } from "./names.ts";
 import { settle } from "./partial.ts";
 import { FilePull } from "./pull-file.ts";
 import { Queue } from "./queue.ts";
@@ -64,9 +65,9 @@ export async function pull(
 function manifestProblem({ files }: Manifest): Problem | undefined {
   const seen = new Set<string>();
   for (const { path } of files) {
-    const wrong = pathProblem(path) ?? (seen.has(path) ? "it is listed twice" : undefined);
+    const wrong = pathProblem(path.split("/")) ?? (seen.has(path) ? "is listed twice" : undefined);
     if (wrong !== undefined)
-      return new Problem(`the run lists the file '${printable(path)}': ${wrong}; nothing was written`);
+      return new Problem(`the run lists the file '${printable(path)}', whose path ${wrong}; nothing was written`);
     seen.add(path);
   }
   return undefined;

@@ -2,12 +2,12 @@
  * What the service has acknowledged of a push, in a small file, so that a push that was cut goes on where it was. Losing the file
  * costs time alone: the service is asked for its open uploads, and what it has whole is sent again.
  */
-import { createHash } from "node:crypto";
 import { realpath, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { readText, writePrivate } from "../../std/file.ts";
+import { sha256 } from "../../std/file-digest.ts";
 import { parseJson } from "../json.ts";
 import type { LocalFile } from "./folder.ts";
 import type { RunName } from "./names.ts";
@@ -23,15 +23,7 @@ const Entry = Type.Object({
 });
 type Entry = Static<typeof Entry>;
 
-const Saved = Type.Object({
-  version: Type.Literal(1),
-  /** For people who find the file. */
-  url: Type.String(),
-  robot: Type.String(),
-  run: Type.String(),
-  folder: Type.String(),
-  files: Type.Record(Type.String(), Entry),
-});
+const Saved = Type.Object({ version: Type.Literal(1), files: Type.Record(Type.String(), Entry) });
 
 interface Of {
   readonly url: string;
@@ -44,17 +36,12 @@ export class PushRecord {
   private dirty = false;
   private writing: Promise<void> | undefined;
 
-  private constructor(
-    private readonly file: string,
-    private readonly of: Of,
-  ) {}
+  private constructor(private readonly file: string) {}
 
   /** The record of this folder, run and service in `recordsDir`; an empty one when there is none that can be read. */
   static async open(recordsDir: string, { url, run, folder }: Of): Promise<PushRecord> {
-    const place = { url, run, folder: await realpath(folder).catch(() => folder) };
-    const key = JSON.stringify([url, run.robot, run.run, place.folder]);
-    const name = createHash("sha256").update(key).digest("hex").slice(0, 32);
-    const record = new PushRecord(join(recordsDir, `${name}.json`), place);
+    const key = JSON.stringify([url, run.robot, run.run, await realpath(folder).catch(() => folder)]);
+    const record = new PushRecord(join(recordsDir, `${sha256(key).slice(0, 32)}.json`));
     // A record that cannot be read is as good as none.
     const saved = parseJson((await readText(record.file).catch(() => undefined)) ?? "");
     if (Value.Check(Saved, saved)) record.files = new Map(Object.entries(saved.files));
@@ -130,8 +117,7 @@ export class PushRecord {
   private async write(): Promise<void> {
     while (this.dirty) {
       this.dirty = false;
-      const { url, run, folder } = this.of;
-      const saved = { version: 1, url, ...run, folder, files: Object.fromEntries(this.files) };
+      const saved = { version: 1, files: Object.fromEntries(this.files) };
       // A disk that takes no record must not stop a push.
       await writePrivate(this.file, JSON.stringify(saved)).catch(() => {});
     }

@@ -171,6 +171,6 @@ async function compared(
     return { state: "already_there", size: manifest.size, files: manifest.files.length, sent, skipped, manifest };
   }
   return new Problem(
-    `the run ${runText(run)} is complete already and is not this folder: ${differences}. Give this one another name with --run`,
+    `the run ${runText(run)} is complete already and is not this folder: they differ in ${differences}. Give this one another name with --run`,
   );
 }

@@ -17,14 +17,6 @@ export type BlobBody =
   | { readonly path: string }
   | { readonly pull: () => Promise<Uint8Array | undefined | BlobsDown>; readonly close: () => void };
 
-/** The functions of a Worker that are used. */
-interface Thread {
-  postMessage(call: BlobCall, transfer: ArrayBuffer[]): void;
-  addEventListener(kind: "message", listener: (event: { data: BlobAnswer }) => void): void;
-  addEventListener(kind: "error" | "close", listener: (event: { message?: string }) => void): void;
-  terminate(): void;
-}
-
 type Given<Name extends keyof Remote> = Parameters<Remote[Name]>;
 type Result<Name extends keyof Remote> = Exclude<Awaited<ReturnType<Remote[Name]>>, void>;
 type Answer<Name extends keyof Remote> = Promise<Result<Name> | BlobsDown>;
@@ -54,20 +46,21 @@ export class Blobs {
 
   /** Without a thread nothing is kept. */
   constructor(
-    private readonly thread: Thread | undefined,
+    private readonly thread: Worker | undefined,
     private readonly options: BlobOptions = { kind: "folder", path: "" },
   ) {
     if (!thread) {
       this.down = new BlobsDown("this service keeps no blobs");
       return;
     }
-    thread.addEventListener("message", ({ data: { id, value, fault } }) => {
+    thread.addEventListener("message", ({ data }: MessageEvent<BlobAnswer>) => {
+      const { id, value, fault } = data;
       const resolve = this.waiting.get(id);
       this.waiting.delete(id);
       resolve?.(fault ? new BlobsDown(fault.reason, fault.full) : value);
     });
-    const end = ({ message }: { message?: string }) => {
-      this.down ??= new BlobsDown(`the thread of the blobs has ended: ${message ?? "closed"}`);
+    const end = (message = "closed") => {
+      this.down ??= new BlobsDown(`the thread of the blobs has ended: ${message}`);
       if (!this.closed) {
         this.endedReason = this.down.reason;
         this.tellEnd?.(this.down.reason);
@@ -76,8 +69,8 @@ export class Blobs {
       for (const resolve of this.waiting.values()) resolve(this.down);
       this.waiting.clear();
     };
-    thread.addEventListener("error", end);
-    thread.addEventListener("close", end);
+    thread.addEventListener("error", ({ message }) => end(message));
+    thread.addEventListener("close", () => end());
   }
 
   /** Calls `tell` once with the reason when the thread ends by itself. */
@@ -140,7 +133,7 @@ export class Blobs {
     const id = this.number();
     const { promise, resolve } = Promise.withResolvers<unknown>();
     this.waiting.set(id, resolve);
-    this.thread?.postMessage({ id, name, given }, transfer);
+    this.thread?.postMessage({ id, name, given } satisfies BlobCall, transfer);
     // The thread answers with the result of the function of this name.
     return promise as Answer<Name>;
   }

@@ -1,11 +1,12 @@
 /** Files and folders on the disk: read and written in pieces, and durable after a loss of power. */
 import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Joined } from "./backend.ts";
 
 const PIECE_BYTES = 256 * 1024;
-/** A copy reads ahead, so that the disk and the digest work side by side. */
+/** The stream of a copy reads ahead, so that the disk and the digest work side by side. */
 const COPY_BYTES = 512 * 1024;
 
 /** Folders that this process has made durable: each was made, and synced with the one above it. */
@@ -48,37 +49,20 @@ export async function syncFile(path: string): Promise<void> {
   await file.datasync().finally(() => file.close());
 }
 
-/**
- * Bytes [from, to) of the file, which is closed at the end and when the reader leaves. It is no generator, because one that was never
- * begun does not run its `finally`, and a reader may leave before the first piece.
- */
-export function pieces(file: FileHandle, from: number, to: number): AsyncIterableIterator<Uint8Array, undefined> {
-  let at = from;
-  let closing: Promise<void> | undefined;
-  const end = async () => {
-    closing ??= file.close();
-    await closing;
-    return { done: true, value: undefined } as const;
-  };
-  const next = async () => {
-    if (closing || at >= to) return await end();
-    const block = new Uint8Array(Math.min(PIECE_BYTES, to - at));
-    const { bytesRead } = await file.read(block, 0, block.length, at);
-    if (bytesRead === 0) throw new Error("the blob is shorter than its record says");
-    at += bytesRead;
-    return { done: false, value: bytesRead === block.length ? block : block.slice(0, bytesRead) } as const;
-  };
-  return {
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-    next: () =>
-      next().catch(async (error) => {
-        await end();
-        throw error;
-      }),
-    return: end,
-  };
+/** Bytes [from, to) of the file, which is opened with the first piece: a reader that leaves before it holds no file. */
+export async function* pieces(path: string, from: number, to: number): AsyncGenerator<Uint8Array> {
+  const file = await open(path, "r");
+  try {
+    for (let at = from; at < to; ) {
+      const block = new Uint8Array(Math.min(PIECE_BYTES, to - at));
+      const { bytesRead } = await file.read(block, 0, block.length, at);
+      if (bytesRead === 0) throw new Error("the blob is shorter than its record says");
+      at += bytesRead;
+      yield bytesRead === block.length ? block : block.slice(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
 }
 
 /** Copies the files one after another into a new, synced file. Rejects with ENOENT if one is missing; the new file is then removed. */
@@ -86,30 +70,16 @@ export async function copyFiles(from: readonly string[], to: string): Promise<Jo
   const target = await open(to, "wx", 0o600);
   try {
     const hash = createHash("sha256");
-    // One block is read into while the other one is written.
-    let [block, other] = [new Uint8Array(COPY_BYTES), new Uint8Array(COPY_BYTES)];
     let size = 0;
-    let written: Promise<unknown> = Promise.resolve();
     for (const path of from) {
-      const source = await open(path, "r");
-      try {
-        for (;;) {
-          const { bytesRead } = await source.read(block, 0, block.length);
-          if (bytesRead === 0) break;
-          const read = block.subarray(0, bytesRead);
-          [block, other] = [other, block];
-          await written;
-          written = writeAll(target, read, size);
-          // It is awaited with the next block, and must not count as unhandled until then.
-          written.catch(() => {});
-          hash.update(read);
-          size += bytesRead;
-        }
-      } finally {
-        await source.close();
+      const source: AsyncIterable<Uint8Array> = createReadStream(path, { highWaterMark: COPY_BYTES });
+      for await (const piece of source) {
+        const written = writeAll(target, piece, size);
+        hash.update(piece);
+        await written;
+        size += piece.length;
       }
     }
-    await written;
     await target.datasync();
     return { size, sha256: new Uint8Array(hash.digest()) };
   } catch (error) {

@@ -3,7 +3,7 @@
  * written and synced under another name, renamed, and its folder is synced, so it exists as a whole or not at all. `blobs/store-id`
  * names the store of records that owns the blobs. It lies among them, so that it moves with them.
  */
-import { access, constants, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { access, constants, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import {
   type Assembly,
@@ -73,11 +73,8 @@ export function folderBackend(folder: string, nonce: () => string, staging?: str
       return copy;
     }
     // An earlier call may have joined them, and its answer was lost.
-    const there = await open(target, "r").catch(missing);
-    if (there) {
-      const { size } = await there.stat();
-      return { size, sha256: await digestOf(pieces(there, 0, size)) };
-    }
+    const there = await stat(target).catch(missing);
+    if (there) return { size: there.size, sha256: await digestOf(pieces(target, 0, there.size)) };
     const found = new Set(await readdir(partsOf(id)).catch(missing));
     return { changed: tags.filter(({ tag }) => !found.has(tag)).map(({ part }) => part) };
   };
@@ -117,8 +114,8 @@ export function folderBackend(folder: string, nonce: () => string, staging?: str
       await rm(partsOf(id), { recursive: true, force: true });
     },
     read: async (id, from, to) => {
-      const file = await open(blobPath(folder, id), "r").catch(missing);
-      return file && pieces(file, from, to);
+      const path = blobPath(folder, id);
+      return (await stat(path).catch(missing)) && pieces(path, from, to);
     },
     remove: async (ids) => {
       for (const id of ids) await rm(blobPath(folder, id), { force: true });

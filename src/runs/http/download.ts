@@ -5,7 +5,7 @@ import { Failure } from "../../std/failure.ts";
 import { type BlobBody, BlobsDown } from "../blob/blobs.ts";
 import { RUNS } from "../errors.ts";
 import type { Keep, RunDeps } from "../gate.ts";
-import { contentType } from "../names.ts";
+import { contentType } from "../media-type.ts";
 import { fileOf, openFile } from "../runs.ts";
 import type { FileKey, StoredFile } from "../store/records.ts";
 import { digestField } from "./digest.ts";

@@ -5,9 +5,9 @@ import type { Call, Outcome } from "../../http/route.ts";
 import { LIMITS } from "../../limits.ts";
 import { monthStart } from "../../std/calendar.ts";
 import { Failure } from "../../std/failure.ts";
+import { nameProblem, pathProblem } from "../../std/run-names.ts";
 import { invalid } from "../errors.ts";
 import { gated, ofAccount, type RunDeps } from "../gate.ts";
-import { nameProblem, pathProblem } from "../names.ts";
 import { type Completing, completeRun, listRuns, manifestOf, removeRun, usageOf } from "../runs.ts";
 import type { ListCursor } from "../store/reads.ts";
 import { readHex } from "./digest.ts";
@@ -113,7 +113,7 @@ function readFile(item: unknown, at: string): Listed | Failure {
   if (!isObject(item)) return invalid(`${at} must be an object {path, size, sha256?}`, at);
   const { path, size, sha256 } = item;
   if (typeof path !== "string") return invalid(`${at}.path must be a text`, `${at}.path`);
-  const problem = path.isWellFormed() ? pathProblem(path.split("/")) : "is not well-formed Unicode";
+  const problem = pathProblem(path.split("/"));
   if (problem !== undefined) return invalid(`${at}.path ${problem}`, `${at}.path`);
   if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) {
     return invalid(`${at}.size must be a number of bytes, a whole number`, `${at}.size`);

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { optional } from "../../http/check.ts";
 import type { Header } from "../../http/operation.ts";
 import { LIMITS } from "../../limits.ts";
-import { NAME } from "../names.ts";
+import { NAME } from "../../std/run-names.ts";
 
 const seconds = (description: string) => Type.Integer({ description: `${description} Unix seconds.` });
 const bytes = (description: string) => Type.Integer({ minimum: 0, description });

@@ -2,9 +2,9 @@
 import type { Principal } from "../../http/deps.ts";
 import type { Call, Outcome } from "../../http/route.ts";
 import { Failure } from "../../std/failure.ts";
+import { nameProblem, pathProblem } from "../../std/run-names.ts";
 import { invalid } from "../errors.ts";
 import { gated, type Keep, type RunDeps } from "../gate.ts";
-import { nameProblem, pathProblem } from "../names.ts";
 import type { FileKey, RunKey } from "../store/records.ts";
 
 /** Segments before the robot's name: "", "v1", "robot", "runs". */

@@ -1,8 +1,6 @@
 /** A file that is read over HTTP by ranges: pages are kept, and the least recently used ones are dropped. */
+import type { ReadRange } from "../../std/mp4-boxes.ts";
 import { LogProblem } from "./log-lines.ts";
-
-/** Reads all bytes [start, end). */
-export type ReadRange = (start: number, end: number) => Promise<Uint8Array>;
 
 export const PAGE_BYTES = 16 * 1024;
 /** Together they hold a small log completely. */

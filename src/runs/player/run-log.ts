@@ -2,8 +2,9 @@
  * A run's log, of which only the viewed parts are read. Each line is complete by itself and has a time, and times ascend. So the line
  * of a time is found by binary search over bytes, and an overview consists of lines at even distances.
  */
+import type { ReadRange } from "../../std/mp4-boxes.ts";
 import { type Head, headOf, LogProblem, type Observation, observationOf } from "./log-lines.ts";
-import { PAGE_BYTES, PagedFile, type ReadRange } from "./paged-file.ts";
+import { PAGE_BYTES, PagedFile } from "./paged-file.ts";
 
 /** A span of the log up to this size is read completely; a longer one is sampled at even distances. */
 export const WHOLE_BYTES_MAX = 2 * 1024 * 1024;
@@ -41,7 +42,7 @@ export class RunLog {
   /** The length of the longest line that was read. */
   #lineBytes = 0;
   /** Resolves when the search for a single line ends. The lines of an overview wait for it. */
-  #urgent: Promise<void> = Promise.resolve();
+  #urgent: Promise<unknown> = Promise.resolve();
 
   private constructor(
     private readonly file: PagedFile,
@@ -71,11 +72,7 @@ export class RunLog {
   /** The last observation at or before `t`, or else the first one. */
   async at(t: number): Promise<Observation | undefined> {
     const found = this.#search(t);
-    const over = found.then(
-      () => {},
-      () => {},
-    );
-    this.#urgent = over;
+    this.#urgent = Promise.allSettled([found]);
     return await found;
   }
 

@@ -98,6 +98,12 @@ export type Said = "new" | "replaced" | "run_completed";
 
 const saidOf = ({ replaced }: Pick<FileRow, "replaced">): Said => (replaced === 1n ? "replaced" : "new");
 
+/** The row of an earlier call of the same request, whose answer was lost; its bytes may be gone with their run. */
+export function* causedBefore(accountId: string, cause: string): Steps<{ readonly said: Said | null } | undefined> {
+  const text = "SELECT said FROM run_blobs WHERE cause = $1 AND account_id = $2";
+  return yield* first<{ said: Said | null }>(text, cause, accountId);
+}
+
 /** A repeat of a commit whose answer was lost. */
 export function* committedBefore(blobId: string): Steps<Stored | "run_completed" | undefined> {
   const file = yield* first<Pick<FileRow, "replaced">>("SELECT replaced FROM run_files WHERE blob_id = $1", blobId);
@@ -183,7 +189,7 @@ export function* fileDelete(
 ): Steps<"deleted" | "run_not_found" | "file_not_found" | "run_completed"> {
   const { accountId, path, cause, at } = deletion;
   yield* lockAccount(accountId);
-  if (yield* first("SELECT id FROM run_blobs WHERE cause = $1 AND account_id = $2", cause, accountId)) return "deleted";
+  if (yield* causedBefore(accountId, cause)) return "deleted";
   const run = yield* runOf(deletion);
   if (!run) return "run_not_found";
   if (run.completedAt !== null) return "run_completed";

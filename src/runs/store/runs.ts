@@ -2,7 +2,7 @@
 import type { DomainOf, Slice } from "../../store/domain.ts";
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, rows, type Steps } from "../../store/steps.ts";
-import { fileAbort, fileBegin, fileCommit, fileDelete, forgetDone, goneBlob } from "./files.ts";
+import { causedBefore, fileAbort, fileBegin, fileCommit, fileDelete, forgetDone, goneBlob } from "./files.ts";
 import * as reads from "./reads.ts";
 import type { Incomplete, ListedFile, RunKey, StoredFile } from "./records.ts";
 import * as sweep from "./sweep.ts";
@@ -86,7 +86,7 @@ interface Deletion extends RunKey {
 function* runDelete({ cause, at, ...key }: Deletion): Steps<"deleted" | "run_not_found"> {
   const { accountId } = key;
   yield* lockAccount(accountId);
-  if (yield* deletedBefore(cause)) return "deleted";
+  if (yield* causedBefore(accountId, cause)) return "deleted";
   const run = yield* runOf(key);
   if (!run) return "run_not_found";
   yield* forgetDone(run.id);
@@ -112,10 +112,6 @@ function* runDelete({ cause, at, ...key }: Deletion): Steps<"deleted" | "run_not
   // The row of the deletion itself has no bytes.
   yield* goneBlob({ id: cause, accountId, runId: run.id, path: "", size: 0, at, cause });
   return "deleted";
-}
-
-function* deletedBefore(cause: string): Steps<boolean> {
-  return (yield* rows("SELECT id FROM run_blobs WHERE id = $1", cause)).length > 0;
 }
 
 const { joinBegin, joinCommit, joinEnd, partCommit, partsDrop, uploadBegin, uploadDrop, uploadLost, uploadToken } =

@@ -1,7 +1,7 @@
 /** Multipart uploads: begun, sent part by part, then joined to the file. */
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, listed, rows, type Steps } from "../../store/steps.ts";
-import { committedBefore, type FileRecord, forgetDone, goneBlob, type Said, setFile } from "./files.ts";
+import { causedBefore, committedBefore, type FileRecord, forgetDone, goneBlob, setFile } from "./files.ts";
 import type { NewUpload, Refusal, Stored, StoredPart, StoredUpload, UploadWithParts } from "./records.ts";
 import {
   changeAccount,
@@ -67,6 +67,12 @@ interface OfUpload {
   readonly uploadId: string;
 }
 
+/** The upload, when no other write of its account runs. */
+function* lockedUpload({ accountId, uploadId }: OfUpload): Steps<StoredUpload | undefined> {
+  yield* lockAccount(accountId);
+  return yield* uploadById(accountId, uploadId);
+}
+
 /** Sets the token of the assembly. The first one counts, and is the outcome for every caller. */
 export function* uploadToken({ accountId, uploadId, token }: OfUpload & { token: string }): Steps<string | "gone"> {
   yield* changes(
@@ -87,8 +93,7 @@ type PartStored = { readonly replaced: string | undefined };
 
 /** Records a part whose bytes are stored. It replaces the earlier one with its number. */
 export function* partCommit({ accountId, uploadId, month, ...given }: NewPart): Steps<PartStored | "gone" | "joining"> {
-  yield* lockAccount(accountId);
-  const upload = yield* uploadById(accountId, uploadId);
+  const upload = yield* lockedUpload({ accountId, uploadId });
   if (!upload) return "gone";
   const known = yield* first<{ tag: string; replaced: string | null }>(
     "SELECT tag, replaced FROM run_parts WHERE upload_id = $1 AND part = $2",
@@ -153,12 +158,11 @@ interface OfJoin extends OfUpload {
 
 /** Ends an attempt to join. The `lost` parts must come again. */
 export function* joinEnd(of: OfJoin & { readonly lost: readonly number[] }): Steps<"ended"> {
-  const { accountId, uploadId, attempt, lost } = of;
-  yield* lockAccount(accountId);
-  const upload = yield* uploadById(accountId, uploadId);
+  const { attempt, lost } = of;
+  const upload = yield* lockedUpload(of);
   if (upload?.state !== "joining" || upload.attempt !== attempt) return "ended";
   yield* reopen(upload);
-  yield* dropParts(uploadId, lost);
+  yield* dropParts(upload.id, lost);
   return "ended";
 }
 
@@ -179,26 +183,23 @@ interface LostAssembly extends OfUpload {
  * Records that the backend has dropped all parts by itself: they must come again, into an assembly that the next one begins. If another
  * assembly has begun since, nothing is lost. The outcome is `joining` if another request joins the parts, and finds out by itself.
  */
-export function* uploadLost({ accountId, uploadId, token, attempt }: LostAssembly): Steps<"open" | "joining" | "gone"> {
-  yield* lockAccount(accountId);
-  const upload = yield* uploadById(accountId, uploadId);
+export function* uploadLost({ token, attempt, ...of }: LostAssembly): Steps<"open" | "joining" | "gone"> {
+  const upload = yield* lockedUpload(of);
   if (!upload || upload.state === "done") return "gone";
   if (upload.state === "joining") {
     if (upload.attempt !== attempt) return "joining";
     yield* reopen(upload);
   }
   if (upload.token !== token) return "open";
-  yield* changes("UPDATE run_uploads SET token = NULL WHERE id = $1", uploadId);
-  yield* changes("DELETE FROM run_parts WHERE upload_id = $1", uploadId);
+  yield* changes("UPDATE run_uploads SET token = NULL WHERE id = $1", upload.id);
+  yield* changes("DELETE FROM run_parts WHERE upload_id = $1", upload.id);
   return "open";
 }
 
 /** Drops parts that are not what the client meant. The outcome is `kept` if they are joined, or if the upload has ended. */
 export function* partsDrop(of: OfUpload & { readonly lost: readonly number[] }): Steps<"dropped" | "kept"> {
-  const { accountId, uploadId, lost } = of;
-  yield* lockAccount(accountId);
-  if ((yield* uploadById(accountId, uploadId))?.state !== "open") return "kept";
-  yield* dropParts(uploadId, lost);
+  if ((yield* lockedUpload(of))?.state !== "open") return "kept";
+  yield* dropParts(of.uploadId, of.lost);
   return "dropped";
 }
 
@@ -216,8 +217,8 @@ export function* joinCommit(
 ): Steps<Stored | "gone"> {
   const { accountId, uploadId, attempt, sha256, at, storedAt, expiresAt } = of;
   yield* lockAccount(accountId);
-  const before = yield* joinedBefore(accountId, attempt);
-  if (before) return before;
+  const before = yield* causedBefore(accountId, attempt);
+  if (before) return { replaced: before.said === "replaced" };
   const upload = yield* uploadById(accountId, uploadId);
   if (!upload) return "gone";
   const { blobId, runId, path, size, token } = upload;
@@ -244,13 +245,6 @@ export function* joinCommit(
   return stored;
 }
 
-/** The outcome of an earlier commit. The row of the upload may be gone with its run, or after a later upload. */
-function* joinedBefore(accountId: string, attempt: string): Steps<Stored | undefined> {
-  const text = "SELECT said FROM run_blobs WHERE cause = $1 AND account_id = $2";
-  const parts = yield* first<{ said: Said }>(text, attempt, accountId);
-  return parts && { replaced: parts.said === "replaced" };
-}
-
 interface Drop extends OfUpload {
   readonly at: number;
   /** The request that joins it, which may drop it. */
@@ -260,8 +254,7 @@ interface Drop extends OfUpload {
 /** Ends an unfinished upload; its parts are to be removed. The outcome is `unknown` if there is no such upload. */
 export function* uploadDrop({ accountId, uploadId, at, attempt }: Drop): Steps<"dropped" | "unknown" | "joining"> {
   yield* lockAccount(accountId);
-  if (yield* first("SELECT id FROM run_blobs WHERE cause = $1 AND account_id = $2", uploadId, accountId))
-    return "dropped";
+  if (yield* causedBefore(accountId, uploadId)) return "dropped";
   const upload = yield* uploadById(accountId, uploadId);
   if (!upload || upload.state === "done") return "unknown";
   if (upload.state === "joining" && upload.attempt !== attempt) return "joining";

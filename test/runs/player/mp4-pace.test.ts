@@ -28,7 +28,7 @@ const short = (perSecond: number) => words(0, 0, 0, perSecond, 0);
 const wide = (perSecond: number) => words(0x01000000, 0, 0, 0, 0, perSecond, 0, 0);
 
 async function paceOf(file: Uint8Array): Promise<number | undefined> {
-  return await frameSecondsOf(file.length, async (start, end) => file.slice(start, end));
+  return await frameSecondsOf(file.length, async (start, end) => file.slice(start, end)).catch(() => undefined);
 }
 
 function file(...parts: readonly Uint8Array[]): Uint8Array {

@@ -8,7 +8,7 @@ import { present } from "../../../std/assert.ts";
 import { Problem } from "../../../std/problem.ts";
 import { writeMotionJpeg } from "../video/mp4-write.ts";
 import { type CameraVideo, type ExportChoices, type RunEpisode, readRun } from "./episode.ts";
-import { type Feature, featuresOf, videoKey } from "./features.ts";
+import { featuresOf, videoKey } from "./features.ts";
 import { type EpisodeRecord, writeMeta } from "./meta.ts";
 import { type Column, writeParquet } from "./parquet.ts";
 import { statsOf } from "./stats.ts";
@@ -111,14 +111,12 @@ function padded(index: number): string {
 /** Episodes of one dataset have the same features at the same rate. */
 function difference(first: RunEpisode, other: RunEpisode): Problem | undefined {
   const [one, two] = [featuresOf(first), featuresOf(other)];
-  const differs = [...new Set([...Object.keys(one), ...Object.keys(two)])].find((key) => !same(one[key], two[key]));
+  const differs = [...new Set([...Object.keys(one), ...Object.keys(two)])].find(
+    (key) => !Bun.deepEquals(one[key], two[key]),
+  );
   const what = first.fps === other.fps ? differs : "the rate of frames";
   if (what === undefined) return undefined;
   return new Problem(
     `'${first.folder}' and '${other.folder}' differ in ${what}; export them to datasets of their own${first.fps === other.fps ? "" : ", or give --fps"}`,
   );
-}
-
-function same(one: Feature | undefined, two: Feature | undefined): boolean {
-  return JSON.stringify(one) === JSON.stringify(two);
 }

@@ -1,8 +1,5 @@
-/**
- * The facts of an MP4 file from its own boxes (ISO/IEC 14496-12): no frame is decoded, and of the file only its index is read.
- * A box is a size of 32 bits, four letters, and what is inside; size 1 means that 64 bits follow the letters, 0 "to the end".
- */
-import { type FileHandle, open } from "node:fs/promises";
+/** The facts of an MP4 file from its own boxes: no frame is decoded, and of the file only its index is read. */
+import { boxes, findIndex, kindOf, letters, ticksPerSecond, viewOf } from "../../../std/mp4-boxes.ts";
 import { Problem } from "../../../std/problem.ts";
 import type { VideoFacts } from "./facts.ts";
 
@@ -38,65 +35,24 @@ function unusable(path: string, why: string): Problem {
 
 /** What is in the file's `moov` box. */
 async function readIndex(path: string): Promise<DataView | Problem> {
-  let file: FileHandle | undefined;
+  const file = Bun.file(path);
+  const read = (from: number, to: number) => file.slice(from, to).bytes();
   try {
-    file = await open(path);
-    const { size } = await file.stat();
-    const head = new DataView(new ArrayBuffer(16));
-    for (let at = 0; at + 8 <= size; ) {
-      await file.read(head, 0, 16, at);
-      const { type, from, length } = boxAt(head, 0, size - at);
-      if (length < from || at + length > size) return unusable(path, "it is cut off, or no MP4 file");
-      if (type === "moov" && length > INDEX_BYTES_MAX) return unusable(path, `its index has ${length} bytes`);
-      if (type === "moov") {
-        const index = new DataView(new ArrayBuffer(length - from));
-        await file.read(index, 0, length - from, at + from);
-        return index;
-      }
-      at += length;
-    }
-    return unusable(path, "it has no index; perhaps its recorder was stopped before it could write one");
+    const found = await findIndex((await file.stat()).size, read);
+    if (found === "cut") return unusable(path, "it is cut off, or no MP4 file");
+    if (found === "none")
+      return unusable(path, "it has no index; perhaps its recorder was stopped before it could write one");
+    const { from, to } = found;
+    if (to - from > INDEX_BYTES_MAX) return unusable(path, `its index has ${to - from} bytes`);
+    return viewOf(await read(from, to));
   } catch (error) {
     return new Problem(`cannot read '${path}': ${(error as Error).message}`);
-  } finally {
-    await file?.close();
   }
-}
-
-/** The head of the box at `at`: its letters, where its inside begins, and its whole length. */
-function boxAt(view: DataView, at: number, left: number): { type: string; from: number; length: number } {
-  const [size, type] = [view.getUint32(at), letters(view, at + 4)];
-  if (size === 1) return { type, from: 16, length: Number(view.getBigUint64(at + 8)) };
-  return { type, from: 8, length: size === 0 ? left : size };
-}
-
-function letters(view: DataView, at: number): string {
-  return String.fromCharCode(...[0, 1, 2, 3].map((index) => view.getUint8(at + index)));
-}
-
-/** The insides of the boxes of a type, found down a path of types. */
-function boxes(view: DataView, ...path: readonly string[]): DataView[] {
-  const [type, ...deeper] = path;
-  if (type === undefined) return [view];
-  const found: DataView[] = [];
-  for (let at = 0; at + 8 <= view.byteLength; ) {
-    const box = boxAt(view, at, view.byteLength - at);
-    if (box.length < box.from) break;
-    if (box.type === type) {
-      const inside = new DataView(view.buffer, view.byteOffset + at + box.from, box.length - box.from);
-      found.push(...boxes(inside, ...deeper));
-    }
-    at += box.length;
-  }
-  return found;
 }
 
 /** The facts, or why there are none. */
 function factsOf(index: DataView): VideoFacts | string {
-  const kinds = boxes(index, "trak").map((track) => ({
-    track,
-    kind: boxes(track, "mdia", "hdlr").map((view) => letters(view, 8))[0],
-  }));
+  const kinds = boxes(index, "trak").map((track) => ({ track, kind: kindOf(track) }));
   const videos = kinds.filter(({ kind }) => kind === "vide");
   const [video] = videos;
   if (video === undefined || videos.length > 1) return `it has ${videos.length} video tracks, and must have one`;
@@ -104,7 +60,7 @@ function factsOf(index: DataView): VideoFacts | string {
   const [tables] = boxes(video.track, "mdia", "minf", "stbl");
   const [entries, times] = ["stsd", "stts"].map((type) => tables && boxes(tables, type)[0]);
   if (header === undefined || entries === undefined || times === undefined) return "its index has no table of frames";
-  const rate = rateOf(times, header.getUint32(header.getUint8(0) === 1 ? 20 : 12));
+  const rate = rateOf(times, ticksPerSecond(header));
   if (typeof rate === "string") return rate;
   const hasAudio = kinds.some(({ kind }) => kind === "soun");
   return { ...rate, ...entryFacts(entries), hasAudio };

@@ -1,4 +1,4 @@
-/** The names of runs, the paths of their files (contract section 7), and the media types that paths imply. */
+/** The names of runs and the paths of their files (contract section 7), as the service and its client check them. */
 import { LIMITS } from "../limits.ts";
 
 export const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
@@ -14,6 +14,7 @@ export function nameProblem(name: string): string | undefined {
 
 /** The fault of the segments of a path, as the end of a sentence. */
 export function pathProblem(segments: readonly string[]): string | undefined {
+  if (!segments.every((segment) => segment.isWellFormed())) return "is not well-formed Unicode";
   const bytes = Buffer.byteLength(segments.join("/"));
   if (bytes === 0) return "is empty; name a file";
   if (bytes > LIMITS.runPathBytesMax) return `has ${bytes} bytes; at most ${LIMITS.runPathBytesMax} are allowed`;
@@ -27,20 +28,4 @@ export function pathProblem(segments: readonly string[]): string | undefined {
     return "has a segment with a slash, a backslash or a control character";
   }
   return undefined;
-}
-
-/** Extensions that Bun does not know. */
-const TYPES: Readonly<Record<string, string>> = {
-  jsonl: "application/jsonl",
-  parquet: "application/vnd.apache.parquet",
-  mcap: "application/octet-stream",
-  h5: "application/x-hdf5",
-  hdf5: "application/x-hdf5",
-};
-
-/** The media type that the extension of a path implies. A type that a client sends is never sent to a browser. */
-export function contentType(path: string): string {
-  const extension = /\.([A-Za-z0-9]+)$/.exec(path)?.[1]?.toLowerCase() ?? "";
-  // Bun reads only the name; it opens no file.
-  return TYPES[extension] ?? Bun.file(`file.${extension}`).type;
 }
