@@ -167,7 +167,7 @@ describe("imports", () => {
     sharp: /^src\/measure\/sample\/drawing\.ts$/,
     "@bufbuild/protobuf": /^src\/bundle\/onnx-schema\.ts$/,
     "eventsource-parser": /^src\/(llm\/provider\/reader|client\/ask)\.ts$/,
-    openai: /^src\/llm\/output\/events\.ts$/,
+    openai: /^src\/llm\/output\/(events|object)\.ts$/,
     "openid-client": /^src\/account\/oidc\.ts$/,
     "hyparquet-writer": /^src\/cli\/runs-export\/lerobot\/parquet\.ts$/,
     marked: /^src\/http\/document\/markdown\.ts$/,

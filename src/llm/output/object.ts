@@ -1,10 +1,16 @@
 /** The response object of the public Responses API, with the items of its output. Every key is present, with null for an absent value. */
+// Its types alone: the package is for tests.
+import type {
+  ResponseFunctionToolCall,
+  ResponseOutputMessage,
+  ResponseReasoningItem,
+  ResponseStatus,
+  ResponseUsage,
+} from "openai/resources/responses/responses";
 import type { Failure } from "../../std/failure.ts";
 import { isBackground } from "../models.ts";
 import type { LlmRequest } from "../request.ts";
 import type { LlmUsage } from "../usage.ts";
-
-type Status = "queued" | "in_progress" | "completed" | "failed" | "cancelled" | "incomplete";
 
 export interface ResponseObject {
   readonly id: string;
@@ -12,24 +18,16 @@ export interface ResponseObject {
   /** Unix seconds. */
   readonly created_at: number;
   readonly completed_at: number | null;
-  readonly status: Status;
+  readonly status: ResponseStatus;
   readonly error: { readonly code: string; readonly message: string } | null;
   readonly incomplete_details: { readonly reason: IncompleteReason } | null;
   readonly output: readonly OutputItem[];
   readonly output_text: string;
-  readonly usage: UsageObject | null;
+  readonly usage: ResponseUsage | null;
   readonly [echo: string]: unknown;
 }
 
 export type IncompleteReason = "max_output_tokens" | "content_filter";
-
-interface UsageObject {
-  readonly input_tokens: number;
-  readonly input_tokens_details: { readonly cached_tokens: number; readonly cache_write_tokens: number };
-  readonly output_tokens: number;
-  readonly output_tokens_details: { readonly reasoning_tokens: number };
-  readonly total_tokens: number;
-}
 
 /** The object of a response that was just submitted. */
 export function newObject(
@@ -122,47 +120,10 @@ export function cancelledObject(begun: ResponseObject, output: readonly OutputIt
   return { ...begun, status: "cancelled", output, output_text: outputText(output) };
 }
 
-export type ItemStatus = "in_progress" | "completed" | "incomplete";
-
-interface TextPart {
-  readonly type: "output_text";
-  text: string;
-  readonly annotations: readonly never[];
-  readonly logprobs: readonly never[];
-}
-
-interface RefusalPart {
-  readonly type: "refusal";
-  refusal: string;
-}
-
-export interface Message {
-  readonly type: "message";
-  readonly id: string;
-  readonly role: "assistant";
-  status: ItemStatus;
-  readonly content: (TextPart | RefusalPart)[];
-  /** Only where the provider labels its messages. */
-  readonly phase?: "commentary" | "final_answer";
-}
-
-export interface Reasoning {
-  readonly type: "reasoning";
-  readonly id: string;
-  status: ItemStatus;
-  readonly summary: { readonly type: "summary_text"; text: string }[];
-  readonly content: { readonly type: "reasoning_text"; text: string }[];
-  encrypted_content: string | null;
-}
-
-export interface FunctionCall {
-  readonly type: "function_call";
-  readonly id: string;
-  readonly call_id: string;
-  readonly name: string;
-  arguments: string;
-  status: ItemStatus;
-}
+export type ItemStatus = ResponseOutputMessage["status"];
+export type Message = ResponseOutputMessage;
+export type Reasoning = Required<ResponseReasoningItem>;
+export type FunctionCall = ResponseFunctionToolCall & { readonly id: string; status: ItemStatus };
 
 export type OutputItem = Message | Reasoning | FunctionCall;
 

@@ -40,7 +40,7 @@ function replayItem(item: OutputItem, draft: Draft): void {
     draft.arguments(draft.beginCall(item.name, item.call_id), item.arguments);
     return;
   }
-  if (item.type === "message") draft.beginMessage(item.phase);
+  if (item.type === "message") draft.beginMessage(item.phase ?? undefined);
   else draft.beginReasoning().encrypted_content = item.encrypted_content;
   const parts = item.type === "message" ? item.content : [...item.summary, ...item.content];
   for (const [place, part] of parts.entries()) {

@@ -2,8 +2,6 @@
 import type { Clock } from "../../std/clock.ts";
 
 export class TimeLimits {
-  private phase = "";
-  private sinceMs = 0;
   private disarm = () => {};
   private readonly disarmTotal: () => void;
 
@@ -19,25 +17,12 @@ export class TimeLimits {
 
   /** At most `ms` may pass until the next call of this. */
   enter(phase: string, ms: number): void {
-    this.sinceMs = this.clock.monotonicMs();
-    // The timer stays: when it fires, it sees that there is time left.
-    if (this.phase === phase) return;
-    this.phase = phase;
-    this.arm(ms, ms);
+    this.disarm();
+    this.disarm = this.clock.after(ms, () => this.expired(phase));
   }
 
   stop(): void {
     this.disarm();
     this.disarmTotal();
-  }
-
-  private arm(ms: number, leftMs: number): void {
-    this.disarm();
-    // A timer that fires a little early would otherwise be set again for nothing.
-    this.disarm = this.clock.after(Math.max(1, Math.ceil(leftMs)), () => {
-      const left = this.sinceMs + ms - this.clock.monotonicMs();
-      if (left > 0) this.arm(ms, left);
-      else this.expired(this.phase);
-    });
   }
 }
