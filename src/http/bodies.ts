@@ -134,8 +134,6 @@ function expectOk(status: number, call: string): void {
 }
 
 function faultOf(status: number): BodyFault {
-  if (status === STATUS.syntax) return "syntax";
-  if (status === STATUS.depth) return "depth";
-  if (status === STATUS.values) return "values";
-  throw new Error(`assertion failed: a scan ends as good or with a fault, not ${status}`);
+  const fault = (["syntax", "depth", "values"] as const).find((fault) => STATUS[fault] === status);
+  return present(fault, `a fault of a scan, which ${status} is`);
 }

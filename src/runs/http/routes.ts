@@ -1,5 +1,5 @@
 /** The routes of run storage: `/v1/robot/runs…`. */
-import { json, NO_BODY, optionalJson, STREAM } from "../../http/body-rules.ts";
+import { json, NO_BODY, STREAM } from "../../http/body-rules.ts";
 import type { Principal } from "../../http/deps.ts";
 import { type Call, KEY, type Outcome, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
@@ -89,7 +89,7 @@ export function runs({ runs: deps }: { readonly runs: RunDeps }): Surface {
         method: "POST",
         path: `${RUN}/complete`,
         name: "run_complete",
-        body: json(LIMITS.runJsonBytesMax, "list fewer files, or send less metadata"),
+        body: json(LIMITS.runJsonBytesMax, { smaller: "list fewer files, or send less metadata" }),
         beginsWork: true,
         failures: [RUNS.upload_in_progress, RUNS.run_incomplete, RUNS.run_completed, request_too_large, ...common],
         operation: operations.completeRun,
@@ -141,7 +141,7 @@ export function runs({ runs: deps }: { readonly runs: RunDeps }): Surface {
         method: "POST",
         path: UPLOAD,
         name: "run_upload_post",
-        body: optionalJson(LIMITS.runJsonBytesMax),
+        body: json(LIMITS.runJsonBytesMax, { mayBeEmpty: true }),
         beginsWork: true,
         failures: [
           upload_not_found,
