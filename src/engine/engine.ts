@@ -4,7 +4,6 @@
  * Implemented once, over the native library (native.ts); the device `echo` runs no model and answers zeros.
  * All methods return at once; work happens on native threads.
  */
-import type { Bundle } from "../bundle/read.ts";
 import type { DeviceWish } from "../config/devices.ts";
 import type { GpuOptions } from "../config/gpu.ts";
 import { LIMITS } from "../limits.ts";
@@ -12,12 +11,22 @@ import type { Problem } from "../std/problem.ts";
 import type { Stats } from "./abi.ts";
 import type { Fault } from "./fault.ts";
 
+/** What the engine takes of a verified bundle. The native library reads the whole manifest; only this is read here. */
+interface VerifiedBundle {
+  readonly manifest: {
+    readonly id: string;
+    readonly action: { readonly columns: readonly unknown[]; readonly prefix?: number };
+    readonly parity: { readonly unproved?: true };
+  };
+  /** An absolute path for each file that the manifest lists. */
+  readonly paths: ReadonlyMap<string, string>;
+}
+
 /** Far longer than loading and proving all bundles takes; for a command that waits for it. */
 export const LOAD_MS_MAX = 600_000;
 
 export interface LoadOptions {
-  /** The native library reads the whole manifest. */
-  readonly bundle: Bundle;
+  readonly bundle: VerifiedBundle;
   /** `auto`, `cpu`, `cuda:0`, `tensorrt:0`, `webgpu:0` or `echo`; or one for each replica, neither `auto` nor `echo`. */
   readonly device: DeviceWish;
   /** How it runs on a GPU; undefined: as the CPU computes. */

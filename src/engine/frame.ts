@@ -5,15 +5,12 @@ import type { Channel } from "./channel.ts";
 import type { Frame } from "./engine.ts";
 import { busy, Fault, unloading } from "./fault.ts";
 
-/** Who has to free the native frame slot. */
-type Holder = "caller" | "inference" | "nobody";
-
 /** What the native side returns when the completion of a frame comes later. */
 const LATER = 1;
 
 export class NativeFrame implements Frame {
   decodeMs = 0;
-  private holder: Holder = "caller";
+  private isTaken = false;
   private asked: Promise<Fault | undefined> | undefined;
   private free: Promise<void> | undefined;
 
@@ -39,13 +36,13 @@ export class NativeFrame implements Frame {
 
   /** An inference has taken the slot. */
   taken(): void {
-    assert(this.holder === "caller", "a frame goes into one inference");
-    this.holder = "inference";
+    assert(this.free === undefined, "a frame goes into one inference");
+    this.isTaken = true;
     this.free = Promise.resolve();
   }
 
   private watch(): Promise<Fault | undefined> {
-    assert(this.holder !== "inference", "the inference of a frame tells how it was decoded");
+    assert(!this.isTaken, "the inference of a frame tells how it was decoded");
     if (this.free !== undefined) return this.free.then(() => dropped());
     if (!this.owner.isLoaded) return Promise.resolve(unloading());
     const { calls, engine } = this.channel;
@@ -55,7 +52,6 @@ export class NativeFrame implements Frame {
   }
 
   private freeing(): Promise<void> {
-    this.holder = "nobody";
     if (!this.owner.isLoaded) return Promise.resolve();
     const { calls, engine } = this.channel;
     const later = this.channel.expect(calls.tendon_frame_drop(engine, this.model, this.ticket), "frame_drop");

@@ -44,7 +44,7 @@ export class NativeModel implements Omit<Model, keyof Placement> {
     readonly ticket: number,
     private readonly facts: LoadOptions["bundle"]["manifest"],
     private readonly onGone: () => void,
-    private known: readonly LostReplica[],
+    public lost: readonly LostReplica[],
   ) {
     this.id = facts.id;
     const longest = channel.calls.tendon_instruction_max(channel.engine, ticket);
@@ -62,10 +62,6 @@ export class NativeModel implements Omit<Model, keyof Placement> {
   ): Model {
     const { lost, ...placement } = placementOf(channel, ticket);
     return Object.assign(new NativeModel(channel, results, ticket, facts, onGone, lost), placement);
-  }
-
-  get lost(): readonly LostReplica[] {
-    return this.known;
   }
 
   whenLost(listener: (lost: LostReplica) => void): void {
@@ -161,9 +157,9 @@ export class NativeModel implements Omit<Model, keyof Placement> {
   /** Tells who listens of the replicas that are newly lost. */
   private look(): void {
     if (!this.isLoaded) return;
-    const before = new Set(this.known.map(({ replica }) => replica));
-    this.known = placementOf(this.channel, this.ticket).lost;
-    for (const lost of this.known) {
+    const before = new Set(this.lost.map(({ replica }) => replica));
+    this.lost = placementOf(this.channel, this.ticket).lost;
+    for (const lost of this.lost) {
       if (!before.has(lost.replica)) for (const listener of this.listeners) listener(lost);
     }
   }

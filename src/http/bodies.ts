@@ -43,15 +43,9 @@ export class Bodies {
   private readonly rules = new DataView(new ArrayBuffer(BodyRules.size));
   private readonly found = new DataView(new ArrayBuffer(BodyResult.size));
 
-  /** Opens the library, where no body has yet. */
-  async open(): Promise<Problem | undefined> {
-    const open = await this.opened();
-    return open instanceof Problem ? open : undefined;
-  }
-
   /** Bodies of different turns alternate. `spent` gets the milliseconds of the scan. */
   async scan({ parts, length, turn, spent }: SentBody, use: BodyUse): Promise<FoundBody | BodyFault> {
-    const open = await this.opened();
+    const open = await this.open();
     if (open instanceof Problem || this.closed) return "closed";
     const { calls, handle } = open;
     const body = calls.tendon_body_make(handle, length);
@@ -94,7 +88,8 @@ export class Bodies {
     await open.completions.close();
   }
 
-  private opened(): Promise<Threads | Problem> {
+  /** Opens the library, where no body has yet. */
+  open(): Promise<Threads | Problem> {
     this.opening ??= this.openNow();
     return this.opening;
   }
@@ -139,8 +134,6 @@ function expectOk(status: number, call: string): void {
 }
 
 function faultOf(status: number): BodyFault {
-  if (status === STATUS.syntax) return "syntax";
-  if (status === STATUS.depth) return "depth";
-  if (status === STATUS.values) return "values";
-  throw new Error(`assertion failed: a scan ends as good or with a fault, not ${status}`);
+  const fault = (["syntax", "depth", "values"] as const).find((fault) => STATUS[fault] === status);
+  return present(fault, `a fault of a scan, which ${status} is`);
 }

@@ -29,24 +29,12 @@ export const NO_BODY: BodyRule<undefined> = {
   read: async () => ({ value: undefined, release: keepsNothing }),
 };
 
-const SMALLER = "send less in one request";
-
 /** One JSON object, its depth and number of values bounded. `smaller`: what a client does whose body is too large. */
-export function json(bytesMax: number, smaller = SMALLER): BodyRule<JsonObject> {
-  return objectBody(bytesMax, smaller, "texts");
-}
-
-/** The same, whose images are decoded; a long string is a `LongText` while the handler runs. */
-export function jsonWithImages(bytesMax: number, smaller: string): BodyRule<JsonObject> {
-  return objectBody(bytesMax, smaller, "images");
-}
-
-/** The same, where no body means an empty object. */
-export function optionalJson(bytesMax: number): BodyRule<JsonObject> {
-  return objectBody(bytesMax, SMALLER, "texts", true);
-}
-
-function objectBody(bytesMax: number, smaller: string, use: BodyUse, mayBeEmpty = false): BodyRule<JsonObject> {
+export function json(
+  bytesMax: number,
+  /** With `images` they are decoded, and a long string is a `LongText` while the handler runs. `mayBeEmpty`: no body is an empty object. */
+  { smaller = "send less in one request", use = "texts" as BodyUse, mayBeEmpty = false } = {},
+): BodyRule<JsonObject> {
   return {
     reads: true,
     read: async (request, context) => {

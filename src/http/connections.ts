@@ -14,12 +14,6 @@ export interface Meter {
   changed(receivedBytes: number, nowMs: number, earlierBytes: number): void;
 }
 
-export interface ConnectionBounds {
-  readonly max: number;
-  /** The bound of one network; a trusted proxy brings many clients and has no such bound. */
-  readonly networkMax: number;
-}
-
 interface Connection extends ConnectionId {
   readonly peer: string;
   readonly network: string;
@@ -42,7 +36,8 @@ export class Connections {
   constructor(
     private readonly deps: { clock: Clock; log: Log; proxies: Networks },
     private readonly watch: Pick<ConnectionWatch, "read" | "received" | "end">,
-    private readonly bounds: ConnectionBounds,
+    /** Of one network too; a trusted proxy brings many clients and has no such bound. */
+    private readonly bounds: { readonly max: number; readonly networkMax: number },
     /** Meters by the peer's name. */
     private readonly meters: ReadonlyMap<string, Meter>,
   ) {}

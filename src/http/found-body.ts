@@ -111,7 +111,7 @@ export class LongText {
 
   /** Undefined where the string is no data URL of a JPEG. */
   get jpeg(): BodyJpeg | undefined {
-    const { form } = this;
+    const form = this.field(BodyText.form);
     const bytes = this.field(BodyText.jpeg_len);
     if (form === BODY_TEXT.jpegBytes) {
       return { bytes, file: this.body.image(this.field(BodyText.image), this.field(BodyText.image_len)) };
@@ -123,10 +123,6 @@ export class LongText {
   toString(): string {
     const [start, length] = [this.field(BodyText.start), this.field(BodyText.len)];
     return JSON.parse(Buffer.from(this.body.json(start - 1, length + 2)).toString("utf8"));
-  }
-
-  private get form(): number {
-    return this.field(BodyText.form);
   }
 
   private field(offset: number): number {

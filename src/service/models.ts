@@ -25,6 +25,7 @@ import type { Replicas } from "./replicas.ts";
 
 /** A model to load, and its price. */
 export interface PlannedModel extends LoadOptions {
+  readonly bundle: Bundle;
   readonly rates: Rates;
 }
 

@@ -58,8 +58,8 @@ export class Server {
   private readonly replicas: Replicas;
   /** The exit code, if the shutdown must be cut short. */
   private exit: number = EXIT.done;
-  private unwatch = () => {};
-  private stopRenewing = () => {};
+  /** The ends of what looks at connections and certificates. */
+  private readonly looks: (() => void)[] = [];
 
   constructor(
     private readonly config: ServeConfig,
@@ -173,8 +173,7 @@ export class Server {
     lifecycle.cut();
     await Promise.race([drained, sleep(clock, LIMITS.flushMs)]);
     this.engine = undefined;
-    this.unwatch();
-    this.stopRenewing();
+    for (const end of this.looks) end();
     await Promise.all(this.listeners.map((listener) => listener.stop()));
     await Promise.all([discard(this.preparation), http.bodies.close()]);
     await Promise.all([keys.flush(), llm.owners.stop(), runs.meter.flush(), keepSeenTime(clock, this.store.base)]);
@@ -239,9 +238,9 @@ export class Server {
 
   private keepCertificate(renewal: Renewal): void {
     const { clock, log } = this.service.core;
-    this.stopRenewing = clock.every(LIMITS.certificateLookMs, () => {
+    const look = () =>
       renewal.look().catch((error: unknown) => log.error("certificate fault", { stack: String(error) }));
-    });
+    this.looks.push(clock.every(LIMITS.certificateLookMs, look));
   }
 
   /** Bounds the connections from here on. Where they cannot be watched, the server's own time-outs must do. */
@@ -256,14 +255,11 @@ export class Server {
     const { halves } = service.socket;
     const deps = { clock, log, proxies: config.proxies };
     const connections = new Connections(deps, watch, config.connections, halves.meters);
-    const stopLooking = clock.every(LIMITS.connectionsLookMs, () => {
+    const look = () => {
       connections.look();
       halves.check();
-    });
-    this.unwatch = () => {
-      stopLooking();
-      watch.close();
     };
+    this.looks.push(clock.every(LIMITS.connectionsLookMs, look), () => watch.close());
   }
 
   private async devAccount(url: string): Promise<DevAccount | Problem> {

@@ -30,41 +30,30 @@ export interface Documented extends Operation {
   readonly security: readonly object[];
 }
 
-export interface Document {
-  readonly openapi: string;
-  readonly info: { readonly title: string; readonly version: string; readonly description: string };
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Documented>>>>;
-  readonly components: {
-    readonly schemas: Readonly<Record<string, object>>;
-    readonly headers: Readonly<Record<string, { readonly description: string; readonly schema: object }>>;
-    readonly examples: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
-    readonly securitySchemes: Readonly<Record<string, { readonly description: string }>>;
-  };
-}
+export type Document = ReturnType<typeof openapiDocument>;
 
-export function openapiDocument(surfaces: readonly Surface[]): Document {
+export function openapiDocument(surfaces: readonly Surface[]) {
   const documented = surfaces.filter(({ routes }) => routes.some(({ operation }) => operation));
+  const document = {
+    openapi: OPENAPI_VERSION,
+    info: {
+      title: "tendon",
+      version: INTERFACE_VERSION,
+      description: withLimits(about).trimEnd(),
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: "/" }],
+    tags: [...new Set(documented.map(({ tag }) => tag))].map((name) => ({ name })),
+    paths: pathsOf(surfaces),
+    components: componentsOf(surfaces),
+  };
   // JSON drops TypeBox's own marks (they are symbols) and what is undefined.
-  return JSON.parse(
-    JSON.stringify({
-      openapi: OPENAPI_VERSION,
-      info: {
-        title: "tendon",
-        version: INTERFACE_VERSION,
-        description: withLimits(about).trimEnd(),
-        license: { name: "Apache-2.0", identifier: "Apache-2.0" },
-      },
-      servers: [{ url: "/" }],
-      tags: [...new Set(documented.map(({ tag }) => tag))].map((name) => ({ name })),
-      paths: pathsOf(surfaces),
-      components: componentsOf(surfaces),
-    }),
-  ) as Document;
+  return JSON.parse(JSON.stringify(document)) as typeof document;
 }
 
 const Failure = Type.Object({ error: errorSchema }, { title: "Failure" });
 
-function pathsOf(surfaces: readonly Surface[]): Document["paths"] {
+function pathsOf(surfaces: readonly Surface[]) {
   const paths: Record<string, Record<string, Documented>> = {};
   for (const surface of surfaces) {
     for (const route of surface.routes) {

@@ -96,12 +96,7 @@ function overHttp(failure: Failure): Failure {
 }
 
 /** What is known of an answer before the model has ended. */
-interface Generation {
-  readonly id: string;
-  /** Unix seconds. */
-  readonly created: number;
-  readonly model: string;
-}
+type Generation = Pick<AnswerHead, "id" | "created" | "model">;
 
 /** A finished answer: a chunk or a description. */
 interface Completion extends Generation {

@@ -106,12 +106,16 @@ const STATION_TEXTS: Readonly<Record<(typeof STATIONS)[number], string>> = {
   encode: "Denormalising, and making the answer.",
 };
 
+const ROW = {
+  dt: Type.Number({ exclusiveMinimum: 0, description: "Seconds between two rows." }),
+  action_dim: Type.Integer({ minimum: 1, description: "Values per row." }),
+};
+
 const ActionChunk = Type.Object(
   {
     session_id: text("The request's, or an `anon-` id where it had none."),
     step: count("Zero-based index of the chunk in its session."),
-    dt: Type.Number({ exclusiveMinimum: 0, description: "Seconds between two rows." }),
-    action_dim: Type.Integer({ minimum: 1, description: "Values per row." }),
+    ...ROW,
     action_space: oneOf(
       ["joint_position", "cartesian_position"],
       "`joint_position`: left joints 1 to 6, left gripper, right joints 1 to 6, right gripper. `cartesian_position`: left " +
@@ -238,8 +242,7 @@ const RobotModel = Type.Object(
     ),
     state: Type.String({ enum: ["joint", "cartesian"], description: "The shape of `robot_state`." }),
     rows: Type.Integer({ minimum: 1, description: "Rows of a whole chunk." }),
-    dt: Type.Number({ exclusiveMinimum: 0, description: "Seconds between two rows." }),
-    action_dim: Type.Integer({ minimum: 1, description: "Values per row." }),
+    ...ROW,
     action_space: Type.String({ enum: ["joint_position", "cartesian_position"] }),
     stateful: Type.Boolean({ description: "Keeps memory over an episode: needs a `session_id`." }),
     bundle: Type.String({

@@ -1,10 +1,10 @@
 /** The robot models over HTTP: `POST /v1/chat/completions`, the end of a session, the list of models. */
-import { jsonWithImages, NO_BODY } from "../../http/body-rules.ts";
+import { json, NO_BODY } from "../../http/body-rules.ts";
 import type { Principal } from "../../http/deps.ts";
 import { type Call, KEY, type Reply, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
-import type { Catalog, Served } from "../catalog.ts";
+import type { Served } from "../catalog.ts";
 import type { RobotDeps } from "../command.ts";
 import { EXAMPLE, firstRequest } from "../docs/example.ts";
 import { ROBOT, ROBOT_ANSWERS } from "../errors.ts";
@@ -12,6 +12,7 @@ import { chat, type RobotHttpDeps } from "./chat.ts";
 import { chatOperation, endSessionOperation, ROBOT_HEADERS, ROBOT_SCHEMAS, robotModelsOperation } from "./openapi.ts";
 
 export function robotHttp(deps: RobotHttpDeps): Surface {
+  const models = () => [...deps.robot.catalog.models.values()].map(facts);
   return {
     tag: "Robot models",
     answers: ROBOT_ANSWERS,
@@ -21,7 +22,10 @@ export function robotHttp(deps: RobotHttpDeps): Surface {
         path: "/v1/chat/completions",
         name: "chat",
         key: KEY,
-        body: jsonWithImages(LIMITS.robotBodyBytesMax, "send fewer or more strongly compressed frames"),
+        body: json(LIMITS.robotBodyBytesMax, {
+          use: "images",
+          smaller: "send fewer or more strongly compressed frames",
+        }),
         beginsWork: true,
         paid: true,
         failures: Object.values(ROBOT),
@@ -44,7 +48,7 @@ export function robotHttp(deps: RobotHttpDeps): Surface {
         key: KEY,
         body: NO_BODY,
         operation: robotModelsOperation,
-        handle: async () => ({ status: 200, body: robotModelList(deps.robot.catalog) }),
+        handle: async () => ({ status: 200, body: JSON.stringify({ object: "list", data: models() }) }),
       }),
     ],
     schemas: ROBOT_SCHEMAS,
@@ -66,11 +70,7 @@ async function endSession(
   return { status: 204, body: null };
 }
 
-/** What `tendon models` prints of robot models, for programs (contract section 9). */
-function robotModelList({ models }: Catalog): string {
-  return JSON.stringify({ object: "list", data: [...models.values()].map(facts) });
-}
-
+/** What `tendon models` prints of a robot model, for programs (contract section 9). */
 function facts({ manifest, model, warning }: Served): object {
   const { id, title, cameras, frames, state, action, stateful } = manifest;
   return {

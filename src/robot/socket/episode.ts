@@ -73,7 +73,7 @@ export class Episode implements Holder {
 
   /** A message, in the order of their arrival. */
   receive(message: string | Uint8Array): void {
-    this.presence.heard();
+    this.presence.settle(true);
     const bytes = typeof message === "string" ? Buffer.byteLength(message) : message.length;
     const arrived = { message, bytes, arrivedMs: this.service.clock.monotonicMs() };
     this.take(() => (this.backlog.waits ? this.wait(arrived) : this.handle(arrived)));
@@ -125,7 +125,7 @@ export class Episode implements Holder {
 
   /** A pong is a sign of life, and so is every message. */
   heard(): void {
-    this.presence.heard();
+    this.presence.settle(true);
   }
 
   async answers(): Promise<boolean> {
@@ -325,7 +325,7 @@ export class Episode implements Holder {
     if (this.gone) return;
     this.gone = true;
     this.left.abort();
-    this.presence.end();
+    this.presence.settle(false);
     // A client that sent session.close will not resume the session.
     this.letGo(this.closing ? "end" : "stay");
     this.dropFrames();

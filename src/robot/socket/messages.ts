@@ -67,14 +67,10 @@ export function echoedId({ observation_id: id }: JsonObject): string | undefined
 }
 
 /** A `session.open` after its checks. */
-export interface Opening {
-  readonly served: Served;
-  readonly instruction: string;
+export interface Opening
+  /** Rows and steps of inference of each observation that does not say otherwise. */
+  extends Pick<ObserveCommand, "served" | "instruction" | "rows" | "inferenceSteps" | "seed"> {
   readonly sessionId: string | undefined;
-  /** Rows of each chunk and steps of inference, where an observation does not say otherwise. */
-  readonly rows: number;
-  readonly inferenceSteps: number | undefined;
-  readonly seed: number;
   readonly format: ActionsFormat;
 }
 

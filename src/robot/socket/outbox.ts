@@ -54,17 +54,8 @@ export class Presence {
     return this.asked.answer.promise;
   }
 
-  /** Something came. */
-  heard(): void {
-    this.settle(true);
-  }
-
-  /** The connection has ended. */
-  end(): void {
-    this.settle(false);
-  }
-
-  private settle(isThere: boolean): void {
+  /** Something came, or the connection has ended. */
+  settle(isThere: boolean): void {
     const { asked } = this;
     this.asked = undefined;
     asked?.disarm();

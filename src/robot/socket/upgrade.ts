@@ -65,15 +65,6 @@ const operation: Operation = {
   responses: { "101": { description: "The connection is a WebSocket now.", headers: headers() } },
 };
 
-/** The handlers that Elysia calls on a socket's `data`. */
-interface Handlers {
-  open(socket: ServerWebSocket<Handlers>): void;
-  message(socket: ServerWebSocket<Handlers>, message: string | Buffer): void;
-  ping(): void;
-  pong(): void;
-  close(): void;
-}
-
 async function upgrade(deps: RobotSocketDeps, call: Call<Principal, undefined>): Promise<Outcome> {
   const { request, server, requestId } = call;
   if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") return notFound();
@@ -89,21 +80,22 @@ async function upgrade(deps: RobotSocketDeps, call: Call<Principal, undefined>):
   return notFound();
 }
 
-function handlers(service: RobotSocketDeps, client: Client, leave: () => void, arrival: Arrival): Handlers {
+/** The handlers that Elysia calls on a socket's `data`. */
+function handlers(service: RobotSocketDeps, client: Client, leave: () => void, arrival: Arrival) {
   let episode: Episode | undefined;
   // The request knows its peer's port, the socket does not.
   const peer = peerOf(arrival);
   let half: HalfMessage | undefined;
   let forget: () => unknown = () => {};
   return {
-    open(socket) {
+    open(socket: ServerWebSocket) {
       const outbox = new Outbox(socket, service.clock);
       const opened = new Episode(service, client, outbox, () => forget());
       if (peer !== undefined) half = metered(service, arrival, peer, outbox);
       forget = service.sockets.add(opened);
       episode = opened;
     },
-    message(_socket, message) {
+    message(_socket: ServerWebSocket, message: string | Buffer) {
       half?.message(typeof message === "string" ? Buffer.byteLength(message) : message.length);
       episode?.receive(message);
     },

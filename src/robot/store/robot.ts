@@ -14,22 +14,20 @@ function* sessionLastAt(key: SessionKey): Steps<number | undefined> {
   return row && Number(row.last_at);
 }
 
-interface AnsweredRow {
-  readonly digest: Uint8Array;
-  readonly generation_id: string;
-  readonly step: bigint | null;
-  readonly head: string | null;
-  readonly rows: Uint8Array | null;
-}
-
 function* observation(key: ObservationKey): Steps<AnsweredObservation | undefined> {
-  const row = yield* first<AnsweredRow>(
-    `SELECT digest, generation_id, step, head, rows FROM observations
+  const row = yield* first<{
+    digest: Uint8Array;
+    generationId: string;
+    step: bigint | null;
+    head: string | null;
+    rows: Uint8Array | null;
+  }>(
+    `SELECT digest, generation_id AS "generationId", step, head, rows FROM observations
      WHERE account_id = $accountId AND model = $model AND session_id = $sessionId AND observation_id = $observationId`,
     { ...key },
   );
   if (!row) return undefined;
-  const { digest, generation_id: generationId, step, head, rows } = row;
+  const { digest, generationId, step, head, rows } = row;
   return {
     digest: new Uint8Array(digest),
     generationId,

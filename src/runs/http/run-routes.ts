@@ -68,7 +68,7 @@ export const RUN_ROUTES = [
     method: "POST",
     path: `${RUN}/complete`,
     name: "run_complete",
-    body: jsonBody(runJsonBytesMax, "list fewer files, or send less metadata"),
+    body: jsonBody(runJsonBytesMax, { smaller: "list fewer files, or send less metadata" }),
     operationId: "completeRun",
     summary: "Complete a run, so that it is listed and readable",
     description:

@@ -125,7 +125,7 @@ const NotReady = Type.Object(
   { title: "Not ready" },
 );
 
-type Durable = ReturnType<typeof durableWrites>;
+type Durable = () => Promise<StoreDown | undefined>;
 
 async function readyz(deps: HealthDeps, durable: Durable): Promise<Reply> {
   const missing = await missingParts(deps, durable);
@@ -195,7 +195,7 @@ function withoutFolders(text: string): string {
  * Asks by writing whether the store takes durable writes, at most once a second however many ask. A write without an outcome is
  * shared by all who ask: none is sent behind it.
  */
-function durableWrites({ clock, store }: HealthDeps): () => Promise<StoreDown | undefined> {
+function durableWrites({ clock, store }: HealthDeps): Durable {
   const write = async () => {
     const kept = await store.base.probe();
     return kept === "kept" ? undefined : kept;

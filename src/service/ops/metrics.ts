@@ -21,8 +21,6 @@ const START_BUCKETS_MS = [
 ] as const;
 
 /** What the service counts while it runs. */
-export type ServiceMetrics = ReturnType<typeof serviceMetrics>;
-
 export function serviceMetrics() {
   const metrics = new Metrics();
   const starts = metrics.durations(
