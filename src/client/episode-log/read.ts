@@ -5,7 +5,7 @@ import { Value } from "@sinclair/typebox/value";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import { parseJson } from "../json.ts";
-import { pathProblem } from "../runs/names.ts";
+import { pathProblem } from "../../std/run-names.ts";
 import { EPISODE_FILE, EpisodeHead, EpisodeObservation } from "./format.ts";
 
 /** A line of a model with thousands of rows is far below it; whatever is longer is no line of a log, and is not kept in memory. */
@@ -92,7 +92,7 @@ function parsed<T extends TSchema>(schema: T, line: string): Static<T> | string 
 function headFault({ cameras }: EpisodeHead): string | undefined {
   const twice = cameras.find(({ name }, index) => cameras.findIndex((other) => other.name === name) !== index);
   if (twice !== undefined) return `/cameras: '${twice.name}' stands there twice`;
-  const strange = cameras.find(({ video }) => video !== undefined && pathProblem(video) !== undefined);
+  const strange = cameras.find(({ video }) => video !== undefined && pathProblem(video.split("/")) !== undefined);
   return strange && `/cameras: '${strange.video}' is not a path inside the run`;
 }
 
@@ -107,7 +107,7 @@ function fault(head: EpisodeHead, observation: EpisodeObservation, before: numbe
   for (const { name, video } of head.cameras) {
     const paths = frames[name];
     if (video === undefined && paths === undefined) return `/frames: none of camera '${name}', which has no video`;
-    const strange = paths?.find((one) => pathProblem(one) !== undefined);
+    const strange = paths?.find((one) => pathProblem(one.split("/")) !== undefined);
     if (strange !== undefined) return `/frames/${name}: '${strange}' is not a path inside the run`;
   }
   return undefined;

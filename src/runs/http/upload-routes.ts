@@ -1,6 +1,6 @@
 /** The routes of multipart uploads. */
 import { Type } from "@sinclair/typebox";
-import { json, STREAM } from "../../http/body-rules.ts";
+import { json as jsonBody, STREAM } from "../../http/body-rules.ts";
 import { headers, json } from "../../http/operation.ts";
 import { LIMITS } from "../../limits.ts";
 import { RUNS } from "../errors.ts";
@@ -40,7 +40,7 @@ export const UPLOAD_ROUTES = [
     method: "POST",
     path: UPLOAD,
     name: "run_upload_post",
-    body: json(LIMITS.runJsonBytesMax, { mayBeEmpty: true }),
+    body: jsonBody(LIMITS.runJsonBytesMax, { mayBeEmpty: true }),
     operationId: "postUpload",
     summary: "Start a multipart upload, or finish one",
     description: [
