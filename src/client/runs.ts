@@ -6,9 +6,10 @@ import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { Problem } from "../std/problem.ts";
+import type { RunName } from "../std/run-names.ts";
 import { ErrorReply, NoAnswer, type Service } from "./http.ts";
 import { download, exchange, type RunRequest } from "./runs/exchange.ts";
-import { fileRoute, RUNS_ROUTE, type RunName, runRoute } from "./runs/names.ts";
+import { fileRoute, RUNS_ROUTE, runRoute } from "./runs/names.ts";
 import { PACE, type Pace, type Patience, patiently, pauseMs } from "./runs/patience.ts";
 import { contentDigest, type Piece } from "./runs/piece.ts";
 import {

@@ -10,6 +10,7 @@ import { StoreDown } from "../store/store.ts";
 import { BlobsDown } from "./blob/blobs.ts";
 import type { RunDeps } from "./gate.ts";
 import type { GoneBlob, Unfinished } from "./store/records.ts";
+import { PARTS } from "./store/upload-rows.ts";
 
 /** Ends the work of an ended process; `all` means that no other process uses the store. */
 export async function takeOver(deps: RunDeps, before: string | "all" | undefined): Promise<void> {
@@ -137,9 +138,6 @@ class Stuck {
     log.error("bytes of deleted files not removed", { count: this.ids.size, first, reason: this.reason });
   }
 }
-
-/** The prefix of the row of an assembly's parts; the rest is the id of its blob (store/uploads.ts). */
-const PARTS = "parts-";
 
 /** Removes bytes. The result is the ids of those that are removed. */
 async function removeBytes({ blobs }: RunDeps, gone: readonly GoneBlob[], stuck: Stuck): Promise<string[]> {

@@ -1,6 +1,11 @@
 /** The names of runs and the paths of their files (contract section 7), as the service and its client check them. */
 import { LIMITS } from "../limits.ts";
 
+export interface RunName {
+  readonly robot: string;
+  readonly run: string;
+}
+
 export const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern matches control characters.

@@ -1,11 +1,12 @@
 /** `tendon runs push`: a folder becomes a run; what is there already is not sent again. */
 import { basename, join, resolve } from "node:path";
-import { type RunName, runText } from "../../client/runs/names.ts";
+import { runText } from "../../client/runs/names.ts";
 import type { PushReport } from "../../client/runs/push.ts";
 import { push } from "../../client/runs/push.ts";
 import { signedIn } from "../../client/sign-in.ts";
 import { folders } from "../../config/environment.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
+import type { RunName } from "../../std/run-names.ts";
 import { BASE_URL_FLAG, type Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { bytesText, filesText } from "./amounts.ts";

@@ -1,10 +1,9 @@
 /** The run that a command names by two words, and the service that has it. */
-import type { RunName } from "../../client/runs/names.ts";
 import { RunsClient } from "../../client/runs.ts";
 import { signedIn } from "../../client/sign-in.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
-import { nameProblem } from "../../std/run-names.ts";
+import { nameProblem, type RunName } from "../../std/run-names.ts";
 import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
 
 /** Wrong use when one of the names cannot be that of a robot or a run. */

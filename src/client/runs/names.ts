@@ -1,9 +1,5 @@
 /** The names of a run, and the routes that names and paths make (contract section 7). */
-
-export interface RunName {
-  readonly robot: string;
-  readonly run: string;
-}
+import type { RunName } from "../../std/run-names.ts";
 
 export const RUNS_ROUTE = "/v1/robot/runs";
 

@@ -1,9 +1,9 @@
 /** One file of a pull: fetched from where an earlier attempt ended, checked, and only then put under its name. */
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
+import type { RunName } from "../../std/run-names.ts";
 import { NoAnswer } from "../http.ts";
 import { isCode, type RunsClient } from "../runs.ts";
-import type { RunName } from "./names.ts";
 import { isThere, Partial } from "./partial.ts";
 import type { Manifest } from "./records.ts";
 import type { Watcher } from "./watcher.ts";

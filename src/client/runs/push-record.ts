@@ -8,9 +8,9 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { readText, writePrivate } from "../../std/file.ts";
 import { sha256 } from "../../std/file-digest.ts";
+import type { RunName } from "../../std/run-names.ts";
 import { parseJson } from "../json.ts";
 import type { LocalFile } from "./folder.ts";
-import type { RunName } from "./names.ts";
 
 const Entry = Type.Object({
   size: Type.Number(),

@@ -3,11 +3,12 @@
  * same words and sends the rest.
  */
 import { Problem } from "../../std/problem.ts";
+import type { RunName } from "../../std/run-names.ts";
 import type { Service } from "../http.ts";
 import { isCode, RunsClient, type RunsOptions } from "../runs.ts";
 import { differencesOf } from "./difference.ts";
 import { bytesOf, type FolderList, type LocalFile, scan } from "./folder.ts";
-import { type RunName, runText } from "./names.ts";
+import { runText } from "./names.ts";
 import { FilePush, type Tools } from "./push-file.ts";
 import { PushRecord } from "./push-record.ts";
 import { Queue } from "./queue.ts";

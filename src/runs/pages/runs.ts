@@ -15,7 +15,7 @@ import type { People } from "../../account/people.ts";
 import type { Outcome, Reply } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { Failure } from "../../std/failure.ts";
-import { nameProblem } from "../../std/run-names.ts";
+import { nameProblem, type RunName } from "../../std/run-names.ts";
 import { fileNotFound, runGone, runNotFound } from "../errors.ts";
 import { gated, ofAccount, type RunDeps } from "../gate.ts";
 import { download } from "../http/download.ts";
@@ -23,7 +23,7 @@ import { cursorText, readCursor } from "../http/runs.ts";
 import { readPath } from "../http/target.ts";
 import { listRuns, manifestOf, type Page, removeRun, usageOf } from "../runs.ts";
 import type { FileKey, RunKey } from "../store/records.ts";
-import { RUNS_ADDRESS, type RunName, runAddress } from "../views/address.ts";
+import { RUNS_ADDRESS, runAddress } from "../views/address.ts";
 import { runsPage } from "../views/list.ts";
 import { type Manifest, PLAYER_ADDRESS, PLAYER_POLICY, PLAYER_SCRIPT, runPage } from "../views/run.ts";
 

@@ -15,7 +15,7 @@ import type {
   UploadWithParts,
 } from "./records.ts";
 import { runOf } from "./totals.ts";
-import { partsOf, unfinishedUploads, uploadById } from "./uploads.ts";
+import { partsOf, unfinishedUploads, uploadById } from "./upload-rows.ts";
 
 const stored = recordOf<StoredFile>("size", "storedAt");
 const completed = recordOf<CompletedRun>("size", "files", "completedAt");

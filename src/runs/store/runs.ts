@@ -7,6 +7,7 @@ import * as reads from "./reads.ts";
 import type { Incomplete, ListedFile, RunKey, StoredFile } from "./records.ts";
 import * as sweep from "./sweep.ts";
 import { changeAccount, lockAccount, runOf, unfinishedOf } from "./totals.ts";
+import { forgetUpload, unfinishedUploads } from "./upload-rows.ts";
 import * as uploads from "./uploads.ts";
 
 interface Complete extends RunKey {
@@ -91,7 +92,7 @@ function* runDelete({ cause, at, ...key }: Deletion): Steps<"deleted" | "run_not
   if (!run) return "run_not_found";
   yield* forgetDone(run.id);
   // A run has few of them.
-  for (const upload of yield* uploads.unfinishedUploads(run.id)) yield* uploads.forgetUpload(upload, at);
+  for (const upload of yield* unfinishedUploads(run.id)) yield* forgetUpload(upload, at);
   yield* changes(
     `INSERT INTO run_blobs (id, state, account_id, run_id, path, size, said, at)
      SELECT blob_id, 'gone', $2, run_id, path, size, CASE replaced WHEN 1 THEN 'replaced' ELSE 'new' END, $3
@@ -114,27 +115,7 @@ function* runDelete({ cause, at, ...key }: Deletion): Steps<"deleted" | "run_not
   return "deleted";
 }
 
-const { joinBegin, joinCommit, joinEnd, partCommit, partsDrop, uploadBegin, uploadDrop, uploadLost, uploadToken } =
-  uploads;
-
-const writes = {
-  runComplete,
-  runDelete,
-  fileAbort,
-  fileBegin,
-  fileCommit,
-  fileDelete,
-  joinBegin,
-  joinCommit,
-  joinEnd,
-  partCommit,
-  partsDrop,
-  uploadBegin,
-  uploadDrop,
-  uploadLost,
-  uploadToken,
-  ...sweep,
-};
+const writes = { runComplete, runDelete, fileAbort, fileBegin, fileCommit, fileDelete, ...uploads, ...sweep };
 
 export const runs = {
   reads,

@@ -20,11 +20,7 @@ export function* lockAccount(accountId: string): Steps<Totals> {
 }
 
 /** The changes of an account's totals: bytes, and completed runs. */
-interface Change {
-  readonly stored?: number;
-  readonly reserved?: number;
-  readonly completed?: number;
-}
+type Change = Partial<Record<"stored" | "reserved" | "completed", number>>;
 
 export function* changeAccount(accountId: string, { stored = 0, reserved = 0, completed = 0 }: Change): Steps<void> {
   yield* changes(
@@ -35,13 +31,7 @@ export function* changeAccount(accountId: string, { stored = 0, reserved = 0, co
 }
 
 /** The changes of a run's totals: bytes, stored files, coming files, unfinished uploads. */
-interface RunChange {
-  readonly stored?: number;
-  readonly files?: number;
-  readonly reserved?: number;
-  readonly coming?: number;
-  readonly uploads?: number;
-}
+type RunChange = Partial<Record<"stored" | "files" | "reserved" | "coming" | "uploads", number>>;
 
 /** Changes the bytes of the account, too. */
 export function* changeRun(accountId: string, runId: string, change: RunChange): Steps<void> {

@@ -1,9 +1,5 @@
 /** The addresses of the pages of runs, whose names and paths are a user's texts; and sizes as the pages show them. */
-
-export interface RunName {
-  readonly robot: string;
-  readonly run: string;
-}
+import type { RunName } from "../../std/run-names.ts";
 
 export const RUNS_ADDRESS = "/account/runs";
 

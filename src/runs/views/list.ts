@@ -1,10 +1,12 @@
 /** `/account/runs`: the stored bytes against the quota, and the account's runs, newest first. */
+
+import type { RunName } from "../../std/run-names.ts";
 import { field, hidden } from "../../web/field.ts";
 import { layout, section, type Viewer } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { moment } from "../../web/time.ts";
 import type { CompletedRun } from "../store/records.ts";
-import { listAddress, RUNS_ADDRESS, type RunName, runAddress, sizeText } from "./address.ts";
+import { listAddress, RUNS_ADDRESS, runAddress, sizeText } from "./address.ts";
 
 type RunRow = Omit<CompletedRun, "id">;
 

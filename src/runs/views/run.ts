@@ -2,10 +2,12 @@
  * `/account/runs/{robot}/{run}`: the player and the run's files. Without the script the videos still play, each by itself, and the
  * files can be downloaded. The script (src/runs/player) makes one player of them.
  */
+
+import type { RunName } from "../../std/run-names.ts";
 import { layout, section, type Viewer, WEB_POLICY } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { moment } from "../../web/time.ts";
-import { fileAddress, RUNS_ADDRESS, type RunName, runAddress, sizeText } from "./address.ts";
+import { fileAddress, RUNS_ADDRESS, runAddress, sizeText } from "./address.ts";
 import { deleting } from "./list.ts";
 import { playerBundle } from "./player-bundle.ts" with { type: "macro" };
 

@@ -97,29 +97,26 @@ async function writeTasks(path: string, tasks: readonly string[]): Promise<void>
 }
 
 function episodeColumns({ features, episodes }: Meta): Column[] {
-  const whole = (name: string, read: (episode: EpisodeRecord) => number): Column => {
-    return { name, type: "int64", depth: 0, values: episodes.map(read) };
-  };
-  const seconds = (name: string, read: (episode: EpisodeRecord) => number): Column => {
-    return { name, type: "double", depth: 0, values: episodes.map(read) };
+  const column = (name: string, read: (episode: EpisodeRecord) => number, type: Column["type"] = "int64"): Column => {
+    return { name, type, depth: 0, values: episodes.map(read) };
   };
   return [
-    whole("episode_index", ({ index }) => index),
+    column("episode_index", ({ index }) => index),
     { name: "tasks", type: "string", depth: 1, values: episodes.map(({ task }) => [task]) },
-    whole("length", ({ rows }) => rows),
-    whole("data/chunk_index", ({ chunk }) => chunk),
-    whole("data/file_index", ({ file }) => file),
-    whole("dataset_from_index", ({ from }) => from),
-    whole("dataset_to_index", ({ from, rows }) => from + rows),
+    column("length", ({ rows }) => rows),
+    column("data/chunk_index", ({ chunk }) => chunk),
+    column("data/file_index", ({ file }) => file),
+    column("dataset_from_index", ({ from }) => from),
+    column("dataset_to_index", ({ from, rows }) => from + rows),
     ...videoKeys(features).flatMap((key) => [
-      whole(`videos/${key}/chunk_index`, ({ chunk }) => chunk),
-      whole(`videos/${key}/file_index`, ({ file }) => file),
-      seconds(`videos/${key}/from_timestamp`, () => 0),
-      seconds(`videos/${key}/to_timestamp`, (episode) => episode.seconds),
+      column(`videos/${key}/chunk_index`, ({ chunk }) => chunk),
+      column(`videos/${key}/file_index`, ({ file }) => file),
+      column(`videos/${key}/from_timestamp`, () => 0, "double"),
+      column(`videos/${key}/to_timestamp`, ({ seconds }) => seconds, "double"),
     ]),
     ...statsColumns(features, episodes),
-    whole("meta/episodes/chunk_index", () => 0),
-    whole("meta/episodes/file_index", () => 0),
+    column("meta/episodes/chunk_index", () => 0),
+    column("meta/episodes/file_index", () => 0),
   ];
 }
 

@@ -20,7 +20,8 @@ export class Watch {
   private readonly controller = new AbortController();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private readonly total: ReturnType<typeof setTimeout>;
-  private late: number | undefined;
+  /** The span whose end has ended the request; undefined if none has. */
+  silentMs: number | undefined;
 
   constructor(private readonly patience: Patience) {
     this.total = setTimeout(() => this.end(patience.totalMs), patience.totalMs);
@@ -29,11 +30,6 @@ export class Watch {
 
   get signal(): AbortSignal {
     return this.controller.signal;
-  }
-
-  /** The span whose end has ended the request; undefined if none has. */
-  get silentMs(): number | undefined {
-    return this.late;
   }
 
   /** The store took or sent something. */
@@ -56,7 +52,7 @@ export class Watch {
   }
 
   private end(ms: number): void {
-    this.late = ms;
+    this.silentMs = ms;
     this.stop();
   }
 }
