@@ -61,7 +61,7 @@ interface Order {
 export interface Target {
   readonly accountId: string;
   readonly model: string;
-  /** Of a language model's request its `Idempotency-Key`. */
+  /** The `Idempotency-Key` in the case of a language model. */
   readonly sessionId: string | undefined;
   readonly step: number;
 }

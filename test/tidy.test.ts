@@ -371,8 +371,8 @@ describe("words", () => {
 
   test("comments start with a noun or a verb, and do not end with a comma", () => {
     const starts = comments.filter((one) => /^(Of|As|By|From|Where|Whose|Told|Also|Nobody)\b/.test(one));
-    expect(starts.length).toBeLessThanOrEqual(13);
-    expect(comments.filter((comment) => comment.endsWith(",")).length).toBeLessThanOrEqual(1);
+    expect(starts).toEqual([]);
+    expect(comments.filter((comment) => comment.endsWith(","))).toEqual([]);
   });
 
   test("few sentences of comments have over 30 words", () => {
@@ -387,8 +387,8 @@ describe("words", () => {
   });
 
   test("the rules of words can fail", () => {
-    const source = "/** Of it. */\n/**\n * As\n * one,\n */\nx(); // and\n// two,\ny();\n";
-    expect(commentsOf("x.ts", source)).toEqual(["Of it.", "As one,", "and two,"]);
+    const source = "/** It. */\n/**\n * As\n * one,\n */\nx(); // and\n// two,\ny();\n";
+    expect(commentsOf("x.ts", source)).toEqual(["It.", "As one,", "and two,"]);
     expect(commentsOf("x.py", "# Of\n# it\nx = 1  # no\n")).toEqual(["Of it", "no"]);
     const words = (count: number) => Array(count).fill("word").join(" ");
     expect(longSentences(`${words(30)}. ${words(31)}; \`a b\`.`, 30)).toEqual([`${words(31)}; code.`]);

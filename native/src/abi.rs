@@ -87,7 +87,7 @@ unsafe fn text<'a>(start: *const u8, len: u32) -> Result<&'a str, Failure> {
 }
 
 /// # Safety
-/// As `text`.
+/// Like `text`.
 unsafe fn bytes<'a>(start: *const u8, len: u32) -> Result<&'a [u8], Failure> {
     if len == 0 {
         return Ok(&[]);

@@ -36,7 +36,7 @@ const ActionColumn = closed({
   /**
    * The most that row 0 may differ from the state it was computed for (`relative_to`, or the state column of the same name), and the
    * most from one row to the next, both in robot units, after the range. A chunk that passes one is `model_failure` and is never sent.
-   * Where a chunk continues rows, the first new one is judged by the last of them in place of the state.
+   * If a chunk continues rows, the first new one is judged by the last of them in place of the state.
    */
   max_jump: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
   max_step: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),

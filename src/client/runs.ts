@@ -42,9 +42,9 @@ export interface Cargo {
 
 /** How often bytes are sent again that arrived damaged. */
 const DAMAGED_MAX = 4;
-/** How long a file is waited for that is being put together, which takes minutes for gigabytes in an object store, */
+/** How long the client waits for a file that is being put together. An object store takes minutes for gigabytes. */
 const FINISH_MS = 10 * 60_000;
-/** and the pauses between two looks at it. */
+/** The pauses between two looks at it. */
 const FINISH_PACE = { firstMs: 1_000, longestMs: 15_000 };
 /** Looks at a run that another upload keeps open. */
 const COMPLETE_LOOKS_MAX = 6;

@@ -36,7 +36,7 @@ export class Connections {
   constructor(
     private readonly deps: { clock: Clock; log: Log; proxies: Networks },
     private readonly watch: Pick<ConnectionWatch, "read" | "received" | "end">,
-    /** Of one network too; a trusted proxy brings many clients and has no such bound. */
+    /** The bound of one network too; a trusted proxy brings many clients and has no such bound. */
     private readonly bounds: { readonly max: number; readonly networkMax: number },
     /** Meters by the peer's name. */
     private readonly meters: ReadonlyMap<string, Meter>,

@@ -37,7 +37,7 @@ const FIXED = [resolve(MODEL_DIR, ".."), join(import.meta.dir, "../vectors")];
 
 /**
  * The bundle of a model folder, by its name or path. Who changes its files copies them first, and the manifest is the caller's own.
- * Of a folder that a test has made it is built in a fresh folder, because that one may have changed.
+ * The bundle of a folder that a test has made is built in a fresh folder, because that one may have changed.
  */
 export async function bundleOf(model: string, precision: Precision = "f32", options: Options = {}): Promise<Bundle> {
   const from = resolve(MODEL_DIR, "..", model);

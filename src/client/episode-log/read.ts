@@ -4,8 +4,8 @@ import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
-import { parseJson } from "../json.ts";
 import { pathProblem } from "../../std/run-names.ts";
+import { parseJson } from "../json.ts";
 import { EPISODE_FILE, EpisodeHead, EpisodeObservation } from "./format.ts";
 
 /** A line of a model with thousands of rows is far below it; whatever is longer is no line of a log, and is not kept in memory. */

@@ -19,7 +19,7 @@ import { type DescribeCommand, type ObserveRequest, readChat } from "./checks.ts
 
 export interface RobotHttpDeps {
   readonly robot: RobotDeps;
-  /** From an observation's arrival to the model's start, milliseconds. */
+  /** The time from an observation's arrival to the model's start, milliseconds. */
   readonly starts: { readonly chat: Durations };
 }
 

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import type { EpisodeObservation } from "../../../src/client/episode-log/format.ts";
 import { openEpisode } from "../../../src/client/episode-log/read.ts";
-import { pathProblem } from "../../../src/client/runs/names.ts";
 import { Problem } from "../../../src/std/problem.ts";
+import { pathProblem } from "../../../src/std/run-names.ts";
 import { Folder, head, observation } from "./sample-run.ts";
 
 /** All that the log in a folder says, or the problem that ends it. */
@@ -74,7 +74,7 @@ test("a robot may keep its own fields in its log", async () => {
 
 test("paths of a run stay inside it", () => {
   for (const good of ["a", "videos/top.mp4", "a/b/c/ä.jpg", "a/..b"])
-    expect([good, pathProblem(good)]).toEqual([good, undefined]);
+    expect([good, pathProblem(good.split("/"))]).toEqual([good, undefined]);
   const bad = [
     "",
     "/a",
@@ -89,5 +89,5 @@ test("paths of a run stay inside it", () => {
     "x".repeat(513),
     `${"a/".repeat(16)}a`,
   ];
-  for (const path of bad) expect([path, typeof pathProblem(path)]).toEqual([path, "string"]);
+  for (const path of bad) expect([path, typeof pathProblem(path.split("/"))]).toEqual([path, "string"]);
 });

@@ -1,7 +1,7 @@
 /**
  * One run as an episode of a dataset: a row per frame at a constant rate, and each camera's video.
  *
- * Where the cameras have videos, rows are at the times of their frames. Where the log names frames, a row is an observation and its
+ * If the cameras have videos, rows are at the times of their frames. If the log names frames, a row is an observation and its
  * newest frame; the dataset's own times are then those of a constant rate, near to which the observations came.
  */
 import { join } from "node:path";
@@ -118,7 +118,7 @@ async function observedGrid({ folder, head, observations, choices }: Told): Prom
   return { fps, rows, videos };
 }
 
-/** As float32, in which they are stored. */
+/** The values as float32, in which they are stored. */
 function rowAt(timeline: Timeline, seconds: number): EpisodeRow {
   return {
     state: timeline.stateAt(seconds).map(Math.fround),

@@ -7,7 +7,7 @@ import { type Stats, together } from "./stats.ts";
 const PLACE = "chunk-{chunk_index:03d}/file-{file_index:03d}";
 
 /**
- * Of a picture's colours, which are not decoded here: the range that decoded ones have, and ImageNet's mean and deviation, which
+ * The colours of pictures are not decoded here. They get the range that decoded ones have, and ImageNet's mean and deviation, which
  * LeRobot puts in their place anyway unless it is told not to. Three channels, one row, one column.
  */
 const PICTURE = {
@@ -24,10 +24,10 @@ export interface EpisodeRecord {
   /** Index of its first row in the dataset. */
   readonly from: number;
   readonly seconds: number;
-  /** Where its files are. */
+  /** The numbers of the folder and the file that hold its rows. */
   readonly chunk: number;
   readonly file: number;
-  /** By feature, of those that are no videos. */
+  /** The statistics of each feature that is no video. */
   readonly stats: ReadonlyMap<string, Stats>;
 }
 

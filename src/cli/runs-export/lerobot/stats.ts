@@ -8,7 +8,7 @@ export type Stats = Readonly<Record<"min" | "max" | "mean" | "std" | keyof typeo
   readonly count: readonly [number];
 };
 
-/** Of rows of the same length, at least one. */
+/** The statistics of rows of the same length, at least one. */
 export function statsOf(rows: readonly (readonly number[])[]): Stats {
   const width = rows[0]?.length ?? 0;
   const columns = Array.from({ length: width }, (_, at) => columnStats(Float64Array.from(rows, (row) => row[at] ?? 0)));
@@ -45,7 +45,7 @@ function quantile(sorted: Float64Array, share: number): number {
   return below + (above - below) * (at - Math.floor(at));
 }
 
-/** Of all episodes together, by LeRobot's own rule: quantiles are the mean of the episodes' ones, weighted by their rows. */
+/** The statistics of all episodes together, by LeRobot's rule: quantiles are the mean of the episodes' ones, weighted by their rows. */
 export function together(episodes: readonly Stats[]): Stats {
   const total = episodes.reduce((sum, { count }) => sum + count[0], 0);
   const width = episodes[0]?.mean.length ?? 0;

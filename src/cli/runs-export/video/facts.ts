@@ -6,9 +6,9 @@ export interface VideoFacts {
   /** Frames a second, constant. */
   readonly fps: number;
   readonly frames: number;
-  /** By the names of FFmpeg: h264, hevc, av1, mjpeg, … */
+  /** FFmpeg's name of the codec: h264, hevc, av1, mjpeg, … */
   readonly codec: string;
-  /** By the names of FFmpeg, where it can be told without decoding. */
+  /** FFmpeg's name of the pixel format, if it can be known without decoding. */
   readonly pixels: string | undefined;
   readonly channels: 1 | 3;
   readonly hasAudio: boolean;

@@ -31,7 +31,7 @@ function isFrame(marker: number): boolean {
   return marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
 }
 
-/** From `at`: precision, height, width, number of components, and per component an id and its two samplings. */
+/** The fields from `at`: precision, height, width, number of components, and per component an id and its two samplings. */
 function frameFacts(view: DataView, at: number): JpegFacts | undefined {
   const [height, width, components] = [view.getUint16(at + 1), view.getUint16(at + 3), view.getUint8(at + 5)];
   if (height === 0 || width === 0 || at + 6 + 3 * components > view.byteLength) return undefined;

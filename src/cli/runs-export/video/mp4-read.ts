@@ -92,7 +92,7 @@ function rateOf(times: DataView, timescale: number): { fps: number; frames: numb
   return { fps, frames };
 }
 
-/** Of the first sample entry: a box of 78 bytes about the picture, then boxes about the codec. */
+/** The first sample entry: a box of 78 bytes about the picture, then boxes about the codec. */
 function entryFacts(entries: DataView): Pick<VideoFacts, "width" | "height" | "codec" | "pixels" | "channels"> {
   const type = letters(entries, 12);
   const [width, height] = [entries.getUint16(40), entries.getUint16(42)];
