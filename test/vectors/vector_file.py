@@ -16,7 +16,7 @@ def vectors_of(bundle):
     """The file in the model's parity folder."""
     facts = json.loads((bundle / "manifest.json").read_text())
     if "compute" in facts:
-        return f"{facts.get('weights', facts.get('attention', 'compute'))}-{facts['compute']}.json"
+        return f"compute-{facts['compute']}.json"
     return f"{facts['weights']}.json" if "weights" in facts else "chunk.json"
 
 

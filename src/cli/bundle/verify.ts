@@ -1,8 +1,8 @@
 /** `tendon bundle verify DIR`: whether a bundle is whole and correct; with `--device` its parity vectors are computed there, as a start does. */
 import { resolve } from "node:path";
 import { deviceWeightWords, hostMemoryNote } from "../../bundle/describe.ts";
-import { type Bundle, readBundle, withTolerance } from "../../bundle/read.ts";
-import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
+import { readBundle, withTolerance } from "../../bundle/read.ts";
+import { gpuOptions } from "../../config/gpu.ts";
 import type { Model } from "../../engine/engine.ts";
 import { withEngine } from "../../measure/engine.ts";
 import { Problem } from "../../std/problem.ts";
@@ -34,15 +34,20 @@ export const bundleVerify: Command = {
     if (how instanceof Problem) return how;
     const read = await readBundle(dir);
     if (read instanceof Problem) return read;
-    const { manifest } = read;
-    const { words, facts } = outcome("verified", manifest, dir);
+    const { words, facts } = outcome("verified", read.manifest, dir);
     const device = given.text("device");
     if (device === undefined) return answer(given, facts, words);
-    const computed = await computeParity(read, device, how);
-    if (computed instanceof Problem) return computed;
-    const { within: tolerance = manifest.parity.tolerance } = how;
-    const onDevice = computedFacts(computed, tolerance);
-    return answer(given, { ...facts, ...onDevice }, `${words}\n${computedLines(computed, tolerance)}`);
+    const { gpu, within, replicas } = how;
+    const bundle = withTolerance(read, within);
+    const { tolerance } = bundle.manifest.parity;
+    // As a start loads it: a problem says what the device computed wrongly.
+    return await withEngine(1, async (engine) => {
+      const options = { device, gpu: gpuOptions(gpu), replicas, threads: 1, slots: replicas };
+      const model = await engine.load({ bundle, ...options });
+      if (model instanceof Problem) return model;
+      const computed = { ...facts, ...computedFacts(model, replicas, tolerance) };
+      return answer(given, computed, `${words}\n${computedLines(model, replicas, tolerance)}`);
+    });
   },
 };
 
@@ -53,49 +58,18 @@ function howOf(given: CommandLine) {
   const [gpu, within] = [gpuKeys(given.text("gpu") ?? ""), boundIn(bundleVerify, given)];
   if (gpu instanceof Problem) return gpu;
   if (within instanceof Problem) return within;
-  const replicas = wholeNumber(bundleVerify, given, "replicas", [1, REPLICAS_MAX]);
+  const replicas = wholeNumber(bundleVerify, given, "replicas", [1, REPLICAS_MAX]) ?? 1;
   if (replicas instanceof Problem) return replicas;
-  return { gpu, ...(within !== undefined && { within }), ...(replicas !== undefined && { replicas }) };
+  return { gpu, within, replicas };
 }
 
 /** The device on which the rows came out right, and how far they were off. */
-interface ParityReport
-  extends Pick<
-    Model,
-    "device" | "replicas" | "refused" | "parity" | "flow" | "flowReason" | "deviceWeights" | "driverDevice"
-  > {
-  /** Why the memory of its sessions does not lie on the device. */
-  readonly hostMemoryBecause?: string;
-}
-
-/** Loads the bundle as a start does; a problem says what the device computed wrongly. `within`: in place of the bundle's tolerance. */
-async function computeParity(
-  given: Bundle,
-  device: string,
-  {
-    gpu = {},
-    within,
-    replicas = 1,
-  }: { readonly gpu?: GpuSettings; readonly within?: number; readonly replicas?: number } = {},
-): Promise<ParityReport | Problem> {
-  const bundle = withTolerance(given, within);
-  return await withEngine(1, async (engine) => {
-    const model = await engine.load({ bundle, device, gpu: gpuOptions(gpu), replicas, threads: 1, slots: replicas });
-    if (model instanceof Problem) return model;
-    const { device: chosen, refused, parity, flow, flowReason, deviceWeights, sessionMemory, driverDevice } = model;
-    const { hostMemoryBecause } = sessionMemory;
-    return {
-      ...{ device: chosen, replicas, refused, parity, flow, flowReason, deviceWeights, driverDevice },
-      ...(hostMemoryBecause !== undefined && { hostMemoryBecause }),
-    };
-  });
-}
-
-function computedFacts(computed: ParityReport, tolerance: number): object {
-  const { flowReason, deviceWeights, hostMemoryBecause, driverDevice, ...told } = computed;
+function computedFacts(model: Model, replicas: number, tolerance: number): object {
+  const { device, refused, parity, flow, flowReason, deviceWeights, sessionMemory, driverDevice } = model;
   const { sharedBytes, copiedBytes, ownBytes, reason } = deviceWeights;
   return {
-    ...{ ...told, tolerance, flow_reason: flowReason, host_memory_because: hostMemoryBecause ?? null },
+    ...{ device, replicas, refused, parity, flow, tolerance, flow_reason: flowReason },
+    ...{ host_memory_because: sessionMemory.hostMemoryBecause ?? null },
     ...{ own_kernels: driverDevice?.kernels ?? false, own_kernels_because: driverDevice?.kernelsReason ?? null },
     device_weights: {
       shared_bytes: sharedBytes,
@@ -109,10 +83,10 @@ function computedFacts(computed: ParityReport, tolerance: number): object {
 /** How the steps of a flow were computed. */
 const FLOWS = { steps: "step by step", whole: "as one graph", captured: "as one graph, captured" } as const;
 
-function computedLines(computed: ParityReport, tolerance: number): string {
-  const { device, replicas, refused, parity, flow, flowReason, deviceWeights, hostMemoryBecause, driverDevice } =
-    computed;
-  const weights = deviceWeightWords(deviceWeights);
+function computedLines(model: Model, replicas: number, tolerance: number): string {
+  const { device, refused, parity, flow, flowReason, sessionMemory, driverDevice } = model;
+  const { hostMemoryBecause } = sessionMemory;
+  const weights = deviceWeightWords(model.deviceWeights);
   return [
     `computed on ${device}${replicas === 1 ? "" : ` by each of ${replicas} replicas`}, the flow ${FLOWS[flow]}, at most ${tolerance.toExponential(1)} may differ`,
     ...(flowReason === null ? [] : [`  because ${flowReason}`]),

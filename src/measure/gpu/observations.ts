@@ -4,15 +4,7 @@ import { dirname, join } from "node:path";
 import type { Manifest, Parity } from "../../bundle/manifest.ts";
 import type { Bundle } from "../../bundle/read.ts";
 import { present } from "../../std/assert.ts";
-
-export interface Observed {
-  /** Camera-major, oldest first. */
-  readonly jpegs: readonly Uint8Array[];
-  readonly perCamera: number;
-  readonly state: Float32Array;
-  readonly instruction: string;
-  readonly seed: number;
-}
+import type { Observed } from "../inference.ts";
 
 export async function observationsOf({ manifest, paths }: Bundle): Promise<readonly Observed[]> {
   const file = present(paths.get(manifest.parity.file), "the parity file of a verified bundle");
@@ -20,13 +12,7 @@ export async function observationsOf({ manifest, paths }: Bundle): Promise<reado
   return await Promise.all(
     observations.map(async ({ frames, state }) => {
       const jpegs = await Promise.all(frames.map((name) => readFile(join(dirname(file), name))));
-      return {
-        jpegs,
-        perCamera: jpegs.length / manifest.cameras.length,
-        state: Float32Array.from(state),
-        instruction,
-        seed,
-      };
+      return { jpegs, state: Float32Array.from(state), instruction, seed };
     }),
   );
 }

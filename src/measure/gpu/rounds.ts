@@ -4,12 +4,11 @@
  * A replica takes what waits for it as one batch. So that a batch of a known size forms, one observation more keeps it busy while the
  * others are handed over; it is not counted. Only rounds whose observations did run together are.
  */
-import type { Engine, Frame, Inference, Model } from "../../engine/engine.ts";
-import { Fault } from "../../engine/fault.ts";
+import type { Engine, Inference, Model } from "../../engine/engine.ts";
 import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
-import type { Observed } from "./observations.ts";
+import { begun, decoded, ended, type FrameSet, type Inferred, inferred, type Observed } from "../inference.ts";
 
 /** Milliseconds of one batch. */
 export interface Round {
@@ -32,17 +31,6 @@ export interface Rounds {
   readonly batch: number;
   /** Allocations of the native library for each observation, those of decoding included. */
   readonly allocationsPerChunk: number;
-}
-
-interface Place {
-  readonly turn: number;
-  readonly step: number;
-  readonly slot?: number;
-}
-
-interface FrameSet {
-  readonly observed: Observed;
-  readonly frames: readonly Frame[];
 }
 
 /** Attempts at a batch for each round that is wanted, before the size counts as one that does not form. */
@@ -73,8 +61,8 @@ export async function batchRounds(
   for (let attempt = 0; rounds.length < count && attempt < ATTEMPTS * count; attempt += 1) {
     const done = await together(model, observed, size, PAUSES_MS[unformed % PAUSES_MS.length] ?? 0);
     if (done instanceof Problem) return done;
-    largest = Math.max(largest, ...done.map(({ batch }) => batch));
-    if (done.every(({ batch }) => batch === size)) rounds.push(roundOf(done));
+    largest = Math.max(largest, ...done.map(({ result }) => result.batch));
+    if (done.every(({ result }) => result.batch === size)) rounds.push(roundOf(done));
     else unformed += 1;
     if (attempt === ATTEMPTS && largest < size) break;
   }
@@ -93,9 +81,9 @@ export async function episodeRounds(
   let before = engine.stats();
   for (let step = 0; rounds.length < count; step += 1) {
     const counted = warmUp.isOver();
-    const done = await inTurn(model, laterOf(episode, step), { turn: 0, step, slot: 0 });
+    const done = await inferred(model, laterOf(episode, step), { turn: 0, step, slot: 0 });
     if (done instanceof Problem) return done;
-    if (counted && !done.reset) rounds.push(roundOf([done]));
+    if (counted && !done.result.cacheReset) rounds.push(roundOf([done]));
     if (counted) continue;
     warmUp.ended();
     before = engine.stats();
@@ -139,26 +127,12 @@ function allocated(engine: Engine, before: { readonly allocations: number; reado
   return (now.allocations - before.allocations) / Math.max(1, now.chunks_run - before.chunks_run);
 }
 
-interface InferenceTimes extends Omit<Round, "onDevice"> {
-  readonly device: { readonly prefill: number; readonly denoise: number } | undefined;
-  readonly batch: number;
-  readonly reset: boolean;
-}
-
-/** One observation by itself. */
-async function inTurn(model: Model, observed: Observed, place: Place): Promise<InferenceTimes | Problem> {
-  const framed = await decoded(model, observed, place.turn);
-  if (framed instanceof Problem) return framed;
-  const run = begun(model, framed, place);
-  return run instanceof Problem ? run : await ended(run);
-}
-
 async function together(
   model: Model,
   observed: Observed,
   size: number,
   pauseMs: number,
-): Promise<InferenceTimes[] | Problem> {
+): Promise<Inferred[] | Problem> {
   const ahead = size > 1 ? 1 : 0;
   const framed: FrameSet[] = [];
   for (let turn = 0; turn < size + ahead; turn += 1) {
@@ -173,7 +147,7 @@ async function together(
     runs.push(run);
     if (turn === 0 && ahead > 0) spin(pauseMs);
   }
-  const ends: InferenceTimes[] = [];
+  const ends: Inferred[] = [];
   for (const outcome of await Promise.all(runs.map(ended))) {
     if (outcome instanceof Problem) return outcome;
     ends.push(outcome);
@@ -187,46 +161,18 @@ function spin(ms: number): void {
   while (systemClock.monotonicMs() < until);
 }
 
-async function decoded(model: Model, observed: Observed, turn: number): Promise<FrameSet | Problem> {
-  const frames: Frame[] = [];
-  for (const jpeg of observed.jpegs) {
-    const frame = model.framePut(jpeg, turn);
-    if (frame instanceof Fault) return new Problem(frame.message);
-    frames.push(frame);
-  }
-  for (const fault of await Promise.all(frames.map((frame) => frame.decoded()))) {
-    if (fault !== undefined) return new Problem(fault.message);
-  }
-  return { observed, frames };
-}
-
-function begun(model: Model, { observed, frames }: FrameSet, place: Place): Inference | Problem {
-  const { instruction, state, seed } = observed;
-  const run = model.observe({ frames, instruction, state, seed, ...place });
-  return run instanceof Fault ? new Problem(run.message) : run;
-}
-
-async function ended(run: Inference): Promise<InferenceTimes | Problem> {
-  const result = await run.result;
-  if (result instanceof Fault) {
-    run.abort();
-    return new Problem(result.message);
-  }
-  run.commit();
-  await run.released;
-  const { prefill, denoise, encode, device } = result.micros;
-  return {
-    ...{ decode: run.decodeMs, prefill: prefill / 1000, denoise: denoise / 1000, encode: encode / 1000 },
-    ...{ model: run.modelMs, batch: result.batch, reset: result.cacheReset },
-    device: device && { prefill: device.prefill / 1000, denoise: device.denoise / 1000 },
-  };
-}
-
 /** The graphs ran once for all. */
-function roundOf(batch: readonly InferenceTimes[]): Round {
-  const most = (name: "decode" | "encode" | "model") => Math.max(...batch.map((one) => one[name]));
-  const { prefill, denoise, device } = present(batch[0], "an observation of the batch");
-  const model = most("model");
-  const onDevice = device && { ...device, host: model - device.prefill - device.denoise };
-  return { prefill, denoise, decode: most("decode"), encode: most("encode"), model, onDevice };
+function roundOf(batch: readonly Inferred[]): Round {
+  const most = (ms: (one: Inferred) => number) => Math.max(...batch.map(ms));
+  const { prefill, denoise, device } = present(batch[0], "an observation of the batch").result.micros;
+  const model = most(({ run }) => run.modelMs);
+  return {
+    ...{ prefill: prefill / 1000, denoise: denoise / 1000, model },
+    decode: most(({ run }) => run.decodeMs),
+    encode: most(({ result }) => result.micros.encode / 1000),
+    onDevice: device && {
+      ...{ prefill: device.prefill / 1000, denoise: device.denoise / 1000 },
+      host: model - (device.prefill + device.denoise) / 1000,
+    },
+  };
 }

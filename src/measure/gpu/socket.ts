@@ -12,8 +12,9 @@ import { present } from "../../std/assert.ts";
 import { sleep, systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import { startChild } from "../child.ts";
+import type { Observed } from "../inference.ts";
 import { type Summary, summary } from "../stats.ts";
-import { type Observed, robotState } from "./observations.ts";
+import { robotState } from "./observations.ts";
 import { laterOf } from "./rounds.ts";
 
 export interface SocketFigures {
@@ -61,8 +62,9 @@ async function overSocket(
   const { instruction } = present(episode[0], "an observation");
   const opened = await socket.open({ model: manifest.id, instruction, format: "f32" });
   if (opened instanceof Problem) return opened;
-  const messages = episode.map(({ jpegs, perCamera }) =>
-    jpegs.map((jpeg, at) => frameMessage(Math.floor(at / perCamera), jpeg)),
+  const cameras = manifest.cameras.length;
+  const messages = episode.map(({ jpegs }) =>
+    jpegs.map((jpeg, at) => frameMessage(Math.floor((at * cameras) / jpegs.length), jpeg)),
   );
   const together: number[] = [];
   const framesBefore: number[] = [];

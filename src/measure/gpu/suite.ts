@@ -14,8 +14,9 @@ import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import { withEngine } from "../engine.ts";
+import type { Observed } from "../inference.ts";
 import type { Measurement } from "../target.ts";
-import { type Observed, observationsOf } from "./observations.ts";
+import { observationsOf } from "./observations.ts";
 import { batchRounds, episodeRounds, type Rounds } from "./rounds.ts";
 import { type SocketFigures, socketFigures } from "./socket.ts";
 
