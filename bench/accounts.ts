@@ -1,5 +1,6 @@
 /** Further accounts of a measured service, made in its store. */
-import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
+import { keyPublicId, makeKey } from "../src/account/key.ts";
+import { sha256 } from "../src/account/secret.ts";
 import { monthOf } from "../src/std/calendar.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { makeId } from "../src/std/ids.ts";
@@ -23,7 +24,7 @@ export async function addAccount(
     const account = { id, email: `${name}@localhost`, createdAt, credit: CREDIT, paymentMethod: false, verified: true };
     const added = await store.accounts.accountAdd({ ...account, spendLimit: undefined, password: undefined });
     if (added !== "added") return new Problem(`the account of ${name} was not added: ${JSON.stringify(added)}`);
-    const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name, createdAt };
+    const record = { publicId: keyPublicId(key) ?? "", sha256: sha256(key), accountId: id, name, createdAt };
     const kept = await store.accounts.keyAdd(record);
     if (kept !== "added") return new Problem(`the key of ${name} was not added: ${JSON.stringify(kept)}`);
     if (!isSpent) return key;
