@@ -5,7 +5,7 @@ import { type Command, given } from "./cli/frame/command.ts";
 import { choose, helpOf } from "./cli/frame/group.ts";
 import { print, printNote } from "./cli/frame/print.ts";
 import { systemClock } from "./std/clock.ts";
-import { makeLog, standardError } from "./std/log.ts";
+import { makeLog, stackOf, standardError } from "./std/log.ts";
 import { nearest } from "./std/nearest.ts";
 import { EXIT, Problem } from "./std/problem.ts";
 
@@ -52,8 +52,8 @@ async function complain(text: string): Promise<number> {
 
 /** A bug of ours: logs one line that can be reported, and exits. */
 function crash(error: unknown): never {
-  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  makeLog({ clock: systemClock, json: true, write: standardError }).error("fault", { version, stack });
+  const log = makeLog({ clock: systemClock, json: true, write: standardError });
+  log.error("fault", { version, stack: stackOf(error) });
   process.exit(EXIT.failed);
 }
 

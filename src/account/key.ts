@@ -17,7 +17,7 @@ const FORM = new RegExp(`^tdn_([0-9A-Za-z]{${PUBLIC_CHARS}})_[0-9A-Za-z]{${SECRE
 export function newKey(createdAt: number) {
   const key = makeKey();
   const publicId = present(keyPublicId(key), "the public id of a key that was just made");
-  return { key, record: { publicId, sha256: keyDigest(key), createdAt } };
+  return { key, record: { publicId, sha256: sha256(key), createdAt } };
 }
 
 export function makeKey(): string {
@@ -50,13 +50,9 @@ export function keyNameProblem(name: string): string | undefined {
   return `a key's name has at most ${LIMITS.keyNameCharsMax} characters, none of them a control character`;
 }
 
-export function keyDigest(key: string): Uint8Array {
-  return sha256(key);
-}
-
 /** Compares in a time that does not depend on where the digests differ. */
-export function keyMatches(key: string, sha256: Uint8Array): boolean {
-  return timingSafeEqual(keyDigest(key), sha256);
+export function keyMatches(key: string, digest: Uint8Array): boolean {
+  return timingSafeEqual(sha256(key), digest);
 }
 
 function checksum(body: string): string {

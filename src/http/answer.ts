@@ -2,6 +2,7 @@
 import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
+import { stackOf } from "../std/log.ts";
 import type { HttpDeps } from "./deps.ts";
 import { byteStream } from "./download.ts";
 import { Origin } from "./origin.ts";
@@ -98,8 +99,7 @@ function note({ log }: HttpDeps, requestId: string, { code, detail }: Failure): 
 
 /** A bug of ours: the log has the stack, the client has the request's id. */
 function fault({ log }: HttpDeps, requestId: string, error: unknown): Failure {
-  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  log.error("request fault", { request: requestId, stack });
+  log.error("request fault", { request: requestId, stack: stackOf(error) });
   return new Failure(
     EVERY.internal_error,
     `the service failed because of a bug in it; retry, and if it stays, report request ${requestId}`,

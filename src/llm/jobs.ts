@@ -4,6 +4,7 @@
  */
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
+import { stackOf } from "../std/log.ts";
 import { StoreDown } from "../store/store.ts";
 import { type Answer, callProvider, type FailedCall } from "./call.ts";
 import type { Known, RespondCommand } from "./command.ts";
@@ -95,8 +96,7 @@ export class Jobs {
     deps.lifecycle.enter();
     this.perform(job)
       .catch((error: unknown) => {
-        const stack = error instanceof Error ? (error.stack ?? "") : String(error);
-        deps.log.error("job fault", { response: job.id, stack });
+        deps.log.error("job fault", { response: job.id, stack: stackOf(error) });
         return this.failed(job, stopped());
       })
       .finally(() => {

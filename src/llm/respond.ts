@@ -1,6 +1,7 @@
 /** `POST /v1/responses` behind its checks: exactly one response for each key, live or as a background job. */
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
+import { stackOf } from "../std/log.ts";
 import { StoreDown } from "../store/store.ts";
 import type { Known, RespondCommand, ResponseOutcome } from "./command.ts";
 import type { LlmDeps, RunningResponse } from "./deps.ts";
@@ -25,7 +26,7 @@ export async function respond(deps: LlmDeps, command: RespondCommand): Promise<R
     const outcome = await answer(deps, command, name);
     if (!("known" in outcome)) return outcome;
     const { known } = outcome;
-    if (!sameBytes(known.digest, command.digest)) return conflict();
+    if (Buffer.compare(known.digest, command.digest) !== 0) return conflict();
     if (isBackground(request.model)) return job(deps, command, known);
     if (known.state === "done" && known.object !== undefined) return replay(deps, command, known.object);
     if (known.state === "ended") return terminal();
@@ -69,7 +70,7 @@ async function answer(deps: LlmDeps, command: RespondCommand, name: string): Pro
 
 /** The answer of the response that runs with this key, the same for all requests with it. */
 async function behind(deps: LlmDeps, command: RespondCommand, running: RunningResponse): Promise<ResponseOutcome> {
-  if (!sameBytes(running.digest, command.digest)) {
+  if (Buffer.compare(running.digest, command.digest) !== 0) {
     // Before it is recorded it is not known whether the key is its own.
     const hasKey = await inTime(deps, running.hasKey);
     if (hasKey === undefined) return stillRuns();
@@ -118,12 +119,4 @@ function replay(deps: LlmDeps, { request, accountId }: RespondCommand, object: s
   flow.push(terminalEvent(response));
   flow.end("done");
   return { flow, id: response.id, replayed: true };
-}
-
-function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
-  return Buffer.compare(one, other) === 0;
-}
-
-function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

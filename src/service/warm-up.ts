@@ -3,7 +3,8 @@
  * run. They are handled by an app beside the real one, whose store keeps nothing. The engine computes them with a model on `echo`, which
  * it does not count.
  */
-import { keyDigest, keyPublicId, makeKey } from "../account/key.ts";
+import { keyPublicId, makeKey } from "../account/key.ts";
+import { sha256 } from "../account/secret.ts";
 import type { NewAccount } from "../account/store/accounts.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { Drills } from "../drill.ts";
@@ -99,7 +100,7 @@ async function observed(
 
 /** A store that knows one key, reads from the real one, and adds what would have been written to `written`. */
 function storeOf(key: string, real: Loan["store"], written: WriteCall[]): Ports["store"] {
-  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: ACCOUNT.id, name: "" };
+  const record = { publicId: keyPublicId(key) ?? "", sha256: sha256(key), accountId: ACCOUNT.id, name: "" };
   const down: Run = () => async () => new StoreDown("nothing is kept while the service warms up");
   const note: Run = (operation) => async (argument) => {
     written.push({ key: operation.key, argument });

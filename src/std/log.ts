@@ -36,6 +36,11 @@ function plain(value: string | number | boolean): string {
   return /^[^\s"=\p{C}]+$/u.test(text) ? text : JSON.stringify(text);
 }
 
+/** What the log has of a bug. */
+export function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
 /** Standard error, one line at a time. */
 export function standardError(line: string): void {
   process.stderr.write(`${line}\n`);

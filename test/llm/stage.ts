@@ -1,5 +1,6 @@
 /** A service with one account and a scripted provider behind its language models, reached over a real socket. */
-import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import { keyPublicId, makeKey } from "../../src/account/key.ts";
+import { sha256 } from "../../src/account/secret.ts";
 import { readTable } from "../../src/config/check.ts";
 import { type LlmConfig, LlmTable, llmConfig } from "../../src/config/llm.ts";
 import { Drills } from "../../src/drill.ts";
@@ -55,7 +56,7 @@ export class LlmStage implements AsyncDisposable {
     if (clock) provider.otherwise = { kind: "hang" };
     await store.accounts.accountAdd(funded(accountId, `${accountId}@example.org`));
     const key = makeKey();
-    const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "" };
+    const record = { publicId: keyPublicId(key) ?? "", sha256: sha256(key), accountId, name: "" };
     await store.accounts.keyAdd({ ...record, createdAt: 0 });
     const logged: string[] = [];
     const note = (event: string, facts: object = {}) => logged.push(`${event} ${JSON.stringify(facts)}`);

@@ -1,6 +1,7 @@
 /** A service with a fake engine, a fake clock and one account, driven without a socket. */
 import { afterEach, expect } from "bun:test";
-import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import { keyPublicId, makeKey } from "../../src/account/key.ts";
+import { sha256 } from "../../src/account/secret.ts";
 import type { OidcConfig } from "../../src/config/oidc.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/http/app.ts";
@@ -103,7 +104,7 @@ export async function addAccount(store: Pick<FakeStore, "accounts">, id: string)
 /** A new key of an account. */
 export async function addKey({ accounts }: Pick<FakeStore, "accounts">, accountId: string): Promise<string> {
   const key = makeKey();
-  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "" };
+  const record = { publicId: keyPublicId(key) ?? "", sha256: sha256(key), accountId, name: "" };
   await accounts.keyAdd({ ...record, createdAt: 0 });
   return key;
 }

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, test } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import { keyPublicId, makeKey } from "../../src/account/key.ts";
+import { sha256 } from "../../src/account/secret.ts";
 import type { S3Options } from "../../src/config/blobs.ts";
 import { type Drill, Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/http/app.ts";
@@ -183,7 +184,7 @@ export class RunsStage implements AsyncDisposable {
     const accountId = known ?? `acct_${people}`;
     const key = makeKey();
     if (known === undefined) await this.store.accounts.accountAdd(funded(accountId, `${accountId}@example.org`));
-    const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "" };
+    const record = { publicId: keyPublicId(key) ?? "", sha256: sha256(key), accountId, name: "" };
     await this.store.accounts.keyAdd({ ...record, createdAt: 0 });
     return new Person(this.url, key, accountId);
   }

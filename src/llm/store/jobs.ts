@@ -117,8 +117,8 @@ const ORPHANS_MAX = 64;
 
 /** Responses that the owner runs. */
 export function* orphans({ owner }: { owner: string }): Steps<readonly Orphan[]> {
-  const found = yield* rows<{ id: string; accountId: string; model: string; object: string | null; job: bigint }>(
-    `SELECT id, account_id AS "accountId", model, object, job
+  const found = yield* rows<{ id: string; accountId: string; object: string | null; job: bigint }>(
+    `SELECT id, account_id AS "accountId", object, job
      FROM responses WHERE state = 'running' AND owner = $1 ORDER BY id LIMIT ${ORPHANS_MAX}`,
     owner,
   );

@@ -19,7 +19,7 @@ import type {
 
 const stored = recordOf<StoredResponse>();
 
-const COLUMNS = "id, account_id, model, digest, state, owner, object";
+const COLUMNS = "id, account_id, digest, state, owner, object";
 
 function* response({ id, accountId }: ResponseKey): Steps<StoredResponse | undefined> {
   const row = yield* first<Row>(`SELECT ${COLUMNS} FROM responses WHERE id = $1 AND account_id = $2`, id, accountId);

@@ -28,7 +28,6 @@ export interface NewResponse extends ResponseKey {
 }
 
 export interface StoredResponse extends ResponseKey {
-  readonly model: string;
   readonly digest: Uint8Array;
   readonly state: ResponseState;
   readonly owner: string | undefined;
@@ -89,7 +88,6 @@ export interface Job extends ResponseKey {
 
 /** Running responses of an owner. */
 export interface Orphan extends ResponseKey {
-  readonly model: string;
   readonly object: string | undefined;
   /** Whether it is a background job. */
   readonly job: boolean;

@@ -13,6 +13,7 @@ import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
 import { EVERY } from "../../std/every-route.ts";
 import { type CloseCode, Failure } from "../../std/failure.ts";
+import { stackOf } from "../../std/log.ts";
 import { ROBOT } from "../errors.ts";
 import { failureOf } from "../faults.ts";
 import { shuttingDown } from "../interruptions.ts";
@@ -354,8 +355,7 @@ export class Episode implements Holder {
 
   /** A bug of ours ends the connection; the log has the stack. */
   private fault(error: unknown): void {
-    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    this.service.log.error("socket fault", { request: this.client.requestId, stack });
+    this.service.log.error("socket fault", { request: this.client.requestId, stack: stackOf(error) });
     this.fail(new Failure(EVERY.internal_error, "the service failed by an internal fault; connect again"));
   }
 }

@@ -83,7 +83,7 @@ for (const { name, absent, title } of ENGINES) {
       await llm.jobsTake(taking("n1", { max: 1 }));
       // The third never said that it lives.
       expect(await owners()).toEqual(["n1 2", "n2 1", "n3 0"]);
-      const of = { accountId: "a1", model: "m1" };
+      const of = { accountId: "a1" };
       expect(await llm.orphans({ owner: "n1" })).toEqual([
         { ...of, id: "job", object: '{"id":"job","status":"in_progress"}', job: true },
         { ...of, id: "live", object: "{}", job: false },
