@@ -1,8 +1,8 @@
 /** The `messages` of a chat request: the instruction and the camera frames of the last user message. */
 import { type TSchema, Type } from "@sinclair/typebox";
 import type { Check } from "../../http/check.ts";
-import { LongText } from "../../http/found-body.ts";
 import { isObject } from "../../http/json.ts";
+import { LongText } from "../../http/scanned-body.ts";
 import { LIMITS } from "../../limits.ts";
 import { Failure, type Row } from "../../std/failure.ts";
 import { ROBOT } from "../errors.ts";
