@@ -134,7 +134,7 @@ export const LIMITS = {
   chunkSecondsDefault: 10,
   /** `/readyz` shows that the store takes writes by one write in this time, however many ask. */
   storeProbeMs: 1_000,
-  /** Time from the end of `chunk_seconds`, when a run is cancelled, until its replica is taken to hang. */
+  /** Time from the end of `chunk_seconds`, when an inference is cancelled, until its replica is taken to hang. */
   runMarginMs: 5_000,
   /** Live robot sessions over all accounts (models without memory). */
   sessionsMax: 65_536,
@@ -163,7 +163,7 @@ export const LIMITS = {
   oauthSeconds: 60,
   /** Between two writes of the times at which keys were used. */
   keysFlushMs: 10_000,
-  /** A hold expires this long after the deadline of its run; its node must have died. */
+  /** A hold expires this long after its deadline; its node must have died. */
   holdGraceSeconds: 30,
   /** The time between two writes of the seen time, which a kill loses: alone on a store, and where processes share one and may differ by it. */
   seenKeepOwnMs: 5_000,
@@ -305,7 +305,7 @@ export const LIMITS = {
   runMeterMs: 2_000,
 
   // Native engine, fixed when it is opened
-  /** Frames between `frame_put` and the end of their run: 16 robots of 3 cameras x 4 frames, and a margin for sockets. */
+  /** Frames between `frame_put` and the end of their inference: 16 robots of 3 cameras x 4 frames, and a margin for sockets. */
   framesMax: 256,
   /** Frames among them that arrive before their observation: in all, and of one account. The rest is left for complete observations. */
   earlyFramesMax: 128,

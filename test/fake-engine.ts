@@ -4,6 +4,7 @@
  */
 import type { Manifest } from "../src/bundle/manifest.ts";
 import { deviceText } from "../src/config/devices.ts";
+import { Stats } from "../src/engine/abi.ts";
 import type {
   ChunkResult,
   DeviceFigures,
@@ -211,30 +212,10 @@ export class FakeEngine implements Engine {
   }
 
   stats(): EngineStats {
-    return {
-      allocations: 0,
-      runtime_allocations_last: -1,
-      frames_free: 0,
-      chunks_free: 0,
-      frames_decoded: this.framesPut,
-      frames_refused: 0,
-      chunks_run: this.observations.length,
-      chunks_failed: 0,
-      chunks_cancelled: this.cancels,
-      values_clamped: 0,
-      panics: 0,
-      replicas: 0,
-      replicas_out: 0,
-      slots_held: 0,
-      memory_bytes_held: 0,
-      slots_parked: 0,
-      parked_bytes_held: 0,
-      sessions_parked: 0,
-      sessions_brought_back: 0,
-      parking_us: 0,
-      locked_bytes: 0,
-      tensor_bytes: 0,
-    };
+    const { size: _, ...names } = Stats;
+    const none = Object.fromEntries(Object.keys(names).map((name) => [name, 0])) as EngineStats;
+    const { framesPut, observations, cancels } = this;
+    return { ...none, frames_decoded: framesPut, chunks_run: observations.length, chunks_cancelled: cancels };
   }
 
   async close(): Promise<void> {}

@@ -1,7 +1,7 @@
 /** `tendon models`: every id that a request can name, of robots and of language models, with the facts that a client needs. */
 import { armWarning, weightWords } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
-import { type DeviceWish, deviceText, placeReplicas } from "../config/devices.ts";
+import { type DeviceChoice, deviceText, placeReplicas } from "../config/devices.ts";
 import { ROBOT_DEFAULT } from "../config/robot.ts";
 import { type ServeConfig, serveConfig } from "../config/serve.ts";
 import { isBackground, LLM_IDS, outputTokensDefault } from "../llm/models.ts";
@@ -45,7 +45,7 @@ export const models: Command = {
 /** A bundle, and the device that the configuration names for it, or for each of its replicas. */
 interface ModelPlace {
   readonly manifest: Manifest;
-  readonly device?: DeviceWish | undefined;
+  readonly device?: DeviceChoice | undefined;
 }
 
 /** One model as JSON: contract section 2, Model facts. */
@@ -81,7 +81,7 @@ function warningOf({ manifest, device }: ModelPlace): string | undefined {
 }
 
 /** What moves the arm, and how the weights are kept where that is not float32. */
-function weightsOf(manifest: Manifest, device: DeviceWish | undefined): string {
+function weightsOf(manifest: Manifest, device: DeviceChoice | undefined): string {
   if (device === "echo") return "NONE (echo)";
   const kind = manifest.reference ? "RANDOM (reference)" : "trained";
   const kept = weightWords(manifest);

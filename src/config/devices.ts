@@ -2,7 +2,7 @@
 import type { RobotConfig } from "./robot.ts";
 
 /** A device for all replicas, or one for each: its length is their number. */
-export type DeviceWish = string | readonly string[];
+export type DeviceChoice = string | readonly string[];
 
 /**
  * A list of devices has at least one replica for each; where `replicas` asks for more, the list is gone through again. A sentence part
@@ -11,7 +11,7 @@ export type DeviceWish = string | readonly string[];
 export function placeReplicas({
   device,
   replicas,
-}: Pick<RobotConfig, "device" | "replicas">): { readonly device: DeviceWish; readonly replicas: number } | string {
+}: Pick<RobotConfig, "device" | "replicas">): { readonly device: DeviceChoice; readonly replicas: number } | string {
   if (typeof device === "string") return { device, replicas };
   // One replica is the default: who lists devices wants them all.
   const count = replicas === 1 ? device.length : replicas;
@@ -32,9 +32,9 @@ export function hardwareOf(device: string): string {
 }
 
 /** For people: a device, or which replica is on which. */
-export function deviceText(wish: DeviceWish): string {
-  if (typeof wish === "string") return wish;
-  const [first] = wish;
-  if (first !== undefined && wish.every((device) => device === first)) return first;
-  return wish.map((device, replica) => `replica ${replica} on ${device}`).join(", ");
+export function deviceText(choice: DeviceChoice): string {
+  if (typeof choice === "string") return choice;
+  const [first] = choice;
+  if (first !== undefined && choice.every((device) => device === first)) return first;
+  return choice.map((device, replica) => `replica ${replica} on ${device}`).join(", ");
 }

@@ -4,7 +4,7 @@
  * Implemented once, over the native library (native.ts); the device `echo` runs no model and answers zeros.
  * All methods return at once; work happens on native threads.
  */
-import type { DeviceWish } from "../config/devices.ts";
+import type { DeviceChoice } from "../config/devices.ts";
 import type { GpuOptions } from "../config/gpu.ts";
 import { LIMITS } from "../limits.ts";
 import type { Problem } from "../std/problem.ts";
@@ -28,7 +28,7 @@ export const LOAD_MS_MAX = 600_000;
 export interface LoadOptions {
   readonly bundle: VerifiedBundle;
   /** `auto`, `cpu`, `cuda:0`, `tensorrt:0`, `webgpu:0` or `echo`; or one for each replica, neither `auto` nor `echo`. */
-  readonly device: DeviceWish;
+  readonly device: DeviceChoice;
   /** How it runs on a GPU; undefined: as the CPU computes. */
   readonly gpu?: GpuOptions;
   readonly replicas: number;

@@ -27,9 +27,11 @@ export function appOf(deps: HttpDeps, surfaces: readonly Surface[]) {
       const head = request.method === "HEAD" && heads.find(({ path }) => path.test(new URL(request.url).pathname));
       return head ? answer(deps, head.target, request, NO_PARAMS, server) : undefined;
     })
-    .onError(({ code, error, request }) =>
-      answer(deps, code === "NOT_FOUND" ? UNMATCHED : broken(error), request, NO_PARAMS, null),
-    );
+    .onError(({ code, error, request }) => {
+      // Every other error is a bug of ours, or of Elysia.
+      const run = code === "NOT_FOUND" ? UNMATCHED.run : () => Promise.reject(error);
+      return answer(deps, { ...UNMATCHED, run }, request, NO_PARAMS, null);
+    });
   for (const { routes, answers, failureForm } of surfaces) {
     for (const { method, path, name, run } of routes) {
       const target: Target = {
@@ -61,11 +63,3 @@ interface Context {
 const NO_PARAMS = {};
 
 const UNMATCHED: Target = { name: "unknown", run: async () => notFound() };
-
-/** A bug of ours, or of Elysia. */
-function broken(error: unknown): Target {
-  const run = async () => {
-    throw error;
-  };
-  return { name: "unknown", run };
-}

@@ -9,7 +9,7 @@ import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";
 import { Problem } from "../std/problem.ts";
 import { pause } from "../std/slices.ts";
-import { FoundBody } from "./found-body.ts";
+import { ScannedBody } from "./scanned-body.ts";
 
 /** `texts`: every string can be read. `images`: data URLs of JPEGs are decoded, and few of the long strings will be read. */
 export type BodyUse = "texts" | "images";
@@ -44,7 +44,7 @@ export class Bodies {
   private readonly found = new DataView(new ArrayBuffer(BodyResult.size));
 
   /** Bodies of different turns alternate. `spent` gets the milliseconds of the scan. */
-  async scan({ parts, length, turn, spent }: SentBody, use: BodyUse): Promise<FoundBody | BodyFault> {
+  async scan({ parts, length, turn, spent }: SentBody, use: BodyUse): Promise<ScannedBody | BodyFault> {
     const open = await this.open();
     if (open instanceof Problem || this.closed) return "closed";
     const { calls, handle } = open;
@@ -76,7 +76,7 @@ export class Bodies {
       free();
       return faultOf(status);
     }
-    return new FoundBody(this.found, free);
+    return new ScannedBody(this.found, free);
   }
 
   /** What is queued is scanned before; bodies that were not read yet are gone. */

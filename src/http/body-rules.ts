@@ -54,18 +54,18 @@ async function readObject(body: Body, context: RuleContext, use: BodyUse): Promi
   const { bodies, clock, owner, answers, refusal, spent } = context;
   const refused = refusal();
   if (refused) return refused;
-  const timed: Timer = (work) => {
+  const timer: Timer = (work) => {
     const beginMs = clock.monotonicMs();
     const done = work();
     spent(clock.monotonicMs() - beginMs);
     return done;
   };
   if (body.length <= LIMITS.parsedBodyBytesMax) {
-    const value = timed(() => parseObject(joined(body)));
+    const value = timer(() => parseObject(joined(body)));
     if (typeof value !== "string") return { value, release: () => body.release() };
     return new Failure(answers.malformed, value);
   }
-  const scanned = await scanObject(bodies, { ...body, turn: Bun.hash.crc32(owner), spent }, use, timed);
+  const scanned = await scanObject(bodies, { ...body, turn: Bun.hash.crc32(owner), spent }, use, timer);
   if (scanned === undefined) return busy(context);
   if (typeof scanned === "string") return new Failure(answers.malformed, scanned);
   const release = () => {

@@ -35,6 +35,8 @@ export type Streamed = number | StreamFault | Failure;
 
 export type BodyStream = (sink: Sink, bounds: StreamBounds) => Promise<Streamed>;
 
+type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read" | "cancel">;
+
 export async function streamBody(request: Request, sink: Sink, bounds: Bounds): Promise<Streamed> {
   const reader: Reader | undefined = request.body?.getReader();
   let outcome: Streamed | undefined;
@@ -60,12 +62,6 @@ function announcedFault(request: Request, { bytesMax, lengthNeeded }: Bounds): S
   const announced = announcedLength(request);
   if (announced === undefined) return lengthNeeded ? "length_missing" : undefined;
   return announced > bytesMax ? "too_large" : undefined;
-}
-
-/** What of a stream's reader is used. */
-interface Reader {
-  read(): Promise<{ done: true; value?: undefined } | { done: false; value: Uint8Array }>;
-  cancel(): Promise<void>;
 }
 
 async function pour(

@@ -3,7 +3,7 @@
  * so that a hostile body costs its length and no more. This is for small bodies; larger ones are in scanned.ts.
  */
 import { LIMITS } from "../limits.ts";
-import { LongText } from "./found-body.ts";
+import { LongText } from "./scanned-body.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 

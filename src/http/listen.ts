@@ -85,25 +85,25 @@ export function listen(app: AnyElysia, address: Address, options: ListenOptions 
 }
 
 /** The address of a server in Bun's form. */
-type Place =
+type Binding =
   | { readonly hostname: string; readonly port: number; readonly reusePort: boolean }
   | { readonly unix: string };
 
 /** Elysia shares ports by default: a second server would silently take half of the requests. */
-function tcp({ host, port }: Address, reusePort: boolean): Place {
+function tcp({ host, port }: Address, reusePort: boolean): Binding {
   return { hostname: host, port, reusePort };
 }
 
 function open(
   app: AnyElysia,
-  place: Place,
+  binding: Binding,
   { answerSeconds = LIMITS.chunkSecondsDefault, certificate }: ListenOptions,
 ): Served | Problem {
-  const where = "unix" in place ? place.unix : `${place.hostname}:${place.port}`;
+  const where = "unix" in binding ? binding.unix : `${binding.hostname}:${binding.port}`;
   const known = new Set(process.listeners("beforeExit"));
   try {
     const settings = {
-      ...place,
+      ...binding,
       // Bun takes a connection that waits for its answer to be idle as well.
       idleTimeout: Math.max(LIMITS.connectionIdleSeconds, Math.ceil(answerSeconds) + 10),
       maxRequestBodySize: LIMITS.serverBodyBytesMax,

@@ -5,8 +5,8 @@
 import { LIMITS } from "../limits.ts";
 import { inSlices, pause, type Steps } from "../std/slices.ts";
 import type { Bodies, BodyUse, SentBody } from "./bodies.ts";
-import type { FoundBody } from "./found-body.ts";
 import { isObject, type JsonObject, WRONG } from "./json.ts";
+import type { ScannedBody } from "./scanned-body.ts";
 
 /** Does work and counts its time. */
 export type Timer = <T>(work: () => T) => T;
@@ -26,12 +26,12 @@ export async function scanObject(
   bodies: Bodies,
   sent: SentBody,
   use: BodyUse,
-  timed: Timer,
+  timer: Timer,
 ): Promise<BodyValue<JsonObject> | string | undefined> {
   const found = await bodies.scan(sent, use);
   if (typeof found === "string") return found === "closed" ? undefined : WRONG[found];
-  const skeleton: unknown = timed(() => JSON.parse(found.skeleton));
-  const parsed = found.texts === 0 ? skeleton : await inSlices(filled(skeleton, found, use), timed);
+  const skeleton: unknown = timer(() => JSON.parse(found.skeleton));
+  const parsed = found.texts === 0 ? skeleton : await inSlices(filled(skeleton, found, use), timer);
   // Parsing took milliseconds, and the checks of the fields will.
   if (found.skeleton.length > LIMITS.parsedBodyBytesMax) await pause();
   const release = () => found.release();
@@ -43,7 +43,7 @@ export async function scanObject(
 const STEP_VALUES = 32;
 
 /** The value with its long strings in the place of their placeholders. */
-function* filled(value: unknown, found: FoundBody, use: BodyUse): Steps<unknown> {
+function* filled(value: unknown, found: ScannedBody, use: BodyUse): Steps<unknown> {
   const images = use === "images";
   // A route with images reads fields by their names, and none of these is long.
   const keys = found.keys && !images;
@@ -76,7 +76,7 @@ function* filled(value: unknown, found: FoundBody, use: BodyUse): Steps<unknown>
 function* renamed(
   object: Record<string, unknown>,
   names: readonly string[],
-  found: FoundBody,
+  found: ScannedBody,
 ): Steps<Record<string, unknown>> {
   const out: Record<string, unknown> = {};
   for (const [at, name] of names.entries()) {

@@ -279,7 +279,7 @@ class Attempt implements PendingAnswer {
   private async computed(): Promise<{ readonly result: ChunkResult; readonly answer: Answer } | Failure> {
     const inference = present(this.held.inference, "an inference that the engine has taken on");
     this.interruptions.onLeave = () => inference.withdraw();
-    const computed = await this.interruptions.race(this.timed(inference));
+    const computed = await this.interruptions.race(this.resultOf(inference));
     if (computed instanceof Failure) return computed;
     const { result, timing } = computed;
     this.held.inFlight?.computed(startMs(this.observedMs, result.micros));
@@ -290,7 +290,7 @@ class Attempt implements PendingAnswer {
   }
 
   /** The result, after the delay of a drill if there is one; `timing` is to be called when the answer is made. */
-  private async timed(inference: Inference) {
+  private async resultOf(inference: Inference) {
     const result = await inference.result;
     if (result instanceof Fault) return failureOf(result, this.frames[inference.badFrame ?? -1]?.param);
     const { clock } = this.deps;

@@ -1,7 +1,7 @@
 /**
  * Exactly once: an `observation_id` is inferred once, and its answer can be had again.
  *
- * The ids that run now are in memory. The store has what was answered, written in the same step as the session's activity and
+ * The ids that are answered now are in memory. The store has what was answered, written in the same step as the session's activity and
  * before the answer leaves. A process that ends in between has sent no answer, so the id is free again.
  */
 import { LIMITS } from "../limits.ts";

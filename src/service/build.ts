@@ -134,7 +134,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     admission: new Admission(bounds.admission, () => catalog.models.size),
     records: store.robot,
   };
-  const halves = new HalfMessages(clock, bounds.halfMessages);
+  const halves = new HalfMessages(clock, bounds.halfMessages?.messageMs, bounds.halfMessages?.bytesMax);
   const { socketSilentSeconds: silentSeconds = LIMITS.socketSilentSeconds } = bounds;
   const socket: RobotSocketDeps = { ...http, ...robot, starts, sockets: new Sockets(), halves, silentSeconds };
   const llmDeps: LlmDeps = {

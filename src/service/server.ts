@@ -91,10 +91,10 @@ export class Server {
     const { config, service, store } = this;
     const { core, http, robot } = service;
     // Records that follow have a time.
-    const untimed = await beginSeenTime(core.clock, store.base);
-    if (untimed instanceof StoreDown) {
+    const down = await beginSeenTime(core.clock, store.base);
+    if (down instanceof StoreDown) {
       const advice = "see that the store can be read and written, then start again";
-      return new Problem(`the time that the service has seen cannot be read: ${untimed.reason}; ${advice}`);
+      return new Problem(`the time that the service has seen cannot be read: ${down.reason}; ${advice}`);
     }
     // Before the first request: what is held then belongs to a process that has ended.
     await expireHolds(store.charges, core.clock, core.log, store.exclusive ? "all" : "overdue");

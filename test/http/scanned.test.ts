@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { Bodies } from "../../src/http/bodies.ts";
-import { LongText } from "../../src/http/found-body.ts";
 import { type JsonObject, parseObject } from "../../src/http/json.ts";
 import { scanObject } from "../../src/http/scanned.ts";
+import { LongText } from "../../src/http/scanned-body.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { Dice, damagedText, randomJson } from "./random-json.ts";
 

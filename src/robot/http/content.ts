@@ -1,13 +1,15 @@
 /** The `messages` of a chat request: the instruction and the camera frames of the last user message. */
 import { type TSchema, Type } from "@sinclair/typebox";
+import { tooLong } from "../../engine/fault.ts";
 import type { Check } from "../../http/check.ts";
-import { LongText } from "../../http/found-body.ts";
 import { isObject } from "../../http/json.ts";
+import { LongText } from "../../http/scanned-body.ts";
 import { LIMITS } from "../../limits.ts";
 import { Failure, type Row } from "../../std/failure.ts";
 import { ROBOT } from "../errors.ts";
+import { failureOf } from "../faults.ts";
 import { type FrameImage, jpegSizeFault, startsAsJpeg } from "../frames.ts";
-import { instructionFault, longInstruction, ModelDraft, noInstruction } from "./fields.ts";
+import { instructionFault, ModelDraft, noInstruction } from "./fields.ts";
 
 const PREFIX = "data:image/jpeg;base64,";
 /** Base64 of the three bytes that `startsAsJpeg` looks for. */
@@ -149,7 +151,7 @@ function readInstruction(draft: ChatDraft, texts: readonly Text[], param: string
   const most = draft.model.model?.instructionBytesMax ?? LIMITS.instructionCharsMax;
   // A character is a byte of UTF-8 or more.
   if (texts.reduce((length, text) => length + text.length, texts.length - 1) > most) {
-    return texts.every(isBlank) ? noInstruction(param) : longInstruction(param);
+    return texts.every(isBlank) ? noInstruction(param) : failureOf(tooLong(), param);
   }
   draft.values.instruction = texts.join("\n");
   return instructionFault(draft, param);

@@ -3,7 +3,7 @@
  * decides; a test sends to the route what the schemas accept and what they refuse, and compares.
  */
 import { type NumberOptions, type TSchema, Type } from "@sinclair/typebox";
-import { Fault, tooLong } from "../../engine/fault.ts";
+import { Fault } from "../../engine/fault.ts";
 import { type Check, optional } from "../../http/check.ts";
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
@@ -108,11 +108,6 @@ export function instructionFault({ model, values }: FieldDraft, param: string): 
 export function noInstruction(param: string): Failure {
   const message = "frames came without an instruction; send a text that says what to do";
   return new Failure(ROBOT.instruction_missing, message, { param });
-}
-
-/** The failure of a text that no model's prompt has room for. */
-export function longInstruction(param: string): Failure {
-  return failureOf(tooLong(), param);
 }
 
 function flag(param: string, description: string): Check<FieldDraft> {

@@ -21,12 +21,12 @@ export interface Idle {
 
 export interface Busy {
   readonly kind: "busy";
-  /** Index of the chunk that runs. */
+  /** Index of the chunk that is computed. */
   readonly step: number;
   readonly instruction: string;
   /** The state to return to if the chunk fails; undefined for the session's first request. */
   readonly before: Idle | undefined;
-  /** The client ended the session while the chunk runs. */
+  /** The client ended the session while the chunk is computed. */
   readonly ending: boolean;
 }
 
@@ -93,7 +93,7 @@ export function fail(busy: Busy, nowMs: number): SessionState {
   return busy.ending ? { kind: "expired" } : { ...busy.before, sinceMs: nowMs };
 }
 
-/** The client ends the session; a chunk that runs is still answered. */
+/** The client ends the session; a chunk that is computed is still answered. */
 export function end(state: SessionState): SessionState {
   if (state.kind === "idle") return { kind: "expired" };
   return state.kind === "busy" ? { ...state, ending: true } : state;

@@ -124,7 +124,7 @@ export class SessionTable {
     if (!before && observationId !== undefined) entry.ids ??= new SeenIds();
     // The first look may have been before the session was in the table.
     if (observationId !== undefined) entry.ids?.see(observationId);
-    const admit = () => (busy.before === undefined ? this.place(entry, sessionId) : undefined);
+    const admit = () => (busy.before === undefined ? this.takeCapacity(entry, sessionId) : undefined);
     return ticketOf(entry, { sessionId, step: busy.step, admit }, (running, isAnswered) => {
       if (isAnswered) entry.driver = keyId;
       const next = isAnswered ? machine.commit : machine.fail;
@@ -240,7 +240,7 @@ export class SessionTable {
     if (idle instanceof Failure) return idle;
     const unpaid = await unpayable();
     if (holder.gone) return "gone";
-    const refused = unpaid ?? this.place(entry, session.sessionId) ?? (await this.record(session));
+    const refused = unpaid ?? this.takeCapacity(entry, session.sessionId) ?? (await this.record(session));
     // The client does not know an assigned id yet. A named session stays: its next connection may hold it.
     return refused ?? (holder.gone && named === undefined ? "gone" : idle);
   }
@@ -308,13 +308,13 @@ export class SessionTable {
   }
 
   /** Takes capacity for a session that opens and is in the table already. */
-  private place(entry: Entry, sessionId: string): Failure | undefined {
+  private takeCapacity(entry: Entry, sessionId: string): Failure | undefined {
     const named = !isAnonId(sessionId);
     const crowded = named ? this.openedTooMany(entry.accountId) : undefined;
     if (crowded) return crowded;
     entry.slot = entry.slots?.take(entry.accountId);
-    const placed = entry.slots ? entry.slot !== undefined : this.withoutMemory() <= this.sessionsMax;
-    if (placed) {
+    const fits = entry.slots ? entry.slot !== undefined : this.withoutMemory() <= this.sessionsMax;
+    if (fits) {
       if (named) this.opened.use(entry.accountId, 1);
       return undefined;
     }

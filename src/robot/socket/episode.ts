@@ -20,7 +20,6 @@ import { shuttingDown } from "../interruptions.ts";
 import type { Holder } from "../session/table.ts";
 import { discard, FrameIntake, readFrame } from "./frames.ts";
 import {
-  closedText,
   echoedId,
   errorText,
   lengthFault,
@@ -311,7 +310,7 @@ export class Episode implements Holder {
 
   private goodbye(reason: string, code: Goodbye): void {
     if (this.gone) return;
-    if (this.session) this.say(closedText(reason));
+    if (this.session) this.say(JSON.stringify({ type: "session.closed", reason }));
     this.end(code, reason);
   }
 

@@ -29,10 +29,8 @@ export class HalfMessages {
 
   constructor(
     private readonly clock: Clock,
-    private readonly bounds: Readonly<Record<"messageMs" | "bytesMax", number>> = {
-      messageMs: LIMITS.socketMessageMs,
-      bytesMax: LIMITS.halfMessageBytesMax,
-    },
+    private readonly messageMs: number = LIMITS.socketMessageMs,
+    private readonly bytesMax: number = LIMITS.halfMessageBytesMax,
   ) {}
 
   /** Called some times a second. */
@@ -42,8 +40,8 @@ export class HalfMessages {
     const halves = [...this.meters.values()].filter(({ sinceMs }) => sinceMs !== undefined);
     let bytes = halves.reduce((sum, half) => sum + half.bytes, 0);
     for (const half of halves.sort((one, other) => (one.sinceMs ?? now) - (other.sinceMs ?? now))) {
-      const late = now - (half.sinceMs ?? now) > this.bounds.messageMs;
-      if (!late && bytes <= this.bounds.bytesMax) break;
+      const late = now - (half.sinceMs ?? now) > this.messageMs;
+      if (!late && bytes <= this.bytesMax) break;
       bytes -= half.bytes;
       // Its close may take a moment: until then it is not ended again.
       half.sinceMs = undefined;

@@ -161,10 +161,6 @@ export function openedText(
   });
 }
 
-export function closedText(reason: string): string {
-  return JSON.stringify({ type: "session.closed", reason });
-}
-
 /** What an error says besides its failure. */
 interface ErrorFacts {
   readonly closing: boolean;

@@ -122,7 +122,7 @@ test("large messages, fragments and pings that arrive whole leave nothing behind
 
 test("an incomplete message counts with what the kernel has received; over the bound of all the oldest connection is closed with 1013", () => {
   const clock = new FakeClock();
-  const halves = new HalfMessages(clock, { messageMs: 10_000, bytesMax: 1_000_000 });
+  const halves = new HalfMessages(clock, 10_000, 1_000_000);
   const ended: [number, boolean][] = [];
   const open = (at: number) => {
     const half = new HalfMessage(300, false, (late) => {

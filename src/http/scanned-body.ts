@@ -6,7 +6,7 @@ import { assert, present } from "../std/assert.ts";
 /** First character of a placeholder; the index follows. No other string in a skeleton begins with it. */
 const TAG = 0x7f;
 
-export class FoundBody {
+export class ScannedBody {
   /** JSON with a placeholder for each long string; short, with few escapes. */
   readonly skeleton: string;
   /** A key may be a placeholder. */
@@ -95,7 +95,7 @@ export interface BodyJpeg {
 /** A string of a body whose images are wanted that is not in the skeleton. */
 export class LongText {
   constructor(
-    private readonly body: FoundBody,
+    private readonly body: ScannedBody,
     private readonly index: number,
   ) {}
 
