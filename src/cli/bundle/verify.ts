@@ -40,7 +40,7 @@ export const bundleVerify: Command = {
     const { gpu, within, replicas } = how;
     const bundle = withTolerance(read, within);
     const { tolerance } = bundle.manifest.parity;
-    // As a start loads it: a problem says what the device computed wrongly.
+    // The load is that of a start: a problem says what the device computed wrongly.
     return await withEngine(1, async (engine) => {
       const options = { device, gpu: gpuOptions(gpu), replicas, threads: 1, slots: replicas };
       const model = await engine.load({ bundle, ...options });
