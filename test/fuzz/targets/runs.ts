@@ -1,7 +1,7 @@
 /** Ranges, conditions, digests and paths of run storage. */
 import { resolve } from "node:path";
 import { digestField, readDigest } from "../../../src/runs/http/digest.ts";
-import { isFresh, readRange } from "../../../src/runs/http/range.ts";
+import { isFresh, readHttpDate, readRange } from "../../../src/runs/http/range.ts";
 import { query, queryNumber, readFileKey } from "../../../src/runs/http/target.ts";
 import { Failure } from "../../../src/std/failure.ts";
 import { must, type Target } from "../target.ts";
@@ -65,12 +65,16 @@ export const conditions: Target = {
   words: ["GMT", "W/", '"', "Feb 30", "-"],
   run(input) {
     const text = headerOf(input);
-    // A file that was stored in 1970 is fresh at any later date.
-    const dated = isFresh(new Headers({ "if-modified-since": text }), '"sha256-00"', 0);
-    must(!dated || new Date(text.trim()).toUTCString() === text.trim(), "a date in today's form");
+    const seconds = readHttpDate(text, 1_700_000_000);
+    if (seconds !== undefined) {
+      must(Number.isInteger(seconds), "whole seconds");
+      const again = readHttpDate(new Date(seconds * 1000).toUTCString(), 1_700_000_000);
+      // A leap second is the second after it.
+      must(again === seconds || /:60\b/.test(text), `the same date in today's form: ${again} and ${seconds}`);
+    }
     const fresh = isFresh(new Headers({ "if-none-match": text }), '"sha256-00"', 0);
     if (!text.includes('"sha256-00"') && text.trim() !== "*") must(!fresh, "fresh only with the tag");
-    return `${dated ? "a date" : "no date"}, ${fresh}`;
+    return `${seconds === undefined ? "no date" : "a date"}, ${fresh}`;
   },
 };
 

@@ -4,7 +4,7 @@
  * and malformed ones are answered with the whole file.
  */
 import { describe, expect, test } from "bun:test";
-import { isFresh, mayBePart, readRange } from "../../../src/runs/http/range.ts";
+import { isFresh, mayBePart, readHttpDate, readRange } from "../../../src/runs/http/range.ts";
 
 type Answer = readonly [from: number, to: number] | "whole" | "unsatisfiable";
 
@@ -181,14 +181,8 @@ describe("If-None-Match and If-Modified-Since", () => {
     ["13.1.3: the same date", { "if-modified-since": DATE }, true],
     ["13.1.3: a later date", { "if-modified-since": "Sun, 06 Nov 1994 08:49:38 GMT" }, true],
     ["13.1.3: a date before", { "if-modified-since": "Sun, 06 Nov 1994 08:49:36 GMT" }, false],
-    ["5.6.7: the form of RFC 850 is ignored", { "if-modified-since": "Sunday, 06-Nov-94 08:49:37 GMT" }, false],
-    ["5.6.7: the form of asctime is ignored", { "if-modified-since": "Sun Nov  6 08:49:37 1994" }, false],
-    ["13.1.3: not a date of HTTP", { "if-modified-since": "Wed, 31 Nov 2094 08:49:37 GMT" }, false],
-    ["13.1.3: not a date of HTTP", { "if-modified-since": "Sun, 00 Nov 2094 08:49:37 GMT" }, false],
-    ["13.1.3: not a date of HTTP", { "if-modified-since": "Sun, 06 Nov 2094 24:00:00 GMT" }, false],
-    ["13.1.3: not a date of HTTP", { "if-modified-since": "Sun, 6 Nov 2094 08:49:37 GMT" }, false],
-    ["13.1.3: not a date of HTTP", { "if-modified-since": "sat, 06 nov 2094 08:49:37 gmt" }, false],
-    ["13.1.3: not a date of HTTP", { "if-modified-since": "Sat, 06 Nov 2094 08:49:37 UTC" }, false],
+    ["5.6.7: the form of RFC 850", { "if-modified-since": "Sunday, 06-Nov-94 08:49:37 GMT" }, true],
+    ["5.6.7: the form of asctime", { "if-modified-since": "Sun Nov  6 08:49:37 1994" }, true],
     ["13.1.3: not a date of HTTP", { "if-modified-since": "2030-01-01T00:00:00Z" }, false],
     ["13.1.3: not a date of HTTP", { "if-modified-since": "2030" }, false],
     ["13.1.3: not a date of HTTP", { "if-modified-since": "Sun, 06 Nov 2030 08:49:37 +0000" }, false],
@@ -221,5 +215,40 @@ describe("If-Range", () => {
   ];
   test.each(CASES)("%s: %p", (_, value, part) => {
     expect(mayBePart(new Headers(value === undefined ? {} : { "if-range": value }), TAG)).toBe(part);
+  });
+});
+
+describe("dates of RFC 9110, 5.6.7", () => {
+  test.each([
+    ["Sun, 06 Nov 1994 08:49:37 GMT", AT],
+    ["Sunday, 06-Nov-94 08:49:37 GMT", AT],
+    ["Sun Nov  6 08:49:37 1994", AT],
+    ["Wed Nov 16 08:49:37 1994", AT + 10 * 86_400],
+    ["Fri, 31 Dec 1999 23:59:60 GMT", Date.UTC(2000, 0, 1) / 1000],
+    ["Tue, 29 Feb 2000 00:00:00 GMT", Date.UTC(2000, 1, 29) / 1000],
+    ["Mon, 29 Feb 1999 00:00:00 GMT", undefined],
+    ["Sun, 31 Nov 1994 08:49:37 GMT", undefined],
+    ["Sun, 00 Nov 1994 08:49:37 GMT", undefined],
+    ["Sun, 06 Nov 1994 24:00:00 GMT", undefined],
+    ["Sun, 06 Nov 1994 08:60:00 GMT", undefined],
+    ["Sun, 6 Nov 1994 08:49:37 GMT", undefined],
+    ["sun, 06 nov 1994 08:49:37 gmt", undefined],
+    ["Sun, 06 Nov 1994 08:49:37 UTC", undefined],
+    ["Sun, 06 Nov 1994 08:49:37 GMT ", undefined],
+    ["Sun, 06 Nov 94 08:49:37 GMT", undefined],
+    ["", undefined],
+  ])("%p", (text, seconds) => {
+    expect(readHttpDate(text, AT)).toBe(seconds);
+  });
+
+  test.each([
+    [2026, "76", 2076],
+    [2026, "77", 1977],
+    [2026, "26", 2026],
+    [2099, "00", 2100],
+    [2026, "99", 1999],
+  ])("in %i a year %s means %i: at most 50 years ahead", (now, year, meant) => {
+    const near = Date.UTC(now, 6) / 1000;
+    expect(readHttpDate(`Monday, 01-Jan-${year} 00:00:00 GMT`, near)).toBe(Date.UTC(meant, 0) / 1000);
   });
 });
