@@ -1,13 +1,8 @@
-/** The domains of the store of this program, a line each, and its base. */
-import { accounts } from "../account/store/accounts.ts";
-import { people } from "../account/store/people.ts";
-import { charges } from "../charge/store/charges.ts";
-import { llm } from "../llm/store/llm.ts";
-import { robot } from "../robot/store/robot.ts";
-import { runs } from "../runs/store/runs.ts";
+/** The store of this program: the domains of records.ts, and the base. */
 import { base } from "../store/base.ts";
 import type { StoreOf } from "../store/domain.ts";
+import * as records from "./records.ts";
 
-export const DOMAINS = { base, accounts, charges, llm, people, robot, runs };
+export const DOMAINS = { base, ...records };
 
 export type Store = StoreOf<typeof DOMAINS>;

@@ -1,6 +1,6 @@
 /**
  * The surfaces of the products, a line each; build.ts gives each the parts of the service that it asks for. The documentation has them in
- * the order of their names here. A product's records are in domains.ts, their tables are in store/schema.ts.
+ * the order of their names here. A product's records are in records.ts, their tables are in store/schema.ts.
  */
 export { llm } from "../llm/http/routes.ts";
 export { robotHttp as chat } from "../robot/http/routes.ts";
