@@ -1,5 +1,5 @@
 /** Further accounts of a measured service, made in its store. */
-import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
+import { newKey } from "../src/account/key.ts";
 import { monthOf } from "../src/std/calendar.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { makeId } from "../src/std/ids.ts";
@@ -18,13 +18,13 @@ export async function addAccount(
   const store = await beside();
   if (store instanceof Problem) return store;
   try {
-    const [id, key] = [makeId("acct_", systemClock), makeKey()];
+    const id = makeId("acct_", systemClock);
     const createdAt = Math.floor(systemClock.unixMs() / 1000);
     const account = { id, email: `${name}@localhost`, createdAt, credit: CREDIT, paymentMethod: false, verified: true };
-    const added = await store.accounts.accountAdd({ ...account, spendLimit: undefined, password: undefined });
+    const added = await store.accounts.accountAdd(account);
     if (added !== "added") return new Problem(`the account of ${name} was not added: ${JSON.stringify(added)}`);
-    const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name, createdAt };
-    const kept = await store.accounts.keyAdd(record);
+    const { key, record } = newKey(createdAt);
+    const kept = await store.accounts.keyAdd({ ...record, accountId: id, name });
     if (kept !== "added") return new Problem(`the key of ${name} was not added: ${JSON.stringify(kept)}`);
     if (!isSpent) return key;
     const transfer = { accountId: id, transferId: `${id} spent`, amount: -CREDIT, at: createdAt };

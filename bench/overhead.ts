@@ -7,7 +7,7 @@
  * processes and an empty ledger. Work that all three do (digest of the key, prices) is measured in this process and added.
  */
 import { authenticate } from "../src/account/authenticate.ts";
-import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
+import { newKey } from "../src/account/key.ts";
 import { Keys } from "../src/account/keys.ts";
 import { Charges } from "../src/charge/charges.ts";
 import { BUILT_IN_RATES } from "../src/config/robot.ts";
@@ -90,10 +90,8 @@ async function measuredRound(ledger: Ledger, plan: Plan, scenes: Scenes): Promis
 /** The median of authentication, hold and settlement with a store that answers at once. */
 async function ownCostMs(count: number): Promise<number> {
   const clock = new ServiceClock(systemClock);
-  const key = makeKey();
-  const publicId = keyPublicId(key) ?? "";
-  const used = { createdAt: 0, lastUsedAt: undefined, revokedAt: undefined };
-  const record = { publicId, sha256: keyDigest(key), accountId: "acct_own", name: "own", ...used };
+  const { key, record: made } = newKey(0);
+  const record = { ...made, accountId: "acct_own", name: "own", lastUsedAt: undefined, revokedAt: undefined };
   const keys = new Keys({ ...AT_ONCE.accounts, keyByPublicId: async () => record }, clock);
   const rates = present(BUILT_IN_RATES.get(SAMPLE_MODEL), "the rates of the sample's model");
   const log = { info: () => {}, error: () => {} };

@@ -4,7 +4,6 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import { LIMITS } from "../limits.ts";
-import { present } from "../std/assert.ts";
 import { base62, randomBase62 } from "../std/ids.ts";
 import { sha256 } from "./secret.ts";
 
@@ -15,14 +14,10 @@ const FORM = new RegExp(`^tdn_([0-9A-Za-z]{${PUBLIC_CHARS}})_[0-9A-Za-z]{${SECRE
 
 /** A new key, which is shown once, and what the store has of it. */
 export function newKey(createdAt: number) {
-  const key = makeKey();
-  const publicId = present(keyPublicId(key), "the public id of a key that was just made");
-  return { key, record: { publicId, sha256: keyDigest(key), createdAt } };
-}
-
-export function makeKey(): string {
-  const body = `tdn_${randomBase62(PUBLIC_CHARS)}_${randomBase62(SECRET_CHARS)}`;
-  return body + checksum(body);
+  const publicId = randomBase62(PUBLIC_CHARS);
+  const body = `tdn_${publicId}_${randomBase62(SECRET_CHARS)}`;
+  const key = body + checksum(body);
+  return { key, record: { publicId, sha256: sha256(key), createdAt } };
 }
 
 /** The public id inside a key; undefined if form or checksum is wrong, so that mistyped keys need no look-up. */
@@ -50,13 +45,9 @@ export function keyNameProblem(name: string): string | undefined {
   return `a key's name has at most ${LIMITS.keyNameCharsMax} characters, none of them a control character`;
 }
 
-export function keyDigest(key: string): Uint8Array {
-  return sha256(key);
-}
-
 /** Compares in a time that does not depend on where the digests differ. */
-export function keyMatches(key: string, sha256: Uint8Array): boolean {
-  return timingSafeEqual(keyDigest(key), sha256);
+export function keyMatches(key: string, digest: Uint8Array): boolean {
+  return timingSafeEqual(sha256(key), digest);
 }
 
 function checksum(body: string): string {

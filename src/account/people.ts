@@ -156,16 +156,7 @@ export class People {
     const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return BUSY;
     const id = makeId("acct_", clock);
-    const added = await store.accounts.accountAdd({
-      id,
-      email,
-      createdAt: unixSeconds(clock),
-      credit: 0n,
-      spendLimit: undefined,
-      paymentMethod: false,
-      verified: false,
-      password,
-    });
+    const added = await store.accounts.accountAdd({ id, email, createdAt: unixSeconds(clock), password });
     if (added instanceof StoreDown) return unavailable();
     if (added === "email_taken") return new PageRefusal("There is an account with this e-mail already: sign in.");
     return await this.begin(id, password);
