@@ -41,7 +41,7 @@ export async function authenticate(header: string | null, keys: Keys, guard?: Gu
   if (key === undefined) return new Failure(EVERY.missing_api_key, `there is no API key; ${REPLACE}`);
   const publicId = keyPublicId(key);
   // A robot lab that comes back after a restart sends one key many times at once. That is one look-up, and no guessing.
-  const isFree = publicId !== undefined && (keys.isProven(publicId) || keys.isAsked(publicId));
+  const isFree = publicId !== undefined && keys.isFree(publicId);
   const tooMany = isFree ? undefined : counted(guard);
   if (tooMany) return tooMany;
   if (publicId === undefined) {

@@ -23,7 +23,7 @@ import { CLIENT_ID, DEVICE_GRANT, OAUTH, OAUTH_ANSWERS } from "./protocol.ts";
 export interface OauthDeps {
   readonly clock: Clock;
   readonly store: { readonly accounts: Pick<AccountStore, "keyByPublicId" | "keyRevoke"> };
-  readonly keys: Pick<Keys, "made" | "refresh">;
+  readonly keys: Pick<Keys, "prove" | "refresh">;
   readonly deviceLogins: Pick<DeviceLogins, "begin" | "poll">;
   /** Requests by the network that they come from. */
   readonly tries: Allowance;
@@ -104,7 +104,7 @@ async function token({ deviceLogins, keys }: OauthDeps, { body }: FormCall): Pro
   const outcome = await deviceLogins.poll(body("device_code"));
   if (outcome instanceof StoreDown) return down(outcome);
   if (typeof outcome === "object") {
-    keys.made(outcome.key);
+    keys.prove(outcome.publicId);
     return done({ access_token: outcome.key, token_type: "Bearer" });
   }
   const [error, description] = POLLED[outcome];
