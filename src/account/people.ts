@@ -121,7 +121,7 @@ export class People {
       ...identity,
       connect: connect?.accountId,
       newAccountId: this.signUpOpen ? makeId("acct_", clock) : undefined,
-      signIn: { tokenSha256: sha256(token), method: "provider", ...signInTimes(now) },
+      signIn: { tokenSha256: sha256(token), at: now, expiresAt: now + LIMITS.signInSeconds },
       at: unixSeconds(clock),
     });
     if (entered instanceof StoreDown) return unavailable();
@@ -288,14 +288,10 @@ export class People {
   /** Signs in, unless the password was changed since `hash` was verified. */
   private async begin(accountId: string, hash: string): Promise<string | PageRefusal> {
     const token = makeToken();
-    const now = seenSeconds(this.options.clock);
-    const signIn = { tokenSha256: sha256(token), accountId, method: "password", ...signInTimes(now) } as const;
+    const at = seenSeconds(this.options.clock);
+    const signIn = { tokenSha256: sha256(token), accountId, at, expiresAt: at + LIMITS.signInSeconds };
     const added = await this.options.store.people.signInAdd({ ...signIn, password: hash });
     if (added instanceof StoreDown) return unavailable();
     return added === "added" ? token : WRONG;
   }
-}
-
-function signInTimes(now: number) {
-  return { createdAt: now, provedAt: now, expiresAt: now + LIMITS.signInSeconds };
 }
