@@ -7,16 +7,11 @@ import { StoreDown } from "../store/store.ts";
 import { keyMatches, keyPublicId } from "./key.ts";
 import type { Keys } from "./keys.ts";
 
-interface AuthenticateDeps {
-  readonly keys: Keys;
-  /** Unknown keys by the network that they come from. */
-  readonly unknownKeys: Allowance;
-  /** A drill: whether keys cannot be verified now. */
-  readonly authFails: () => boolean;
-}
-
-/** The check of keys that the transport is given. */
-export function authenticator({ keys, unknownKeys, authFails }: AuthenticateDeps): Authenticate {
+/**
+ * The check of keys that the transport is given. `unknownKeys` counts unknown keys by the network that they come from; `authFails` is a
+ * drill: whether keys cannot be verified now.
+ */
+export function authenticator(keys: Keys, unknownKeys: Allowance, authFails: () => boolean): Authenticate {
   return async (authorization, network) => {
     if (authFails()) return unverified();
     return await authenticate(authorization, keys, network && { tries: unknownKeys, network });

@@ -10,7 +10,6 @@ import { newKey } from "./key.ts";
 import type { People, Person } from "./people.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
 import type { AccountStore } from "./store/accounts.ts";
-import type { DeviceLogin } from "./store/device-logins.ts";
 import type { PeopleStore } from "./store/people.ts";
 
 /** Letters without vowels make no words, and none looks like another one or like a digit (RFC 8628, section 6.1). */
@@ -47,17 +46,11 @@ export class DeviceLogins {
   }
 
   /** The device login with this code, to show to the person who decides. Tries are counted per account and per network. */
-  async find(
-    person: Person,
-    typed: string,
-    network: string,
-  ): Promise<{ login: DeviceLogin; userCode: string } | PageRefusal> {
+  async find(person: Person, typed: string, network: string) {
     const userCode = await this.guess(person, typed, network);
     if (userCode instanceof PageRefusal) return userCode;
-    const login = await this.store.people.deviceByUserCode({
-      userCodeSha256: sha256(userCode),
-      now: seenSeconds(this.clock),
-    });
+    const now = seenSeconds(this.clock);
+    const login = await this.store.people.deviceByUserCode({ userCodeSha256: sha256(userCode), now });
     if (login instanceof StoreDown) return unavailable();
     return login ? { login, userCode } : CODE_UNKNOWN;
   }
@@ -86,11 +79,8 @@ export class DeviceLogins {
   async poll(deviceCode: string) {
     if (!isToken(deviceCode)) return "unknown";
     const { key, record } = newKey(unixSeconds(this.clock));
-    const outcome = await this.store.people.devicePoll({
-      deviceSha256: sha256(deviceCode),
-      key: record,
-      now: seenSeconds(this.clock),
-    });
+    const now = seenSeconds(this.clock);
+    const outcome = await this.store.people.devicePoll({ deviceSha256: sha256(deviceCode), key: record, now });
     return outcome === "granted" ? { key, publicId: record.publicId } : outcome;
   }
 

@@ -4,8 +4,7 @@
  */
 import { type Form, form } from "../../http/body-rules.ts";
 import type { Reply } from "../../http/reply.ts";
-import type { KeyRule } from "../../http/route.ts";
-import { type Call, route } from "../../http/route.ts";
+import { type Call, type KeyRule, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import { type Clock, unixSeconds } from "../../std/clock.ts";
@@ -83,7 +82,7 @@ async function deviceAuthorization({ deviceLogins }: OauthDeps, call: FormCall):
     return new Failure(OAUTH.temporarily_unavailable, text, { retryAfterSeconds });
   }
   const page = `${origin.base}/device`;
-  return done({
+  return answer({
     device_code: begun.deviceCode,
     user_code: begun.userCode,
     verification_uri: page,
@@ -105,7 +104,7 @@ async function token({ deviceLogins, keys }: OauthDeps, { body }: FormCall): Pro
   if (outcome instanceof StoreDown) return down(outcome);
   if (typeof outcome === "object") {
     keys.prove(outcome.publicId);
-    return done({ access_token: outcome.key, token_type: "Bearer" });
+    return answer({ access_token: outcome.key, token_type: "Bearer" });
   }
   const [error, description] = POLLED[outcome];
   return new Failure(OAUTH[error], description);
@@ -135,7 +134,7 @@ async function revoke({ clock, store, keys }: OauthDeps, { body }: FormCall): Pr
     if (revoked instanceof StoreDown) return down(revoked);
     await keys.refresh();
   }
-  return done({});
+  return answer({});
 }
 
 /** A parameter without a value counts as one that is not sent (RFC 6749, section 3.2). */
@@ -150,13 +149,12 @@ function foreignClient(body: Form): Failure | undefined {
   return new Failure(OAUTH.invalid_client, `client_id is not ${CLIENT_ID}, the only client there is`);
 }
 
-function done(body: object): Reply {
-  return { status: 200, body: JSON.stringify(body), headers: { "cache-control": "no-store" } };
+function answer(body: object, status = 200): Reply {
+  return { status, body: JSON.stringify(body), headers: { "cache-control": "no-store" } };
 }
 
 function failed({ row, status, message }: Failure): Reply {
-  const body = JSON.stringify({ error: row.code, error_description: message });
-  return { status, body, headers: { "cache-control": "no-store" } };
+  return answer({ error: row.code, error_description: message }, status);
 }
 
 function down({ reason }: StoreDown): Failure {
