@@ -21,7 +21,7 @@ export async function addAccount(
     const id = makeId("acct_", systemClock);
     const createdAt = Math.floor(systemClock.unixMs() / 1000);
     const account = { id, email: `${name}@localhost`, createdAt, credit: CREDIT, paymentMethod: false, verified: true };
-    const added = await store.accounts.accountAdd({ ...account, spendLimit: undefined, password: undefined });
+    const added = await store.accounts.accountAdd(account);
     if (added !== "added") return new Problem(`the account of ${name} was not added: ${JSON.stringify(added)}`);
     const { key, record } = newKey(createdAt);
     const kept = await store.accounts.keyAdd({ ...record, accountId: id, name });

@@ -3,7 +3,7 @@
  * large bodies of another account. Its answers are counted by kind and status, and none is a failure.
  */
 import { connect, type Socket } from "node:net";
-import { makeKey } from "../../src/account/key.ts";
+import { newKey } from "../../src/account/key.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL } from "../../src/measure/sample/observation.ts";
 import type { Counter, Order } from "./kinds.ts";
 import { atRate } from "./pace.ts";
@@ -15,7 +15,7 @@ export function crowd(order: Order, bodyBytes: number, counter: Counter): void {
   for (let at = 0; at < FULL.sockets * share; at += 1) spentSocket(order, counter);
   for (let at = 0; at < FULL.slow * share; at += 1) slowConnection(new URL(url), counter);
   // Made before: making a key costs more than sending one.
-  const keys = Array.from({ length: 4_096 }, makeKey);
+  const keys = Array.from({ length: 4_096 }, () => newKey(0).key);
   const large = `["${"\\\\".repeat(Math.floor((bodyBytes - 4) / 2))}"]`;
   const post = (what: string, key: string, body: string) => {
     const headers = { authorization: `Bearer ${key}` };

@@ -7,16 +7,11 @@ import { StoreDown } from "../store/store.ts";
 import { keyMatches, keyPublicId } from "./key.ts";
 import type { Keys } from "./keys.ts";
 
-interface AuthenticateDeps {
-  readonly keys: Keys;
-  /** Unknown keys by the network that they come from. */
-  readonly unknownKeys: Allowance;
-  /** A drill: whether keys cannot be verified now. */
-  readonly authFails: () => boolean;
-}
-
-/** The check of keys that the transport is given. */
-export function authenticator({ keys, unknownKeys, authFails }: AuthenticateDeps): Authenticate {
+/**
+ * The check of keys that the transport is given. `unknownKeys` counts unknown keys by the network that they come from; `authFails` is a
+ * drill: whether keys cannot be verified now.
+ */
+export function authenticator(keys: Keys, unknownKeys: Allowance, authFails: () => boolean): Authenticate {
   return async (authorization, network) => {
     if (authFails()) return unverified();
     return await authenticate(authorization, keys, network && { tries: unknownKeys, network });
@@ -41,7 +36,7 @@ export async function authenticate(header: string | null, keys: Keys, guard?: Gu
   if (key === undefined) return new Failure(EVERY.missing_api_key, `there is no API key; ${REPLACE}`);
   const publicId = keyPublicId(key);
   // A robot lab that comes back after a restart sends one key many times at once. That is one look-up, and no guessing.
-  const isFree = publicId !== undefined && (keys.isProven(publicId) || keys.isAsked(publicId));
+  const isFree = publicId !== undefined && keys.isFree(publicId);
   const tooMany = isFree ? undefined : counted(guard);
   if (tooMany) return tooMany;
   if (publicId === undefined) {

@@ -10,18 +10,11 @@ import { newKey } from "./key.ts";
 import type { People, Person } from "./people.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
 import type { AccountStore } from "./store/accounts.ts";
-import type { DeviceLogin, DevicePoll } from "./store/device-logins.ts";
 import type { PeopleStore } from "./store/people.ts";
 
 /** Letters without vowels make no words, and none looks like another one or like a digit (RFC 8628, section 6.1). */
 const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
 const CODE_CHARS = 8;
-
-export interface Begun {
-  readonly deviceCode: string;
-  /** Four letters, a dash, four letters. */
-  readonly userCode: string;
-}
 
 export class DeviceLogins {
   constructor(
@@ -33,7 +26,7 @@ export class DeviceLogins {
     private readonly clock: SeenClock,
   ) {}
 
-  async begin(asked: { deviceName: string; address: string; network: string }): Promise<Begun | PageRefusal> {
+  async begin(asked: { deviceName: string; address: string; network: string }) {
     const refused = await this.people.tried([`device from ${asked.network}`, LIMITS.deviceTriesMax]);
     if (refused) return refused;
     const now = seenSeconds(this.clock);
@@ -53,17 +46,11 @@ export class DeviceLogins {
   }
 
   /** The device login with this code, to show to the person who decides. Tries are counted per account and per network. */
-  async find(
-    person: Person,
-    typed: string,
-    network: string,
-  ): Promise<{ login: DeviceLogin; userCode: string } | PageRefusal> {
+  async find(person: Person, typed: string, network: string) {
     const userCode = await this.guess(person, typed, network);
     if (userCode instanceof PageRefusal) return userCode;
-    const login = await this.store.people.deviceByUserCode({
-      userCodeSha256: sha256(userCode),
-      now: seenSeconds(this.clock),
-    });
+    const now = seenSeconds(this.clock);
+    const login = await this.store.people.deviceByUserCode({ userCodeSha256: sha256(userCode), now });
     if (login instanceof StoreDown) return unavailable();
     return login ? { login, userCode } : CODE_UNKNOWN;
   }
@@ -89,15 +76,12 @@ export class DeviceLogins {
   }
 
   /** The device's poll. The first poll after the approval gets the whole key, later ones do not. */
-  async poll(deviceCode: string): Promise<Exclude<DevicePoll, object> | { readonly key: string } | StoreDown> {
+  async poll(deviceCode: string) {
     if (!isToken(deviceCode)) return "unknown";
     const { key, record } = newKey(unixSeconds(this.clock));
-    const outcome = await this.store.people.devicePoll({
-      deviceSha256: sha256(deviceCode),
-      key: record,
-      now: seenSeconds(this.clock),
-    });
-    return typeof outcome === "object" && "accountId" in outcome ? { key } : outcome;
+    const now = seenSeconds(this.clock);
+    const outcome = await this.store.people.devicePoll({ deviceSha256: sha256(deviceCode), key: record, now });
+    return outcome === "granted" ? { key, publicId: record.publicId } : outcome;
   }
 
   /** The typed code in its usual form. Every call counts as a try, right or wrong (RFC 8628, section 5.1). */

@@ -4,7 +4,6 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import { LIMITS } from "../limits.ts";
-import { present } from "../std/assert.ts";
 import { base62, randomBase62 } from "../std/ids.ts";
 import { sha256 } from "./secret.ts";
 
@@ -15,14 +14,10 @@ const FORM = new RegExp(`^tdn_([0-9A-Za-z]{${PUBLIC_CHARS}})_[0-9A-Za-z]{${SECRE
 
 /** A new key, which is shown once, and what the store has of it. */
 export function newKey(createdAt: number) {
-  const key = makeKey();
-  const publicId = present(keyPublicId(key), "the public id of a key that was just made");
+  const publicId = randomBase62(PUBLIC_CHARS);
+  const body = `tdn_${publicId}_${randomBase62(SECRET_CHARS)}`;
+  const key = body + checksum(body);
   return { key, record: { publicId, sha256: sha256(key), createdAt } };
-}
-
-export function makeKey(): string {
-  const body = `tdn_${randomBase62(PUBLIC_CHARS)}_${randomBase62(SECRET_CHARS)}`;
-  return body + checksum(body);
 }
 
 /** The public id inside a key; undefined if form or checksum is wrong, so that mistyped keys need no look-up. */

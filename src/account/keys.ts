@@ -7,7 +7,6 @@
 import { LIMITS } from "../limits.ts";
 import { type Clock, unixSeconds } from "../std/clock.ts";
 import { StoreDown } from "../store/store.ts";
-import { keyPublicId } from "./key.ts";
 import type { AccountStore } from "./store/accounts.ts";
 import type { KeyRecord } from "./store/keys.ts";
 
@@ -27,17 +26,15 @@ export class Keys {
   private revision: bigint | undefined;
   /** The sending of the last question that was answered. */
   private checkedMs = Number.NEGATIVE_INFINITY;
-  /** Increased when the cache is emptied: a record that was requested before is not put into it. */
-  private epoch = 0;
 
   constructor(
     private readonly store: Pick<AccountStore, "keyByPublicId" | "keysRecent" | "keysRevision" | "keysUsed">,
     private readonly clock: Clock,
   ) {}
 
-  /** The key with this id has been valid before: its request may read the store, from any network. */
-  isProven(publicId: string): boolean {
-    return this.proven.has(publicId);
+  /** A request with this key may read the store, from any network: the key has been valid before, or is being looked up anyway. */
+  isFree(publicId: string): boolean {
+    return this.proven.has(publicId) || this.asked(publicId) !== undefined;
   }
 
   /** Proves the keys that were used lately, so that they are not unknown after a restart. */
@@ -47,17 +44,18 @@ export class Keys {
     if (!(recent instanceof StoreDown)) for (const publicId of recent.toReversed()) this.prove(publicId);
   }
 
-  /** This process has made the key: it works at once, also in a network that sends wrong ones. */
-  made(key: string): void {
-    const publicId = keyPublicId(key);
-    if (publicId !== undefined) this.prove(publicId);
+  /** The key is valid now. One that this process has made works at once, also in a network that sends wrong ones. */
+  prove(publicId: string): void {
+    if (this.proven.has(publicId)) return;
+    dropOldest(this.proven, LIMITS.keysProvenMax);
+    this.proven.add(publicId);
   }
 
-  /** The store is being asked for this key now: another request with it costs nothing. */
-  isAsked(publicId: string): boolean {
+  /** The look-up of this key that is on its way. */
+  private asked(publicId: string): Promise<KeyRecord | undefined | StoreDown> | undefined {
     const asked = this.asking.get(publicId);
     // An older question may be answered with the state before a revocation.
-    return asked !== undefined && this.clock.monotonicMs() - asked.sinceMs < LIMITS.keysAskMs;
+    return asked && this.clock.monotonicMs() - asked.sinceMs < LIMITS.keysAskMs ? asked.record : undefined;
   }
 
   async find(publicId: string): Promise<KeyRecord | undefined | StoreDown> {
@@ -66,8 +64,7 @@ export class Keys {
     if (known) return known;
     const refused = this.refused.get(publicId);
     if (refused !== undefined && this.clock.monotonicMs() < refused.untilMs) return refused.record;
-    const asked = this.isAsked(publicId) ? this.asking.get(publicId) : undefined;
-    return await (asked?.record ?? this.ask(publicId, fresh));
+    return await (this.asked(publicId) ?? this.ask(publicId, fresh));
   }
 
   private ask(publicId: string, fresh: boolean): Promise<KeyRecord | undefined | StoreDown> {
@@ -81,7 +78,7 @@ export class Keys {
   }
 
   private async read(publicId: string, fresh: boolean): Promise<KeyRecord | undefined | StoreDown> {
-    const { epoch } = this;
+    const { revision } = this;
     const record = await this.store.keyByPublicId(publicId);
     if (record instanceof StoreDown) return record;
     if (!record || record.revokedAt !== undefined) {
@@ -89,7 +86,8 @@ export class Keys {
       return record;
     }
     this.prove(publicId);
-    if (fresh && epoch === this.epoch) this.remember(record);
+    // If keys were revoked since it was asked for, the record may be older than that.
+    if (fresh && revision === this.revision) this.remember(record);
     return record;
   }
 
@@ -104,10 +102,7 @@ export class Keys {
     const revision = await this.store.keysRevision();
     if (revision instanceof StoreDown) return;
     // The first answer after a pause empties the cache as well if keys were revoked during the pause.
-    if (revision !== this.revision) {
-      this.known.clear();
-      this.epoch += 1;
-    }
+    if (revision !== this.revision) this.known.clear();
     this.revision = revision;
     this.checkedMs = Math.max(this.checkedMs, askedMs);
   }
@@ -132,12 +127,6 @@ export class Keys {
     this.refused.delete(publicId);
     dropOldest(this.refused, LIMITS.keysRefusedMax);
     this.refused.set(publicId, { record, untilMs: this.clock.monotonicMs() + LIMITS.keysRefusedMs });
-  }
-
-  private prove(publicId: string): void {
-    if (this.proven.has(publicId)) return;
-    dropOldest(this.proven, LIMITS.keysProvenMax);
-    this.proven.add(publicId);
   }
 }
 

@@ -121,7 +121,7 @@ export class People {
       ...identity,
       connect: connect?.accountId,
       newAccountId: this.signUpOpen ? makeId("acct_", clock) : undefined,
-      signIn: { tokenSha256: sha256(token), method: "provider", ...signInTimes(now) },
+      signIn: { tokenSha256: sha256(token), at: now, expiresAt: now + LIMITS.signInSeconds },
       at: unixSeconds(clock),
     });
     if (entered instanceof StoreDown) return unavailable();
@@ -156,16 +156,7 @@ export class People {
     const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return BUSY;
     const id = makeId("acct_", clock);
-    const added = await store.accounts.accountAdd({
-      id,
-      email,
-      createdAt: unixSeconds(clock),
-      credit: 0n,
-      spendLimit: undefined,
-      paymentMethod: false,
-      verified: false,
-      password,
-    });
+    const added = await store.accounts.accountAdd({ id, email, createdAt: unixSeconds(clock), password });
     if (added instanceof StoreDown) return unavailable();
     if (added === "email_taken") return new PageRefusal("There is an account with this e-mail already: sign in.");
     return await this.begin(id, password);
@@ -297,14 +288,10 @@ export class People {
   /** Signs in, unless the password was changed since `hash` was verified. */
   private async begin(accountId: string, hash: string): Promise<string | PageRefusal> {
     const token = makeToken();
-    const now = seenSeconds(this.options.clock);
-    const signIn = { tokenSha256: sha256(token), accountId, method: "password", ...signInTimes(now) } as const;
+    const at = seenSeconds(this.options.clock);
+    const signIn = { tokenSha256: sha256(token), accountId, at, expiresAt: at + LIMITS.signInSeconds };
     const added = await this.options.store.people.signInAdd({ ...signIn, password: hash });
     if (added instanceof StoreDown) return unavailable();
     return added === "added" ? token : WRONG;
   }
-}
-
-function signInTimes(now: number) {
-  return { createdAt: now, provedAt: now, expiresAt: now + LIMITS.signInSeconds };
 }

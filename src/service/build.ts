@@ -114,11 +114,8 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   const ingress = new Ingress(bounds.ingressBytesMax);
   const unpaid = new Unpaid(settings.unpaidSeconds ?? LIMITS.unpaidSecondsDefault, clock);
   const { proxies = new Networks(LOOPBACK) } = settings;
-  const authenticate = authenticator({
-    keys,
-    unknownKeys: new Allowance(LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds * 1_000, clock),
-    authFails: () => drills.strikes("auth_unavailable"),
-  });
+  const unknownKeys = new Allowance(LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds * 1_000, clock);
+  const authenticate = authenticator(keys, unknownKeys, () => drills.strikes("auth_unavailable"));
   const shared = { clock, log, lifecycle, unpaid };
   const http: HttpDeps = { ...shared, ingress, bodies: new Bodies(), requests, proxies, authenticate };
   const catalog = new Catalog();

@@ -3,9 +3,9 @@
  * run. They are handled by an app beside the real one, whose store keeps nothing. The engine computes them with a model on `echo`, which
  * it does not count.
  */
-import { keyPublicId, makeKey } from "../account/key.ts";
-import { sha256 } from "../account/secret.ts";
+import { newKey } from "../account/key.ts";
 import type { NewAccount } from "../account/store/accounts.ts";
+import type { NewKey } from "../account/store/keys.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { Drills } from "../drill.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -34,10 +34,7 @@ const ACCOUNT: NewAccount = {
   email: "warm-up@localhost",
   createdAt: 0,
   credit: 1n << 60n,
-  spendLimit: undefined,
-  paymentMethod: false,
   verified: true,
-  password: undefined,
 };
 
 /** How the writes of an observation end when all goes well. */
@@ -76,9 +73,13 @@ async function observed(
   const model = await engine.load({ ...planned, ...alone });
   if (model instanceof Problem) return model.message;
   try {
-    const key = makeKey();
+    const { key, record } = newKey(0);
     const written: WriteCall[] = [{ key: "accounts.accountAdd", argument: ACCOUNT }];
-    const ports: Ports = { clock: systemClock, log: SILENT, store: storeOf(key, real, written) };
+    const ports: Ports = {
+      clock: systemClock,
+      log: SILENT,
+      store: storeOf({ ...record, accountId: ACCOUNT.id, name: "" }, real, written),
+    };
     const { robot, http, core } = build({ chunkMs: 10_000, signUpOpen: false, drills: new Drills() }, ports);
     robot.catalog.add(planned.bundle.manifest, planned.rates, model);
     const app = appOf({ ...http, bodies }, [robotHttp({ robot, starts: core.starts })]);
@@ -99,8 +100,7 @@ async function observed(
 }
 
 /** A store that knows one key, reads from the real one, and adds what would have been written to `written`. */
-function storeOf(key: string, real: Loan["store"], written: WriteCall[]): Ports["store"] {
-  const record = { publicId: keyPublicId(key) ?? "", sha256: sha256(key), accountId: ACCOUNT.id, name: "" };
+function storeOf(key: NewKey, real: Loan["store"], written: WriteCall[]): Ports["store"] {
   const down: Run = () => async () => new StoreDown("nothing is kept while the service warms up");
   const note: Run = (operation) => async (argument) => {
     written.push({ key: operation.key, argument });
@@ -110,7 +110,7 @@ function storeOf(key: string, real: Loan["store"], written: WriteCall[]): Ports[
   const { accounts, robot, ...others } = slicesOf(DOMAINS, down, note);
   const keyByPublicId = async (publicId: string) => {
     await real.accounts.keyByPublicId(publicId);
-    return { ...record, createdAt: 0, lastUsedAt: undefined, revokedAt: undefined };
+    return { ...key, lastUsedAt: undefined, revokedAt: undefined };
   };
   const { sessionLastAt, observation } = real.robot;
   return {

@@ -3,7 +3,8 @@ import { type Html, html } from "./markup.ts";
 
 const DECIMALS_EXACT = 9;
 const DECIMALS_MIN = 2;
-const CENT = 10_000_000n;
+/** A cent in nano-dollars. */
+export const CENT = 10_000_000n;
 
 /** Dollars with `decimals` decimal places, rounded half away from zero: `$1,234.50`, `−$0.02`. */
 export function dollars(nanoDollars: bigint, decimals: number): string {

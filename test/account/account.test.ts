@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { authenticate } from "../../src/account/authenticate.ts";
 import { readCredentials, removeCredentials, writeCredentials } from "../../src/account/credentials.ts";
 import { type DevAccount, devAccount, saveDevCredentials } from "../../src/account/dev.ts";
-import { keyPublicId, makeKey } from "../../src/account/key.ts";
+import { keyPublicId, newKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { StoreDown } from "../../src/store/store.ts";
@@ -31,7 +31,7 @@ test("a missing header gives missing_api_key; an unknown or revoked key gives in
   for (const header of [null, "", "Bearer", "Bearer ", `Basic ${key}`, key]) {
     expect([header, await authenticate(header, keysOf(store))]).toMatchObject([header, { code: "missing_api_key" }]);
   }
-  for (const header of [`Bearer ${makeKey()}`, "Bearer x", `Bearer ${key}x`, `Bearer ${key} ${key}`]) {
+  for (const header of [`Bearer ${newKey(0).key}`, "Bearer x", `Bearer ${key}x`, `Bearer ${key} ${key}`]) {
     expect([header, await authenticate(header, keysOf(store))]).toMatchObject([header, { code: "invalid_api_key" }]);
   }
   await store.accounts.keyRevoke({ publicId: keyPublicId(key) ?? "", at: 1 });
@@ -40,17 +40,17 @@ test("a missing header gives missing_api_key; an unknown or revoked key gives in
 
 test("a bad checksum is refused without a look-up", async () => {
   const store = fakeStore();
-  const key = makeKey();
+  const key = newKey(0).key;
   await authenticate(`Bearer ${key.slice(0, -1)}${key.endsWith("x") ? "y" : "x"}`, keysOf(store));
   expect(store.keyReads).toBe(0);
-  await authenticate(`Bearer ${makeKey()}`, keysOf(store));
+  await authenticate(`Bearer ${newKey(0).key}`, keysOf(store));
   expect(store.keyReads).toBe(1);
 });
 
 test("key verification down is auth_unavailable", async () => {
   const store = fakeStore();
   store.down = true;
-  expect(await authenticate(`Bearer ${makeKey()}`, keysOf(store))).toMatchObject({
+  expect(await authenticate(`Bearer ${newKey(0).key}`, keysOf(store))).toMatchObject({
     code: "auth_unavailable",
     status: 503,
     detail: "store: switched off by the test",

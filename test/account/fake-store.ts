@@ -12,7 +12,7 @@ import { drive, rows } from "../../src/store/steps.ts";
 import { StoreDown } from "../../src/store/store.ts";
 
 /** An account with money for whatever a test runs. */
-export function funded(id: string, email: string): NewAccount {
+export function funded(id: string, email: string): Required<NewAccount> {
   return {
     id,
     email,

@@ -100,13 +100,13 @@ test("a key counts as proven once it was found valid, over revocations of others
   const { store, clock, keys } = await stand();
   const other = "o".repeat(12);
   await store.accounts.keyAdd({ ...key, publicId: other });
-  expect([keys.isProven(id), keys.isProven(other)]).toEqual([false, false]);
+  expect([keys.isFree(id), keys.isFree(other)]).toEqual([false, false]);
   await Promise.all([keys.find(id), keys.find(other)]);
   await store.accounts.keyRevoke({ publicId: other, at: 5 });
   await keys.refresh();
   await keys.find(other);
-  expect([keys.isProven(id), keys.isProven(other)]).toEqual([true, false]);
+  expect([keys.isFree(id), keys.isFree(other)]).toEqual([true, false]);
   const restarted = new Keys(store.accounts, clock);
   await restarted.recall();
-  expect([restarted.isProven(id), restarted.isProven(other)]).toEqual([true, false]);
+  expect([restarted.isFree(id), restarted.isFree(other)]).toEqual([true, false]);
 });

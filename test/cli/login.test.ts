@@ -4,7 +4,7 @@ import { stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { readCredentials, writeCredentials } from "../../src/account/credentials.ts";
-import { makeKey } from "../../src/account/key.ts";
+import { newKey } from "../../src/account/key.ts";
 import { deviceName } from "../../src/client/oauth.ts";
 import { EXIT } from "../../src/std/problem.ts";
 import { FakeService, refuse } from "../client/fake-service.ts";
@@ -88,7 +88,7 @@ test("login does not write over a key of another service", async () => {
   await using place = await Place.make();
   await using service = new FakeService();
   for (const home of ["https://robots.example.org", "http://127.0.0.1:1"]) {
-    const saved = { base_url: home, api_key: makeKey() };
+    const saved = { base_url: home, api_key: newKey(0).key };
     await writeCredentials(fileOf(place), saved);
     const ended = await run(place, service, `login --base-url ${service.url}`);
     expect(ended).toMatchObject({
@@ -145,7 +145,7 @@ test("a key that cannot be saved is revoked again", async () => {
 test("a key that was saved by somebody else during the login is kept, and the new one revoked", async () => {
   await using place = await Place.make();
   await using service = new FakeService();
-  const saved = { base_url: "http://127.0.0.1:1", api_key: makeKey() };
+  const saved = { base_url: "http://127.0.0.1:1", api_key: newKey(0).key };
   service.polls = [
     async () => {
       await writeCredentials(fileOf(place), saved);
@@ -183,7 +183,7 @@ test("login warns that a key over plain http can be read, and not so on this mac
 test("an answer that is no key is not taken for one", async () => {
   await using place = await Place.make();
   await using service = new FakeService();
-  const secret = `${makeKey()}x`;
+  const secret = `${newKey(0).key}x`;
   service.keys.push(secret);
   service.polls = [() => Response.json({ access_token: secret, token_type: "Bearer" })];
   expect((await run(place, service, `login --base-url ${service.url}`)).code).toBe(EXIT.failed);

@@ -1,5 +1,5 @@
 /** A service whose answers to device login a test scripts, with the rest of what the client's commands call. */
-import { makeKey } from "../../src/account/key.ts";
+import { newKey } from "../../src/account/key.ts";
 
 /** Answers one poll. */
 export type Answer = () => Response | Promise<Response>;
@@ -38,7 +38,7 @@ export class FakeService implements AsyncDisposable {
   }
 
   makeKey(): string {
-    const key = makeKey();
+    const { key } = newKey(0);
     this.keys.push(key);
     this.active.add(key);
     return key;

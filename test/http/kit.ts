@@ -66,11 +66,11 @@ export async function kit(options: Options = {}): Promise<Kit> {
     ingress,
     bodies: new Bodies(),
     requests,
-    authenticate: authenticator({
-      keys: new Keys(store.accounts, clock),
-      unknownKeys: new Allowance(LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds * 1_000, clock),
-      authFails: () => false,
-    }),
+    authenticate: authenticator(
+      new Keys(store.accounts, clock),
+      new Allowance(LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds * 1_000, clock),
+      () => false,
+    ),
     unpaid: new Unpaid(unpaidSeconds, clock),
     proxies: new Networks(LOOPBACK),
   };

@@ -1,6 +1,6 @@
 /** Contract section 1: unknown keys and `/oauth/*` are bounded per address, before the store is asked. */
 import { expect, test } from "bun:test";
-import { makeKey } from "../../src/account/key.ts";
+import { newKey } from "../../src/account/key.ts";
 import { listen } from "../../src/http/listen.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { base62 } from "../../src/std/ids.ts";
@@ -8,7 +8,7 @@ import { Problem } from "../../src/std/problem.ts";
 import { signedIn } from "../account/pages/browser.ts";
 import { observation, type Stage, stage } from "../robot/stage.ts";
 
-const BAD = makeKey();
+const BAD = newKey(0).key;
 const { unknownKeysMax, unknownKeysSeconds, oauthTriesMax } = LIMITS;
 
 /** `listens`: so that requests come from an address, this machine's, which may name another one. */
@@ -28,9 +28,9 @@ test("unknown keys of one address: after its share 429 rate_limited with Retry-A
   const at = await stage();
   await using server = await listens(at);
   for (let turn = 0; turn < unknownKeysMax; turn += 1)
-    expect((await server.ask(makeKey(), "198.51.100.7")).status).toBe(401);
+    expect((await server.ask(newKey(0).key, "198.51.100.7")).status).toBe(401);
   const reads = at.store.keyReads;
-  for (const wrong of [makeKey(), "mistyped", makeKey()]) {
+  for (const wrong of [newKey(0).key, "mistyped", newKey(0).key]) {
     const refused = await server.ask(wrong, "198.51.100.7");
     expect([refused.status, refused.headers.get("retry-after"), await refused.json()]).toEqual([
       429,
@@ -46,9 +46,9 @@ test("unknown keys of one address: after its share 429 rate_limited with Retry-A
   }
   expect([reads, at.store.keyReads]).toEqual([unknownKeysMax, unknownKeysMax]);
   // Another address of the same IPv4 network is another one; of IPv6 the /64 is one.
-  expect((await server.ask(makeKey(), "198.51.100.8")).status).toBe(401);
+  expect((await server.ask(newKey(0).key, "198.51.100.8")).status).toBe(401);
   at.clock.advance(unknownKeysSeconds * 1_000);
-  expect((await server.ask(makeKey(), "198.51.100.7")).status).toBe(401);
+  expect((await server.ask(newKey(0).key, "198.51.100.7")).status).toBe(401);
 });
 
 test("unknown keys: the addresses of one IPv6 /64 are counted together", async () => {
@@ -56,7 +56,7 @@ test("unknown keys: the addresses of one IPv6 /64 are counted together", async (
   await using server = await listens(at);
   const statuses = new Map<number, number>();
   for (let turn = 0; turn < unknownKeysMax + 5; turn += 1) {
-    const { status } = await server.ask(makeKey(), `2001:db8::${turn.toString(16)}`);
+    const { status } = await server.ask(newKey(0).key, `2001:db8::${turn.toString(16)}`);
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
   }
   expect([...statuses]).toEqual([
@@ -70,7 +70,7 @@ test("a lab behind one address keeps working beside a broken client: its keys pa
   await at.service.core.keys.refresh();
   const lab = () => at.chat(observation());
   expect((await lab()).status).toBe(200);
-  const broken = () => at.chat(observation(), { headers: { authorization: `Bearer ${makeKey()}` } });
+  const broken = () => at.chat(observation(), { headers: { authorization: `Bearer ${newKey(0).key}` } });
   const answers = await Promise.all(Array.from({ length: 1_000 }, broken));
   expect(Map.groupBy(answers, ({ status }) => status).get(429)?.length).toBe(1_000 - unknownKeysMax);
   const reads = at.store.keyReads;
@@ -90,7 +90,7 @@ test("a wrong secret under a key's public id counts as well", async () => {
   const { key } = at;
   await at.chat(observation());
   const forged = () => {
-    const body = key.slice(0, 17) + makeKey().slice(17, 53);
+    const body = key.slice(0, 17) + newKey(0).key.slice(17, 53);
     const authorization = `Bearer ${body}${base62(Bun.hash.crc32(body), 6)}`;
     return at.chat(observation(), { headers: { authorization } });
   };
@@ -141,10 +141,10 @@ test("a key that was made a moment ago works where others of its network have us
   const at = await stage();
   const browser = await signedIn(at);
   for (let turn = 0; turn < unknownKeysMax + 1; turn += 1) {
-    await at.chat("{}", { headers: { authorization: `Bearer ${makeKey()}` } });
+    await at.chat("{}", { headers: { authorization: `Bearer ${newKey(0).key}` } });
   }
   const page = await (await browser.post("/account/keys", { csrf: await browser.csrf(), name: "arm" })).text();
   const key = /tdn_\w{12}_\w{42}/.exec(page)?.[0];
   expect((await at.chat("{}", { headers: { authorization: `Bearer ${key}` } })).status).toBe(400);
-  expect((await at.chat("{}", { headers: { authorization: `Bearer ${makeKey()}` } })).status).toBe(429);
+  expect((await at.chat("{}", { headers: { authorization: `Bearer ${newKey(0).key}` } })).status).toBe(429);
 });

@@ -83,11 +83,11 @@ describe.skipIf(ENGINE.absent)(ENGINE.title, () => {
     expect(after.response?.output.map(({ type }) => type)).toContain("message");
   });
 
-  test.each(PROTOCOLS)("%s: what it refuses is refused with its status, without its address", async (protocol) => {
+  test.each(PROTOCOLS)("%s: its refusal keeps its status, without its words and its address", async (protocol) => {
     await using stage = await started(protocol);
     const told = await ask(stage, "live", { input: "word ".repeat(20_000) });
     expect([told.status, told.code]).toEqual([400, "upstream_rejected"]);
-    expect(told.message).toMatch(/context/);
+    expect(told.message).not.toContain("context");
     expect(told.text).not.toContain(new URL(engine.url).host);
     await expectLedger(stage, 0n);
   });

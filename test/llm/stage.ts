@@ -1,6 +1,5 @@
 /** A service with one account and a scripted provider behind its language models, reached over a real socket. */
-import { keyPublicId, makeKey } from "../../src/account/key.ts";
-import { sha256 } from "../../src/account/secret.ts";
+import { newKey } from "../../src/account/key.ts";
 import { readTable } from "../../src/config/check.ts";
 import { type LlmConfig, LlmTable, llmConfig } from "../../src/config/llm.ts";
 import { Drills } from "../../src/drill.ts";
@@ -55,9 +54,8 @@ export class LlmStage implements AsyncDisposable {
     const provider = await ScriptedProvider.start();
     if (clock) provider.otherwise = { kind: "hang" };
     await store.accounts.accountAdd(funded(accountId, `${accountId}@example.org`));
-    const key = makeKey();
-    const record = { publicId: keyPublicId(key) ?? "", sha256: sha256(key), accountId, name: "" };
-    await store.accounts.keyAdd({ ...record, createdAt: 0 });
+    const { key, record } = newKey(0);
+    await store.accounts.keyAdd({ ...record, accountId, name: "" });
     const logged: string[] = [];
     const note = (event: string, facts: object = {}) => logged.push(`${event} ${JSON.stringify(facts)}`);
     const ids = LLM_IDS.filter((id) => !without.includes(id));

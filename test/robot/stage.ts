@@ -1,7 +1,6 @@
 /** A service with a fake engine, a fake clock and one account, driven without a socket. */
 import { afterEach, expect } from "bun:test";
-import { keyPublicId, makeKey } from "../../src/account/key.ts";
-import { sha256 } from "../../src/account/secret.ts";
+import { newKey } from "../../src/account/key.ts";
 import type { OidcConfig } from "../../src/config/oidc.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/http/app.ts";
@@ -103,9 +102,8 @@ export async function addAccount(store: Pick<FakeStore, "accounts">, id: string)
 
 /** A new key of an account. */
 export async function addKey({ accounts }: Pick<FakeStore, "accounts">, accountId: string): Promise<string> {
-  const key = makeKey();
-  const record = { publicId: keyPublicId(key) ?? "", sha256: sha256(key), accountId, name: "" };
-  await accounts.keyAdd({ ...record, createdAt: 0 });
+  const { key, record } = newKey(0);
+  await accounts.keyAdd({ ...record, accountId, name: "" });
   return key;
 }
 

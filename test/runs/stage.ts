@@ -2,8 +2,7 @@
 import { afterAll, beforeAll, describe, test } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { keyPublicId, makeKey } from "../../src/account/key.ts";
-import { sha256 } from "../../src/account/secret.ts";
+import { newKey } from "../../src/account/key.ts";
 import type { S3Options } from "../../src/config/blobs.ts";
 import { type Drill, Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/http/app.ts";
@@ -182,10 +181,9 @@ export class RunsStage implements AsyncDisposable {
   async person(known?: string): Promise<Person> {
     people += 1;
     const accountId = known ?? `acct_${people}`;
-    const key = makeKey();
+    const { key, record } = newKey(0);
     if (known === undefined) await this.store.accounts.accountAdd(funded(accountId, `${accountId}@example.org`));
-    const record = { publicId: keyPublicId(key) ?? "", sha256: sha256(key), accountId, name: "" };
-    await this.store.accounts.keyAdd({ ...record, createdAt: 0 });
+    await this.store.accounts.keyAdd({ ...record, accountId, name: "" });
     return new Person(this.url, key, accountId);
   }
 

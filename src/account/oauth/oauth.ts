@@ -21,7 +21,7 @@ import { CLIENT_ID, DEVICE_GRANT, OAUTH, OAUTH_ANSWERS } from "./protocol.ts";
 export interface OauthDeps {
   readonly clock: Clock;
   readonly store: { readonly accounts: Pick<AccountStore, "keyByPublicId" | "keyRevoke"> };
-  readonly keys: Pick<Keys, "made" | "refresh">;
+  readonly keys: Pick<Keys, "prove" | "refresh">;
   readonly deviceLogins: Pick<DeviceLogins, "begin" | "poll">;
   /** Requests by the network that they come from. */
   readonly tries: Allowance;
@@ -81,7 +81,7 @@ async function deviceAuthorization({ deviceLogins }: OauthDeps, call: FormCall):
     return new Failure(OAUTH.temporarily_unavailable, text, { retryAfterSeconds });
   }
   const page = `${origin.base}/device`;
-  return done({
+  return answer({
     device_code: begun.deviceCode,
     user_code: begun.userCode,
     verification_uri: page,
@@ -102,8 +102,8 @@ async function token({ deviceLogins, keys }: OauthDeps, { body }: FormCall): Pro
   const outcome = await deviceLogins.poll(body("device_code"));
   if (outcome instanceof StoreDown) return down(outcome);
   if (typeof outcome === "object") {
-    keys.made(outcome.key);
-    return done({ access_token: outcome.key, token_type: "Bearer" });
+    keys.prove(outcome.publicId);
+    return answer({ access_token: outcome.key, token_type: "Bearer" });
   }
   const [error, description] = POLLED[outcome];
   return new Failure(OAUTH[error], description);
@@ -133,7 +133,7 @@ async function revoke({ clock, store, keys }: OauthDeps, { body }: FormCall): Pr
     if (revoked instanceof StoreDown) return down(revoked);
     await keys.refresh();
   }
-  return done({});
+  return answer({});
 }
 
 /** A parameter without a value counts as one that is not sent (RFC 6749, section 3.2). */
@@ -148,13 +148,12 @@ function foreignClient(body: Form): Failure | undefined {
   return new Failure(OAUTH.invalid_client, `client_id is not ${CLIENT_ID}, the only client there is`);
 }
 
-function done(body: object): Reply {
-  return { status: 200, body: JSON.stringify(body), headers: { "cache-control": "no-store" } };
+function answer(body: object, status = 200): Reply {
+  return { status, body: JSON.stringify(body), headers: { "cache-control": "no-store" } };
 }
 
 function failed({ row, status, message }: Failure): Reply {
-  const body = JSON.stringify({ error: row.code, error_description: message });
-  return { status, body, headers: { "cache-control": "no-store" } };
+  return answer({ error: row.code, error_description: message }, status);
 }
 
 function down({ reason }: StoreDown): Failure {

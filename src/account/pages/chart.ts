@@ -2,12 +2,10 @@
 import { dayText } from "../../std/calendar.ts";
 import { section } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
-import { dollars, money, moneyText } from "../../web/money.ts";
+import { CENT, dollars, money, moneyText } from "../../web/money.ts";
 import { shortDay } from "../../web/time.ts";
 import { byModel, countsText, nameOf, type Series, seriesOf, totalOf, type UsageRow, usageTables } from "./usage.ts";
 
-/** A cent in nano-dollars. */
-const CENT = 10_000_000n;
 /** Usage of this many days is shown, today included. */
 export const DAYS = 30;
 const LABEL_EVERY_DAYS = 7;

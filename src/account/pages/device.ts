@@ -33,24 +33,19 @@ export async function enterCode(from: FormVisit): Promise<Reply> {
 export async function decide(from: FormVisit): Promise<Reply> {
   const who = await formPerson(from, "/device");
   if (!("token" in who)) return who;
-  const [decision, typed] = [from.form("decision"), from.form("user_code")];
-  const refused = await decided(from, who, decision, typed);
+  const { deps, form, origin } = from;
+  const { network } = origin;
+  const [decision, typed] = [form("decision"), form("user_code")];
+  if (decision !== "approve" && decision !== "deny") return enterAgain(who, typed, NO_BUTTON);
+  const approve = decision === "approve";
+  // The device gets a key, so approving it asks for what making one asks for.
+  const unproved = approve ? await deps.people.prove(who, { current: form("confirm"), network }) : undefined;
+  const refused = unproved ?? (await deps.deviceLogins.decide(who, typed, network, approve));
   if (refused) return enterAgain(who, typed, refused);
-  return shown(deviceDonePage({ viewer: viewer(who), decision: decision === "approve" ? "approve" : "deny" }));
+  return shown(deviceDonePage({ viewer: viewer(who), decision }));
 }
 
-/** The device gets a key, so approving it asks for what making one asks for. */
-async function decided(
-  { deps, form, origin: { network } }: FormVisit,
-  person: Person,
-  decision: string,
-  userCode: string,
-): Promise<PageRefusal | undefined> {
-  if (decision !== "approve" && decision !== "deny") return new PageRefusal("Choose one of the two buttons.");
-  const approve = decision === "approve";
-  const unproved = approve ? await deps.people.prove(person, { current: form("confirm"), network }) : undefined;
-  return unproved ?? (await deps.deviceLogins.decide(person, userCode, network, approve));
-}
+const NO_BUTTON = new PageRefusal("Choose one of the two buttons.");
 
 function enterAgain(who: Person, userCode: string, refused: PageRefusal): Reply {
   return again(deviceEnterPage({ viewer: viewer(who), userCode, problem: refused.text }), refused);

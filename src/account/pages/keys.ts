@@ -21,7 +21,7 @@ export const createKey: Change = async ({ store, clock, people, keys }, who, for
   const { key, record } = newKey(unixSeconds(clock));
   const added = await store.accounts.keyAdd({ ...record, accountId: who.accountId, name });
   if (added === "added") {
-    keys.made(key);
+    keys.prove(record.publicId);
     return { newKey: { key, name } };
   }
   if (typeof added === "string" && added !== "id_taken") return new PageRefusal(KEY_REFUSALS[added]);

@@ -22,7 +22,7 @@ export interface PagesDeps {
     readonly accounts: Pick<AccountStore, "accountById" | "keyAdd" | "keyRevoke" | "keysOf" | "spendLimit">;
     readonly charges: Pick<ChargeStore, "usageDays">;
   };
-  readonly keys: Pick<Keys, "flush" | "made" | "refresh">;
+  readonly keys: Pick<Keys, "flush" | "prove" | "refresh">;
   readonly people: People;
   readonly deviceLogins: Pick<DeviceLogins, "find" | "decide">;
   /** Tells the usage of a language model from that of a robot model. */

@@ -29,11 +29,11 @@ export interface Account {
   readonly password: string | undefined;
 }
 
-type Chosen = "id" | "email" | "createdAt" | "spendLimit" | "paymentMethod" | "verified" | "password";
+type Optional = "spendLimit" | "paymentMethod" | "verified" | "password";
 
-export interface NewAccount extends Pick<Account, Chosen> {
+export interface NewAccount extends Pick<Account, "id" | "email" | "createdAt">, Partial<Pick<Account, Optional>> {
   /** A payment from the start; its transfer has the account's id. */
-  readonly credit: bigint;
+  readonly credit?: bigint;
 }
 
 /** An e-mail address as accounts have it, in lower case; undefined for a text that cannot be one. */
@@ -68,19 +68,18 @@ export function* list(): Steps<readonly Account[]> {
 }
 
 export function* accountAdd(added: NewAccount): Steps<"added" | "email_taken"> {
+  const { id, createdAt: at, credit: amount = 0n } = added;
+  const flags = { paymentMethod: Number(added.paymentMethod ?? false), verified: Number(added.verified ?? false) };
   const inserted = yield* changes(
     `INSERT INTO accounts (id, email, created_at, payment_method, verified, spend_limit, password)
      VALUES ($id, $email, $createdAt, $paymentMethod, $verified, $spendLimit, $password) ON CONFLICT DO NOTHING`,
-    { ...added, paymentMethod: added.paymentMethod ? 1 : 0, verified: added.verified ? 1 : 0 },
+    { spendLimit: undefined, password: undefined, ...added, ...flags },
   );
   if (inserted === 0) {
-    const known = yield* first<{ email: string }>("SELECT email FROM accounts WHERE id = $1", added.id);
+    const known = yield* first<{ email: string }>("SELECT email FROM accounts WHERE id = $1", id);
     return known?.email === added.email ? "added" : "email_taken";
   }
-  if (added.credit !== 0n) {
-    const { id: accountId, credit: amount, createdAt: at } = added;
-    yield* credit({ accountId, transferId: accountId, amount, at, month: monthOf(at) });
-  }
+  if (amount !== 0n) yield* credit({ accountId: id, transferId: id, amount, at, month: monthOf(at) });
   return "added";
 }
 

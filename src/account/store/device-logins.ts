@@ -78,14 +78,7 @@ interface DevicePolling {
   readonly now: number;
 }
 
-export type DevicePoll =
-  | "unknown"
-  | "expired"
-  | "pending"
-  | "slow_down"
-  | "denied"
-  | KeyRefusal
-  | { readonly accountId: string };
+type DevicePoll = KeyRefusal | "granted" | "unknown" | "expired" | "pending" | "slow_down" | "denied";
 
 interface LoginState extends Pick<DeviceLogin, "deviceName" | "expiresAt" | "intervalSeconds"> {
   readonly state: "pending" | "approved" | "denied" | "granted";
@@ -126,7 +119,7 @@ export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
   // Another poll took it first; this one reads what that one wrote.
   if (taken === 0) return yield* devicePoll(poll);
   const added = yield* keyAdd({ ...poll.key, name: login.deviceName, accountId });
-  return added === "added" ? { accountId } : "unknown";
+  return added === "added" ? "granted" : "unknown";
 }
 
 /**
@@ -134,9 +127,9 @@ export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
  * revoked (RFC 6749, section 4.1.2).
  */
 function* replayed({ deviceSha256, key }: DevicePolling, login: LoginState): Steps<DevicePoll> {
-  const { accountId, keyPublicId = "" } = login;
+  const { keyPublicId = "" } = login;
   // This is the same poll again, after an answer that was lost.
-  if (accountId !== undefined && keyPublicId === key.publicId) return { accountId };
+  if (keyPublicId === key.publicId) return "granted";
   yield* keyRevoke({ publicId: keyPublicId, at: key.createdAt });
   yield* changes("DELETE FROM device_logins WHERE device_sha256 = $1", deviceSha256);
   return "unknown";

@@ -65,8 +65,7 @@ export function* linkRedeem(use: LinkUse): Steps<{ readonly accountId: string } 
   const taken = yield* changes("DELETE FROM links WHERE token_sha256 = $1", use.tokenSha256);
   if (taken === 0) return yield* redeemedBefore(use);
   const accountId = found.accountId ?? (yield* operatorAccount(use));
-  yield* passwordReplace({ accountId, password: use.password });
-  if (use.revokeKeys) yield* keysAndIdentitiesEnd({ accountId, at: use.createdAt });
+  yield* passwordSet({ ...use, accountId, now: use.createdAt });
   return { accountId };
 }
 
@@ -85,55 +84,44 @@ function* operatorAccount({ newAccountId, email, createdAt }: LinkUse): Steps<st
   return present(yield* first<{ id: string }>("SELECT id FROM accounts WHERE email = $1", email), "the account").id;
 }
 
-/** A new password, which the person sets who is signed in with `keepSignIn`. */
 interface PasswordChange {
   readonly accountId: string;
   readonly password: string;
-  readonly keepSignIn: Uint8Array;
+  /** The sign-in of the person who sets the password: all others of the account end. */
+  readonly keepSignIn?: Uint8Array;
   readonly revokeKeys: boolean;
   readonly now: number;
 }
 
-export function* passwordSet({ revokeKeys, now, ...change }: PasswordChange): Steps<"changed"> {
-  yield* passwordReplace(change);
-  if (revokeKeys) yield* keysAndIdentitiesEnd({ accountId: change.accountId, at: now });
-  return "changed";
-}
-
-/** An operator's reset: no person knows `password`, and the link sets another one. */
-interface PasswordReset {
-  readonly link: Link & { readonly accountId: string };
-  readonly password: string;
-  readonly revokeKeys: boolean;
-  readonly now: number;
-}
-
-/** The old password and all sign-ins end at once; the link lets the owner in again. */
-export function* passwordReset({ link, password, revokeKeys, now }: PasswordReset): Steps<"reset"> {
-  const { accountId } = link;
-  yield* passwordReplace({ accountId, password });
-  // The connections with providers always end: an operator resets an account that its owner has lost control of.
-  yield* identitiesEnd(accountId);
-  if (revokeKeys) yield* keysRevoke({ accountId, at: now });
-  yield* linkAdd(link);
-  return "reset";
-}
-
-/** The account's links end, and its sign-ins except `keepSignIn`. */
-function* passwordReplace(change: { accountId: string; password: string; keepSignIn?: Uint8Array }): Steps<void> {
-  const { accountId, password, keepSignIn } = change;
+/** The account's links and sign-ins end, and where it is chosen its keys. */
+export function* passwordSet(change: PasswordChange): Steps<"changed"> {
+  const { accountId, password, keepSignIn, revokeKeys, now } = change;
   yield* changes("UPDATE accounts SET password = $2 WHERE id = $1", accountId, password);
   yield* changes("DELETE FROM sign_ins WHERE account_id = $accountId AND token_sha256 IS DISTINCT FROM $keepSignIn", {
     accountId,
     keepSignIn,
   });
   yield* changes("DELETE FROM links WHERE account_id = $1", accountId);
+  if (!revokeKeys) return "changed";
+  yield* keysRevoke({ accountId, at: now });
+  // A person who revokes the keys fears an intruder. So the connections with providers end too.
+  yield* identitiesEnd(accountId);
+  return "changed";
 }
 
-/** A person who revokes the keys fears an intruder. So the connections with providers end too. */
-function* keysAndIdentitiesEnd(end: { accountId: string; at: number }): Steps<void> {
-  yield* keysRevoke(end);
-  yield* identitiesEnd(end.accountId);
+/** An operator's reset: no person knows `password`, and the link sets another one. */
+interface PasswordReset extends Pick<PasswordChange, "password" | "revokeKeys" | "now"> {
+  readonly link: Link & { readonly accountId: string };
+}
+
+/** The old password and all sign-ins end at once; the link lets the owner in again. */
+export function* passwordReset({ link, ...reset }: PasswordReset): Steps<"reset"> {
+  const { accountId } = link;
+  yield* passwordSet({ ...reset, accountId });
+  // The connections with providers always end: an operator resets an account that its owner has lost control of.
+  yield* identitiesEnd(accountId);
+  yield* linkAdd(link);
+  return "reset";
 }
 
 function* identitiesEnd(accountId: string): Steps<void> {

@@ -2,15 +2,20 @@
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, type Steps } from "../../store/steps.ts";
 
-/** Times are of seen time (std/seen-clock.ts). */
-export interface SignIn {
+/** A new sign-in, whose person has just proved who it is. Times are of seen time (std/seen-clock.ts). */
+interface NewSignIn {
   readonly tokenSha256: Uint8Array;
   readonly accountId: string;
+  readonly at: number;
+  readonly expiresAt: number;
+}
+
+interface SignIn {
+  readonly accountId: string;
+  readonly email: string;
   readonly method: "password" | "provider";
-  readonly createdAt: number;
   /** The last proof that the person is the one who signed in. */
   readonly provedAt: number;
-  readonly expiresAt: number;
 }
 
 export interface TokenUse {
@@ -19,12 +24,11 @@ export interface TokenUse {
   readonly now: number;
 }
 
-const signIn = recordOf<SignIn & { readonly email: string }>("createdAt", "provedAt", "expiresAt");
+const signIn = recordOf<SignIn>("provedAt");
 
-export function* signInByToken(use: TokenUse): Steps<(SignIn & { readonly email: string }) | undefined> {
+export function* signInByToken(use: TokenUse): Steps<SignIn | undefined> {
   const row = yield* first<Row>(
-    `SELECT token_sha256, account_id, email, method, sign_ins.created_at, proved_at, expires_at
-     FROM sign_ins JOIN accounts ON accounts.id = account_id
+    `SELECT account_id, email, method, proved_at FROM sign_ins JOIN accounts ON accounts.id = account_id
      WHERE token_sha256 = $tokenSha256 AND expires_at > $now`,
     { ...use },
   );
@@ -32,18 +36,18 @@ export function* signInByToken(use: TokenUse): Steps<(SignIn & { readonly email:
 }
 
 /** Adds nothing once the account has another hash than `password`, which was verified. */
-export function* signInAdd(added: SignIn & { readonly password: string }): Steps<"added" | "password_changed"> {
+export function* signInAdd(added: NewSignIn & { readonly password: string }): Steps<"added" | "password_changed"> {
   const same = "SELECT id FROM accounts WHERE id = $accountId AND password = $password FOR NO KEY UPDATE";
   if (!(yield* first(same, { ...added }))) return "password_changed";
-  yield* insert(added);
+  yield* insert(added, "password");
   return "added";
 }
 
-function* insert(added: SignIn): Steps<void> {
+function* insert(added: NewSignIn, method: SignIn["method"]): Steps<void> {
   yield* changes(
     `INSERT INTO sign_ins (token_sha256, account_id, method, created_at, proved_at, expires_at)
-     VALUES ($tokenSha256, $accountId, $method, $createdAt, $provedAt, $expiresAt) ON CONFLICT DO NOTHING`,
-    { ...added },
+     VALUES ($tokenSha256, $accountId, $method, $at, $at, $expiresAt) ON CONFLICT DO NOTHING`,
+    { ...added, method },
   );
 }
 
@@ -70,7 +74,7 @@ interface IdentityUse extends IdentityKey {
   readonly connect: string | undefined;
   /** The account to make for a new person; undefined: there is no sign-up. */
   readonly newAccountId: string | undefined;
-  readonly signIn: Omit<SignIn, "accountId">;
+  readonly signIn: Omit<NewSignIn, "accountId">;
   /** Creation of a new account or identity, by the wall clock. */
   readonly at: number;
 }
@@ -80,7 +84,7 @@ interface IdentityUse extends IdentityKey {
  * sign in to that yet, or a new one. `email_taken`: the person who has the password must connect the account first, since another
  * person may have made it with that e-mail. Repeatable.
  */
-export function* identityEnter(use: IdentityUse): Steps<{ readonly accountId: string } | "email_taken" | "unknown"> {
+export function* identityEnter(use: IdentityUse): Steps<"entered" | "email_taken" | "unknown"> {
   const { issuer, subject } = use;
   const known = yield* accountOf({ issuer, subject });
   const accountId = known ?? (yield* accountFor(use));
@@ -94,8 +98,8 @@ export function* identityEnter(use: IdentityUse): Steps<{ readonly accountId: st
     // The first of two that connect the identity at once has it.
     if ((yield* accountOf({ issuer, subject })) !== accountId) return "email_taken";
   }
-  yield* insert({ ...use.signIn, accountId });
-  return { accountId };
+  yield* insert({ ...use.signIn, accountId }, "provider");
+  return "entered";
 }
 
 function* accountOf({ issuer, subject }: IdentityKey): Steps<string | undefined> {

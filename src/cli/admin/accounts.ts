@@ -35,16 +35,7 @@ export const accountCreate: Command = {
     const paymentMethod = given.on("payment-method");
     return await withStore(given, "make", async (store) => {
       const id = makeId("acct_", systemClock);
-      const account = {
-        id,
-        email,
-        createdAt: now(),
-        credit,
-        spendLimit,
-        paymentMethod,
-        verified: true,
-        password: undefined,
-      };
+      const account = { id, email, createdAt: now(), credit, spendLimit, paymentMethod, verified: true };
       const added = await store.accounts.accountAdd(account);
       if (added instanceof StoreDown) return notWritten(added, "the account was made", "account list");
       if (added === "email_taken") {

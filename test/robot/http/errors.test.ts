@@ -3,7 +3,7 @@
  * `param` and body; nothing runs, and the session goes on. Further tests: the order of the table's rows, and what every route has.
  */
 import { expect, test } from "bun:test";
-import { makeKey } from "../../../src/account/key.ts";
+import { newKey } from "../../../src/account/key.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import { ROBOT } from "../../../src/robot/errors.ts";
 import {
@@ -345,7 +345,7 @@ test("a missing key is 401 before the body is looked at; a wrong one too", async
   const post = (headers: Record<string, string>) =>
     send("/v1/chat/completions", { method: "POST", headers, body: "{not json" });
   const none = await post({});
-  const wrong = await post({ authorization: `Bearer ${makeKey()}` });
+  const wrong = await post({ authorization: `Bearer ${newKey(0).key}` });
   expect([none.status, await none.json(), wrong.status, await wrong.json()]).toMatchObject([
     401,
     { error: { type: "authentication_error", code: "missing_api_key" } },
