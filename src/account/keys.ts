@@ -87,7 +87,10 @@ export class Keys {
     }
     this.prove(publicId);
     // If keys were revoked since it was asked for, the record may be older than that.
-    if (fresh && revision === this.revision) this.remember(record);
+    if (!fresh || revision !== this.revision) return record;
+    // The oldest entry is dropped: if its key is still in use, its next request reads it again.
+    dropOldest(this.known, LIMITS.keysKnownMax);
+    this.known.set(publicId, record);
     return record;
   }
 
@@ -100,11 +103,12 @@ export class Keys {
   async refresh(): Promise<void> {
     const askedMs = this.clock.monotonicMs();
     const revision = await this.store.keysRevision();
-    if (revision instanceof StoreDown) return;
+    // An older question may be answered after a newer one: what it says is over.
+    if (revision instanceof StoreDown || askedMs < this.checkedMs) return;
     // The first answer after a pause empties the cache as well if keys were revoked during the pause.
     if (revision !== this.revision) this.known.clear();
     this.revision = revision;
-    this.checkedMs = Math.max(this.checkedMs, askedMs);
+    this.checkedMs = askedMs;
   }
 
   /** Writes the uses to the store; if it is down they are kept for the next call. */
@@ -114,12 +118,6 @@ export class Keys {
     this.uses = new Map();
     const done = await this.store.keysUsed([...uses].map(([publicId, at]) => ({ publicId, at })));
     if (done instanceof StoreDown) for (const [id, at] of uses) if (!this.uses.has(id)) this.uses.set(id, at);
-  }
-
-  private remember(record: KeyRecord): void {
-    // The oldest entry is dropped: if its key is still in use, its next request reads it again.
-    dropOldest(this.known, LIMITS.keysKnownMax);
-    this.known.set(record.publicId, record);
   }
 
   private refuse(publicId: string, record: KeyRecord | undefined): void {

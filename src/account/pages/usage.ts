@@ -19,17 +19,14 @@ export interface UsageRow extends UsageDay {
 type Amounts = Omit<UsageDay, "day" | "item">;
 
 export function totalOf(rows: readonly Amounts[]): Amounts {
-  const nothing: Amounts = { charges: 0, promptTokens: 0, cachedTokens: 0, completionTokens: 0, cost: 0n };
-  return rows.reduce(
-    (sum, row) => ({
-      charges: sum.charges + row.charges,
-      promptTokens: sum.promptTokens + row.promptTokens,
-      cachedTokens: sum.cachedTokens + row.cachedTokens,
-      completionTokens: sum.completionTokens + row.completionTokens,
-      cost: sum.cost + row.cost,
-    }),
-    nothing,
-  );
+  const sum = (count: Exclude<keyof Amounts, "cost">) => rows.reduce((total, row) => total + row[count], 0);
+  return {
+    charges: sum("charges"),
+    promptTokens: sum("promptTokens"),
+    cachedTokens: sum("cachedTokens"),
+    completionTokens: sum("completionTokens"),
+    cost: rows.reduce((total, { cost }) => total + cost, 0n),
+  };
 }
 
 /** The sums of each model, sorted by cost, highest first. */
