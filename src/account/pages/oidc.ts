@@ -63,7 +63,9 @@ export async function finishOidc(from: Visit): Promise<Reply> {
   if (refused) return message(HEADING, refused);
   const who = kept.purpose === "connect" ? await connecting(from, kept.next) : undefined;
   if (who && !("token" in who)) return who;
-  const identity = await oidc.finish(cameBack(request, origin), kept);
+  // The address to which the browser came back, as it was registered: a proxy in front may have changed it.
+  const address = new URL(backAddress(origin) + new URL(request.url).search);
+  const identity = await oidc.finish(address, kept);
   if (identity instanceof PageRefusal) return message(HEADING, identity);
   const token = await people.enter(identity, who);
   if (token instanceof PageRefusal) return message(HEADING, token);
@@ -79,11 +81,6 @@ async function connecting(from: Visit, next: string): Promise<Person | Reply> {
 
 function backAddress(origin: Origin): string {
   return origin.base + OIDC_BACK;
-}
-
-/** The address to which the browser came back, as it was registered: a proxy in front may have changed it. */
-function cameBack(request: Request, origin: Origin): URL {
-  return new URL(backAddress(origin) + new URL(request.url).search);
 }
 
 /** The cookie needs no signature: a program that writes this browser's cookies acts as its person anyway. */
