@@ -1,6 +1,6 @@
 /** `tendon ask`: a question to a language model of a running service, its answer printed as it comes. */
 import { type Asking, askInBackground, askLive, type Question, RESPONSES_ROUTE, shortcoming } from "../client/ask.ts";
-import { NoAnswer, type Service } from "../client/http.ts";
+import { ErrorReply, NoAnswer, type Service } from "../client/http.ts";
 import { signedIn } from "../client/sign-in.ts";
 import { LIMITS } from "../limits.ts";
 import { systemClock } from "../std/clock.ts";
@@ -40,8 +40,7 @@ export const ask: Command = {
     process.once("SIGINT", () => answer.leave());
     const response = await (isBackground(question.model) ? askInBackground : askLive)(service, question, answer);
     await answer.end();
-    if (response instanceof NoAnswer) return answer.unknown(response);
-    if (response instanceof Problem) return response;
+    if (response instanceof Problem) return answer.ended(response);
     if (given.on("json")) await printJson(response);
     return shortcoming(response) ?? EXIT.done;
   },
@@ -93,13 +92,17 @@ class Answer implements Asking {
 
   async leave(): Promise<void> {
     await this.end();
-    await printNote(`left; the service still answers ${this.later()}`);
+    await printNote(`tendon ask: left; the service still answers ${this.later()}`);
     process.exit(LEFT);
   }
 
-  /** The connection broke: the service may have an answer although none came. */
-  unknown(problem: NoAnswer): Problem {
-    if (problem.nobodyListens) return problem;
+  /** Says how to get an answer that the service may have although none came. */
+  ended(problem: Problem): Problem {
+    const isUnknown =
+      problem instanceof ErrorReply
+        ? this.id !== undefined || problem.code === "submission_outcome_unknown"
+        : problem instanceof NoAnswer && (this.id !== undefined || !problem.nobodyListens);
+    if (!isUnknown) return problem;
     return new Problem(`${problem.message}; the service may still answer ${this.later()}`, problem.exit);
   }
 

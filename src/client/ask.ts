@@ -12,6 +12,7 @@ export const RESPONSES_ROUTE = "/v1/responses";
 const LOOK_MS = 500;
 const PIECES = ["response.output_text.delta", "response.refusal.delta"];
 const ENDS = ["response.completed", "response.incomplete", "response.failed"];
+const ID = /^resp_[0-9A-Za-z]+$/;
 
 /** Fields of the body of `POST /v1/responses`. */
 export interface Question {
@@ -41,7 +42,9 @@ export async function askLive(service: Service, question: Question, asking: Aski
     const json = JSON.stringify({ ...question, stream: true });
     const headers = { "idempotency-key": asking.key };
     const answer = await postAndRead(service, RESPONSES_ROUTE, json, { headers, signal: silence.signal });
-    return answer instanceof Problem ? answer : ((await readEvents(answer, asking, silence)) ?? broken(service));
+    if (answer instanceof Problem) return answer;
+    if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) return noResponse(service);
+    return (await readEvents(answer, asking, silence)) ?? broken(service);
   } catch {
     return broken(service);
   } finally {
@@ -52,9 +55,13 @@ export async function askLive(service: Service, question: Question, asking: Aski
 /** What the stream ended with; undefined when it broke before. */
 async function readEvents({ body }: Response, { begun, text }: Asking, silence: Silence): Promise<Ended | undefined> {
   const events: unknown[] = [];
+  let isTooLong = false;
   const parser = createParser({
     maxBufferSize: LIMITS.llmLineCharsMax,
     onEvent: ({ data }) => events.push(parseJson(data)),
+    onError: ({ type }) => {
+      isTooLong ||= type === "max-buffer-size-exceeded";
+    },
   });
   const decoder = new TextDecoder();
   for await (const bytes of body ?? []) {
@@ -62,11 +69,14 @@ async function readEvents({ body }: Response, { begun, text }: Asking, silence: 
     parser.feed(decoder.decode(bytes, { stream: true }));
     for (const event of events.splice(0)) {
       const type = textAt(event, "type") ?? "";
-      if (type === "response.created") begun(textAt(event, "response", "id") ?? "");
+      const response = valueAt(event, "response");
+      const id = idOf(response);
+      if (type === "response.created" && id !== undefined) begun(id);
       else if (PIECES.includes(type)) await text(textAt(event, "delta") ?? "");
       else if (type === "error") return errorOf(event);
-      else if (ENDS.includes(type)) return valueAt(event, "response") as object;
+      else if (ENDS.includes(type) && isObject(response)) return response;
     }
+    if (isTooLong) return new Problem("an event of the answer is too long");
   }
   return undefined;
 }
@@ -79,23 +89,48 @@ function broken({ url }: Service): NoAnswer {
 export async function askInBackground(service: Service, question: Question, asking: Asking): Promise<Ended> {
   const headers = { "idempotency-key": asking.key };
   let answer = await post(service, RESPONSES_ROUTE, JSON.stringify(question), headers);
-  if (answer instanceof Problem) return answer;
-  const id = textAt(answer.body, "id") ?? "";
-  asking.begun(id);
-  while (["queued", "in_progress"].includes(textAt(answer.body, "status") ?? "")) {
+  for (;;) {
+    if (answer instanceof Problem) return answer;
+    const id = idOf(answer.body);
+    if (id === undefined || !isObject(answer.body)) return noResponse(service);
+    asking.begun(id);
+    if (!["queued", "in_progress"].includes(textAt(answer.body, "status") ?? "")) break;
     await Bun.sleep(LOOK_MS);
     answer = await get(service, `${RESPONSES_ROUTE}/${id}`);
-    if (answer instanceof Problem) return answer;
   }
-  await asking.text(textAt(answer.body, "output_text") ?? "");
-  return answer.body as object;
+  await asking.text(answerText(answer.body));
+  return answer.body;
+}
+
+/** The text of all messages, or why the model says nothing. */
+function answerText(response: object): string {
+  const output = valueAt(response, "output");
+  const contents = (Array.isArray(output) ? output : []).map((item) => valueAt(item, "content"));
+  const parts = contents.flatMap((content): unknown[] => (Array.isArray(content) ? content : []));
+  return parts.map((part) => textAt(part, "text") ?? textAt(part, "refusal") ?? "").join("");
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}
+
+function idOf(response: unknown): string | undefined {
+  const id = textAt(response, "id");
+  return id !== undefined && ID.test(id) ? id : undefined;
+}
+
+function noResponse({ url }: Service): Problem {
+  return new Problem(`the service at ${url} answered without a response object; is it a tendon service?`);
 }
 
 /** Why a response that has ended is not a whole answer. */
 export function shortcoming(response: object): Problem | undefined {
   const status = textAt(response, "status");
   if (status === "completed") return undefined;
-  if (status !== "incomplete") return errorOf(valueAt(response, "error"));
+  if (status !== "incomplete") {
+    const error = valueAt(response, "error");
+    return isObject(error) ? errorOf(error) : new Problem(printable(`the response is ${status}`));
+  }
   const reason = printable(textAt(response, "incomplete_details", "reason") ?? "the service does not say why");
   const advice = reason === "max_output_tokens" ? "; ask for more with --max-output-tokens" : "";
   return new Problem(`the answer is incomplete (${reason})${advice}`);

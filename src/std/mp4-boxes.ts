@@ -6,8 +6,8 @@
 /** Reads all bytes [start, end) of a file. */
 export type ReadRange = (start: number, end: number) => Promise<Uint8Array>;
 
-/** A file has few boxes at its top level: `ftyp`, `free`, `mdat`, `moov`. */
-const TOP_BOXES_MAX = 1000;
+/** A file has few boxes before its index, such as `ftyp`, `free` and `mdat`. Each costs a read, in the player a request. */
+const TOP_BOXES_MAX = 16;
 
 /** The span of what is in the file's first `moov` box, its index; `cut` if a box before it ends behind the file. */
 export async function findIndex(size: number, read: ReadRange): Promise<{ from: number; to: number } | "cut" | "none"> {

@@ -66,10 +66,36 @@ test("a background question ends with the error of a look that the service refus
   expect(said).toEqual({ ids: ["resp_1"], pieces: [] });
 });
 
+test("a background answer is the text of its messages, a refusal too", async () => {
+  const content = [
+    { type: "output_text", text: "No: " },
+    { type: "refusal", refusal: "I may not." },
+  ];
+  const response = { id: "resp_1", status: "completed", output: [{ type: "message", content }] };
+  using server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => Response.json(response) });
+  const { said, asking } = heard();
+  expect(await askInBackground(serviceOf(server), question, asking)).toEqual(response);
+  expect(said.pieces).toEqual(["No: I may not."]);
+});
+
+test.each([
+  ["a page", "<html>"],
+  ["an id that a terminal would obey", JSON.stringify({ id: "\u001b[31m", status: "completed" })],
+])("%s is no response object, live or in the background", async (_, body) => {
+  using server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response(body) });
+  for (const ask of [askLive, askInBackground]) {
+    const { said, asking } = heard();
+    const problem = await ask(serviceOf(server), question, asking);
+    expect((problem as Problem).message).toEndWith("is it a tendon service?");
+    expect(said.ids).toEqual([]);
+  }
+});
+
 test("a response that is not whole says why", () => {
   const incomplete = (reason: string) => ({ status: "incomplete", incomplete_details: { reason } });
   expect(shortcoming({ status: "completed" })).toBeUndefined();
   expect(shortcoming(incomplete("max_output_tokens"))?.message).toContain("--max-output-tokens");
   expect(shortcoming(incomplete("content_filter"))?.message).toBe("the answer is incomplete (content_filter)");
+  expect(shortcoming({ status: "cancelled", error: null })?.message).toBe("the response is cancelled");
   expect(shortcoming({ status: "failed", error: { code: "c", message: "m\u001b[2J" } })?.message).toBe("c: m [2J");
 });
