@@ -106,7 +106,7 @@ export const digests: Target = {
 
 export const paths: Target = {
   name: "paths",
-  guides: [`${SRC}/runs/http/target.ts`, `${SRC}/runs/names.ts`],
+  guides: [`${SRC}/runs/http/target.ts`, `${SRC}/std/run-names.ts`],
   seeds: ["yam/run-1/files/a/b.mp4", "yam/r/files/%2e%2e/x", "yam/r/files/a%2Fb", "yam/r/uploads/é?upload_id=u&part=1"],
   words: ["%2e", "%2F", "%5C", "%00", "../", "//", "%C3%A9", "?part=", "&", "%"],
   run(input) {
