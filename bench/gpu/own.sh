@@ -23,7 +23,7 @@ bench_own() {
   needs_nvidia bench-own && built bf16 "$full" "$bundle" bench-own || return
   choose_keys "$bundle" "${bound_bf16[@]}"
   beside bench-own own "$bundle" "${keys:+$keys,}own_kernels=true" "$bundle" "$keys" own_kernels=true || return
-  [ -n "$dry" ] || grep -Eq '"launched": *true' "$out/$tag-own-${device//:/-}.json" ||
+  [ -n "$dry" ] || grep -Eq '"kernels": *true' "$out/$tag-own-${device//:/-}.json" ||
     say FAIL bench-own "no kernel of ours ran: bundle verify --gpu own_kernels=true says why"
 }
 
