@@ -103,7 +103,10 @@ export class Live implements RunningResponse {
     const request = present(this.request, "a request that is not sent yet");
     // Without a stream no client knows the id before the answer.
     const response = newRecord(command, begun, request, this.flow && JSON.stringify(begun));
-    const held = await hold(deps, provider, request, response, (charge) => store.submit({ charge, response, owner }));
+    const holding = hold(deps, provider, request, response, (charge) => store.submit({ charge, response, owner }));
+    // Beside the store's work.
+    provider.prepare(request);
+    const held = await holding;
     if (!("reason" in held)) return held;
     const refused = billingDown(held);
     this.answer.resolve(refused);

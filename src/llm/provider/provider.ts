@@ -22,6 +22,8 @@ export interface Call {
 
 export class Provider {
   private readonly client: Client;
+  /** Prepared bodies. */
+  private readonly bodies = new WeakMap<LlmRequest, string>();
 
   constructor(
     readonly config: LlmConfig,
@@ -43,15 +45,25 @@ export class Provider {
     return undefined;
   }
 
+  /** Makes the body that `answer` will send, while the caller waits for something else. */
+  prepare(request: LlmRequest): void {
+    this.bodies.set(request, this.bodyOf(request));
+  }
+
   async answer({ request, draft, once, signal, moved }: Call): Promise<Ending | Fault> {
-    const { path, body: bodyOf, Dialect } = PROTOCOLS[this.config.protocol];
+    const { path, Dialect } = PROTOCOLS[this.config.protocol];
     const { stream } = this.config;
     const { max_output_tokens: outputTokensMax } = request;
     const reader = new Reader(new Dialect(draft, outputTokensMax), draft, moved);
-    const body = JSON.stringify(bodyOf(request, this.config));
+    const body = this.bodies.get(request) ?? this.bodyOf(request);
+    this.bodies.delete(request);
     const fault = await this.client.call({ path, body, stream, once, signal }, reader);
     const ending = fault ?? this.whole(reader.ending(), outputTokensMax, draft);
     return ending instanceof Fault ? ending.logged(this.apiKey) : ending;
+  }
+
+  private bodyOf(request: LlmRequest): string {
+    return JSON.stringify(PROTOCOLS[this.config.protocol].body(request, this.config));
   }
 
   /** Arguments of a call that are not JSON were cut off, whatever the provider sends as its reason. */
