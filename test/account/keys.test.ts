@@ -68,6 +68,34 @@ test("what was looked up before a revocation is not remembered after it", async 
   expect(await keys.find(id)).toMatchObject({ revokedAt: 5 });
 });
 
+test("a late answer to an older question does not bring back a record from before a revocation", async () => {
+  const { store, clock, keys } = await stand();
+  const { keyByPublicId, keysRevision } = store.accounts;
+  const [record, revision] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  store.accounts.keyByPublicId = async (publicId) => {
+    const found = await keyByPublicId(publicId);
+    await record.promise;
+    return found;
+  };
+  store.accounts.keysRevision = async () => {
+    const found = await keysRevision();
+    await revision.promise;
+    return found;
+  };
+  const [reading, older] = [keys.find(id), keys.refresh()];
+  await Bun.sleep(0);
+  store.accounts.keyByPublicId = keyByPublicId;
+  store.accounts.keysRevision = keysRevision;
+  await store.accounts.keyRevoke({ publicId: id, at: 5 });
+  clock.advance(1);
+  await keys.refresh();
+  revision.resolve();
+  await older;
+  record.resolve();
+  await reading;
+  expect(await keys.find(id)).toMatchObject({ revokedAt: 5 });
+});
+
 test("when keys were used is told to the store now and then, not with every request, and not lost when it is down", async () => {
   const { store, clock, keys } = await stand();
   for (let turn = 0; turn < 5; turn += 1) {
