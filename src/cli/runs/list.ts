@@ -45,6 +45,9 @@ async function wholeList(client: RunsClient, robot: string | undefined): Promise
     if (page instanceof Problem) return page;
     data.push(...page.data);
     if (!page.has_more || page.next === null) return { object: "list", data, has_more: false, next: null };
+    // A service that names the same page for ever would never let the command end.
+    if (page.next === after)
+      return new Problem("the service's list of runs has no end: a page names itself as the next");
     after = page.next;
   }
 }
