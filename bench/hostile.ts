@@ -2,7 +2,6 @@
  * How long do hostile bodies hold the event loop? A 1 ms timer in the server's process says how late it came. A crowd that
  * pays nothing is a part of the proof `interference`.
  */
-
 import { LIMITS } from "../src/limits.ts";
 import type { Child } from "../src/measure/child.ts";
 import { SAMPLE_MODEL, SAMPLE_STATE } from "../src/measure/sample/observation.ts";

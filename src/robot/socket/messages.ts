@@ -66,10 +66,8 @@ export function echoedId({ observation_id: id }: JsonObject): string | undefined
   return field.isObservationId(id) ? id : undefined;
 }
 
-/** A `session.open` after its checks. */
-export interface Opening
-  /** Rows and steps of inference of each observation that does not say otherwise. */
-  extends Pick<ObserveCommand, "served" | "instruction" | "rows" | "inferenceSteps" | "seed"> {
+/** A `session.open` after its checks. Rows, steps of inference and seed are those of an observation that does not say otherwise. */
+export interface Opening extends Pick<ObserveCommand, "served" | "instruction" | "rows" | "inferenceSteps" | "seed"> {
   readonly sessionId: string | undefined;
   readonly format: ActionsFormat;
 }

@@ -142,7 +142,7 @@ async function readyz(deps: HealthDeps, durable: Durable): Promise<Reply> {
     return { status: 200, body: JSON.stringify(ready) };
   }
   const failure = new Failure(ROBOT.engine_unavailable, `not ready: ${missing.join("; ")}; ask again in a second`);
-  const reply = failureReply({ failure: failure });
+  const reply = failureReply({ failure });
   return { ...reply, body: JSON.stringify({ ...failure.body(), missing }) };
 }
 

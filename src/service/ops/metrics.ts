@@ -115,7 +115,7 @@ async function metrics(service: OpsDeps, engine: Pick<Engine, "stats" | "devices
 /** What the engine counts by itself. */
 const ENGINE: readonly (readonly [keyof EngineStats, "gauge" | "total", help: string])[] = [
   ["frames_free", "gauge", "Free frame slots."],
-  ["chunks_free", "gauge", "Free run slots."],
+  ["chunks_free", "gauge", "Free result slots."],
   ["slots_held", "gauge", "Session slots whose memory holds something."],
   ["memory_bytes_held", "gauge", "Bytes that episode memories hold."],
   ["slots_parked", "gauge", "Of the session slots, those whose memory is parked in host memory."],
@@ -128,8 +128,8 @@ const ENGINE: readonly (readonly [keyof EngineStats, "gauge" | "total", help: st
   ["frames_decoded", "total", "Decoded frames."],
   ["frames_refused", "total", "Frames that no decoder could read."],
   ["chunks_run", "total", "Chunks computed."],
-  ["chunks_failed", "total", "Runs that failed."],
-  ["chunks_cancelled", "total", "Runs that were cancelled."],
+  ["chunks_failed", "total", "Inferences that failed."],
+  ["chunks_cancelled", "total", "Inferences that were cancelled."],
   ["panics", "total", "Panics of native code that were caught, each at the cost of a request."],
   ["replicas", "gauge", "Replicas of all models."],
   ["replicas_out", "gauge", "Of these, those that take no more work; /readyz says why."],
