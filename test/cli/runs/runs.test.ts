@@ -91,6 +91,13 @@ describe("tendon runs", () => {
     expect([all.data.length, all.has_more, all.next]).toEqual([25, false, null]);
   });
 
+  test("list --all ends where a page names itself as the next", async () => {
+    const page = { object: "list", data: [], has_more: true, next: "again" };
+    using server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => Response.json(page) });
+    const { code, stderr } = await run("list --all", signedIn(`http://127.0.0.1:${server.port}`));
+    expect([code, stderr]).toEqual([1, expect.stringContaining("has no end")]);
+  });
+
   test("a failure is one clear line with its exit code", async () => {
     await mkdir(place.path("empty"));
     await mkdir(place.path("a b"));
