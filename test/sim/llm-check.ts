@@ -3,7 +3,7 @@ import { assert, present } from "../../src/std/assert.ts";
 import type { LlmHistory } from "./llm-history.ts";
 import { answerOf } from "./llm-provider.ts";
 import type { LlmReply, LlmSent } from "./llm-requests.ts";
-import { LLM_ACCOUNTS } from "./llm-world.ts";
+import { LLM_ACCOUNTS, type LlmWorld } from "./llm-world.ts";
 
 interface Row {
   readonly id: string;
@@ -37,10 +37,18 @@ export function checkCall({ world, requests }: LlmHistory, mark: string): void {
   }
 }
 
+/** No node that lives is taken to have ended: the faults of single operations are too few for that. */
+export function checkLiving({ nodes, buried }: LlmWorld): void {
+  for (const { killed, service } of nodes) {
+    assert(killed || !buried.has(service.llm.deps.owner), "what a living node runs is ended by no other");
+  }
+}
+
 /** After the last reply: each request has one, each response has ended, what was told is what is kept, and is paid for once. */
 export async function checkLlmEnd(history: LlmHistory): Promise<void> {
   const { world, requests } = history;
   assert(world.faults.length === 0, `no fault of our own: ${world.faults.join()}`);
+  checkLiving(world);
   for (const { index, replies, excused } of requests.sent) {
     assert(replies.length === 1 || (excused && replies.length === 0), `#${index} has one terminal reply`);
   }
@@ -103,8 +111,10 @@ function checkRows({ world, requests }: LlmHistory, rows: readonly Row[]): void 
   const lost = world.calls.filter(({ outcome, number }) => outcome === "answered" && !used.has(number));
   for (const { mark } of lost) {
     const nodes = requests.sent.filter((sent) => sent.mark === mark).map(({ node }) => node);
-    const excuse = nodes.some(({ killed }) => killed) || world.buried.size > 0;
-    assert(excuse, `the answer to ${mark} is kept`);
+    assert(
+      nodes.some(({ killed }) => killed),
+      `the answer to ${mark} is kept`,
+    );
   }
 }
 
