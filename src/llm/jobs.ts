@@ -7,14 +7,14 @@ import { Failure } from "../std/failure.ts";
 import { stackOf } from "../std/log.ts";
 import { StoreDown } from "../store/store.ts";
 import { type Answer, callProvider, type FailedCall } from "./call.ts";
-import type { Known, RespondCommand } from "./command.ts";
+import type { RespondCommand } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
 import { stopped, unconfigured, unsaid } from "./errors.ts";
 import { cancelledObject, failedObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
 import { begin, complete, end, hold, newRecord } from "./record.ts";
 import type { LlmRequest } from "./request.ts";
-import type { Job } from "./store/records.ts";
+import type { Job, Known } from "./store/records.ts";
 
 /** Durable when it resolves. */
 export async function submitJob(
@@ -28,9 +28,10 @@ export async function submitJob(
   const held = await hold(deps, provider, request, response, (charge) =>
     deps.store.enqueue({ charge, response, request: JSON.stringify(request), ...bounds }),
   );
-  if (held instanceof Failure || "known" in held) return held;
+  if (held.is === "known") return held;
+  if (held.is === "failed") return held.failure;
   // If it was accepted, it is begun, and its key returns it.
-  if ("reason" in held) {
+  if (held.is === "unsaid") {
     const message = "the store did not say in time whether the request is accepted; repeat it with the same key";
     return unsaid(message, held.reason);
   }

@@ -52,8 +52,17 @@ export interface Enqueuing {
   readonly allMax: number;
 }
 
-/** What submitting ends in besides a hold's outcomes: the response of that key, or no place for another job. */
-export type Submitted = HoldOutcome | { readonly known: StoredResponse } | { readonly full: "account" | "all" };
+/** The key's earlier response. */
+export interface Known {
+  readonly is: "known";
+  readonly response: StoredResponse;
+}
+
+/** What a submission ends in: the outcome of its hold, the key's earlier response, or no place for another job. */
+export type Submitted =
+  | { readonly is: HoldOutcome }
+  | Known
+  | { readonly is: "full"; readonly bound: "account" | "all" };
 
 /** The end of a response that is charged. */
 export interface Completion extends Settlement {

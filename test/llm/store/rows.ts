@@ -1,7 +1,7 @@
 /** Responses that the tests of the store work with. Each costs 600 nano-dollars at most, and `COST` in the end. */
 import { expect } from "bun:test";
 import type { NewCharge } from "../../../src/charge/store/records.ts";
-import type { Completion, Ending, NewResponse, Submission } from "../../../src/llm/store/records.ts";
+import type { Completion, Ending, NewResponse, Submission, Submitted } from "../../../src/llm/store/records.ts";
 import type { Store } from "../../../src/service/domains.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { funded } from "../../account/fake-store.ts";
@@ -10,6 +10,9 @@ import { AT, COST, expectSound, newCharge, settled } from "../../store/rows.ts";
 
 /** `expires_at` of a hold that its record ends (src/charge/charges.ts). */
 export const NO_EXPIRY = Number.MAX_SAFE_INTEGER;
+
+/** What a submission ends in that has its hold. */
+export const HELD: Submitted = { is: "held" };
 
 interface Changes {
   readonly response?: Partial<NewResponse>;
