@@ -14,7 +14,7 @@ import { isBackground } from "./models.ts";
 import { endedObject, newObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
-import type { Ending, Known, NewResponse, ResponseKey, Submitted } from "./store/records.ts";
+import type { Ending, Job, Known, NewResponse, ResponseKey, Submitted } from "./store/records.ts";
 import { inputTokensMax } from "./usage.ts";
 
 /** What a hold ends in. `unsaid`: the store has not said whether it has done the write. */
@@ -87,6 +87,11 @@ export function end(
   const at = seenSeconds(deps.clock);
   const text = object && JSON.stringify(object);
   return persist(deps, id, () => deps.store.end({ id, accountId, owner: deps.owner, at, object: text, key }));
+}
+
+/** Puts a job back to the queue, which nobody takes before `dueMs` of seen time. */
+export function putBack(deps: LlmDeps, { id, accountId, repeats }: Job, dueMs: number) {
+  return persist(deps, id, () => deps.store.jobPutBack({ id, accountId, owner: deps.owner, repeats, dueMs }));
 }
 
 /** Between two tries; the store itself has tried for longer than a second. */

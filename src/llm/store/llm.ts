@@ -5,7 +5,7 @@ import { settle, settlementTransfer } from "../../charge/store/settle.ts";
 import type { DomainOf, Slice } from "../../store/domain.ts";
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, type Steps } from "../../store/steps.ts";
-import { jobsTake, orphans, ownerBeat, ownerForget, owners } from "./jobs.ts";
+import { jobPutBack, jobsTake, orphans, ownerBeat, ownerForget, owners } from "./jobs.ts";
 import type {
   Completion,
   Ending,
@@ -45,13 +45,13 @@ function* responseOfKey(of: { accountId: string; key: string }): Steps<StoredRes
  * after a loss of power the request was not answered, and was charged at most once.
  */
 function* submit({ charge, response, owner }: Submission): Steps<Submitted> {
-  const known = yield* add(response, { state: "running", owner, job: 0, request: null });
+  const known = yield* add(response, { state: "running", owner, job: 0, request: null, submittedAt: null });
   return known ?? { is: yield* held(charge) };
 }
 
 /** Records a background job and holds its money, unless its key is known or there are too many jobs. */
-function* enqueue({ charge, response, request, accountMax, allMax }: Enqueuing): Steps<Submitted> {
-  const known = yield* add(response, { state: "queued", owner: null, job: 1, request });
+function* enqueue({ charge, at, response, request, accountMax, allMax }: Enqueuing): Steps<Submitted> {
+  const known = yield* add(response, { state: "queued", owner: null, job: 1, request, submittedAt: at });
   if (known) return known;
   const outcome = yield* held(charge);
   if (outcome !== "held") return { is: outcome };
@@ -74,14 +74,15 @@ interface FirstState {
   readonly owner: string | null;
   readonly job: number;
   readonly request: string | null;
+  readonly submittedAt: number | null;
 }
 
 /** Undefined: it is new, and recorded. A repeat of the same submission says the same as the first one. */
 function* add(response: NewResponse, first: FirstState): Steps<Submitted | undefined> {
   for (let tries = 0; ; tries += 1) {
     const added = yield* changes(
-      `INSERT INTO responses (id, account_id, model, key, digest, state, owner, job, request, object, created_at)
-       VALUES ($id, $accountId, $model, $key, $digest, $state, $owner, $job, $request, $object, $createdAt)
+      `INSERT INTO responses (id, account_id, model, key, digest, state, owner, job, request, object, created_at, submitted_at)
+       VALUES ($id, $accountId, $model, $key, $digest, $state, $owner, $job, $request, $object, $createdAt, $submittedAt)
        ON CONFLICT DO NOTHING`,
       { ...response, ...first },
     );
@@ -186,7 +187,18 @@ function* responsesForget({ before }: { before: number }): Steps<"done" | "more"
 
 const reads = { response, responseState, responseOfKey, owners, orphans };
 
-const writes = { submit, enqueue, complete, end, withdraw, jobsTake, ownerBeat, ownerForget, responsesForget };
+const writes = {
+  submit,
+  enqueue,
+  complete,
+  end,
+  withdraw,
+  jobsTake,
+  jobPutBack,
+  ownerBeat,
+  ownerForget,
+  responsesForget,
+};
 
 export const llm = {
   reads,

@@ -106,7 +106,7 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
       const job = async ({ llm }: Store, n: number, owner: string) => {
         const accountId = `a${1 + (n % 3)}`;
         told(await llm.enqueue({ ...enqueuing(`j${n}`, { response: { accountId } }), accountMax: 500, allMax: 500 }));
-        for (const { id, accountId: whose } of told(await llm.jobsTake(taking(owner, { max: 2 })))) {
+        for (const { id, accountId: whose } of told(await llm.jobsTake(taking(owner, { max: 2 }))).jobs) {
           if (told(await llm.complete(completion(id, { accountId: whose, owner }))) === "kept") paid += 1;
         }
       };
@@ -128,7 +128,7 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
       };
       await Promise.all(Array.from({ length: 12 }, (_, who) => client(at.stores[who % 2] ?? at.store, who)));
       await at.store.charges.holdsExpire({ before: NO_EXPIRY });
-      for (const { id, accountId } of told(await at.store.llm.jobsTake(taking("last")))) {
+      for (const { id, accountId } of told(await at.store.llm.jobsTake(taking("last"))).jobs) {
         told(await at.store.llm.end(ending(id, { accountId, owner: "last", object: "{}", key: "answer" })));
       }
       const sums = await Promise.all(["a1", "a2", "a3"].map((id) => counts(at.store, id)));
