@@ -238,6 +238,10 @@ export const LIMITS = {
   /** Background jobs that run at once: on this node, and of one account on all nodes together. */
   llmJobsRunningMax: 64,
   accountLlmJobsRunningMax: 48,
+  /** Those of one model among them, on this node and of one account: a provider that hangs leaves the rest to the other models. */
+  modelLlmJobsRunningMax: 40,
+  /** The pause of a job whose provider was away, doubled each time up to the longest; by chance it lasts up to twice as long. */
+  llmJobPauseMs: { first: 1_000, longest: 60_000 },
   /** Background jobs that have not ended, over all accounts and of one. */
   llmJobsMax: 4_096,
   accountLlmJobsMax: 1_024,

@@ -1,6 +1,7 @@
 /** How the bounds of the service relate to each other: a change of one of them must not break what two of them promise together. */
 import { expect, test } from "bun:test";
 import { LIMITS } from "../src/limits.ts";
+import { isBackground, LLM_IDS } from "../src/llm/models.ts";
 
 const { framesMax, observationFramesMax } = LIMITS;
 const [KiB, MiB] = [1024, 1024 * 1024];
@@ -26,6 +27,11 @@ test.each([
   ["a body of twelve full frames fits", LIMITS.robotBodyBytesMax > 12 * Math.ceil(LIMITS.jpegBytesMax / 3) * 4],
   ["no account can take all live responses", LIMITS.accountLlmLiveMax < LIMITS.llmLiveMax],
   ["no account can take all places of running jobs", LIMITS.accountLlmJobsRunningMax < LIMITS.llmJobsRunningMax],
+  [
+    "models that hang leave places for the last one, on a node and of an account",
+    (LLM_IDS.filter(isBackground).length - 1) * LIMITS.modelLlmJobsRunningMax <
+      Math.min(LIMITS.llmJobsRunningMax, LIMITS.accountLlmJobsRunningMax),
+  ],
   ["no account can take all places of jobs", LIMITS.accountLlmJobsMax < LIMITS.llmJobsMax],
   ["the longest output, in escapes, fits into one event", LIMITS.llmLineCharsMax > 6 * LIMITS.llmOutputCharsMax],
   ["some lost signs of life do not end a process' responses", 4 * LIMITS.llmBeatMs < LIMITS.llmBeatMissedMs],

@@ -33,6 +33,8 @@ export const LlmTable = Type.Object(
     first_byte_seconds: seconds(DAY_SECONDS, 60),
     idle_seconds: seconds(DAY_SECONDS, 60),
     total_seconds: seconds(DAY_SECONDS, 1800),
+    /** How long after its submission a background job whose provider was away is sent again; 0: never. */
+    job_retry_seconds: whole(0, DAY_SECONDS, 3600),
     /** Calls to the provider at once. */
     connections: whole(1, 65_535, 4096),
     /** Ask the provider for a stream, whatever the client asked for: only then can an answer be timed and stopped on its way. */
@@ -65,6 +67,7 @@ export function llmConfig(table: StaticDecode<typeof LlmTable>) {
     firstByteSeconds: table.first_byte_seconds,
     idleSeconds: table.idle_seconds,
     totalSeconds: table.total_seconds,
+    jobRetrySeconds: table.job_retry_seconds,
     connections: table.connections,
     stream: table.stream,
     outputLimitField: table.output_limit_field,

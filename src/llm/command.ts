@@ -2,7 +2,6 @@
 import type { Failure } from "../std/failure.ts";
 import type { EventFlow } from "./output/flow.ts";
 import type { LlmRequest } from "./request.ts";
-import type { StoredResponse } from "./store/records.ts";
 
 export interface RespondCommand {
   readonly request: LlmRequest;
@@ -19,11 +18,6 @@ export interface ResponseText {
   readonly object: string;
   /** An earlier request with this key has made it. */
   readonly replayed: boolean;
-}
-
-/** The key's earlier response, which the store knows. */
-export interface Known {
-  readonly known: StoredResponse;
 }
 
 /** Events; the first of them are there. */

@@ -7,10 +7,11 @@ import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
 import type { Permits } from "../std/quota.ts";
 import type { SeenClock } from "../std/seen-clock.ts";
-import type { Known, ResponseText } from "./command.ts";
+import type { ResponseText } from "./command.ts";
 import type { LlmId } from "./models.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmStore } from "./store/llm.ts";
+import type { Known } from "./store/records.ts";
 import type { Watchers } from "./watchers.ts";
 
 /** A live response, for further requests with its key. */

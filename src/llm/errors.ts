@@ -83,6 +83,11 @@ export function tooMany(whose: "account" | "owner" | "all", what: "responses" | 
   return new Failure(LLM.upstream_unavailable, `${words}; nothing was charged, retry with the same key`, SOON);
 }
 
+/** Whether a repeat may be answered: then the key of a live request is free, and a background job is sent again. */
+export function passes({ row: of }: Failure): boolean {
+  return of === LLM.upstream_unavailable;
+}
+
 /** Nothing was asked of the provider. */
 export function storeDown({ reason }: StoreDown): Failure {
   const message = "the store of responses does not answer; retry with the same key";

@@ -1,20 +1,23 @@
 /**
  * Background jobs: queued in the store, taken by a process that has a place free, and ended exactly once. Taking a job and calling
- * the provider are one step for everybody else: a job that was taken is never taken again, whatever becomes of its process.
+ * the provider are one step for everybody else. A job goes back to the queue only when its process says so: the provider was away, or
+ * the service stops. One whose process was killed has failed.
  */
 import { LIMITS } from "../limits.ts";
-import { Failure } from "../std/failure.ts";
+import type { Failure } from "../std/failure.ts";
 import { stackOf } from "../std/log.ts";
+import { RandomStream } from "../std/random.ts";
+import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
-import { type Answer, callProvider, type FailedCall } from "./call.ts";
-import type { Known, RespondCommand } from "./command.ts";
+import { callProvider, type FailedCall } from "./call.ts";
+import type { RespondCommand } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
-import { stopped, unconfigured, unsaid } from "./errors.ts";
-import { cancelledObject, failedObject, type ResponseObject } from "./output/object.ts";
+import { passes, stopped, unconfigured, unsaid } from "./errors.ts";
+import { failedObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
-import { begin, complete, end, hold, newRecord } from "./record.ts";
+import { begin, complete, end, hold, newRecord, putBack } from "./record.ts";
 import type { LlmRequest } from "./request.ts";
-import type { Job } from "./store/records.ts";
+import type { Job, Known } from "./store/records.ts";
 
 /** Durable when it resolves. */
 export async function submitJob(
@@ -26,11 +29,12 @@ export async function submitJob(
   const response = newRecord(command, begun, request, JSON.stringify(begun));
   const bounds = { accountMax: LIMITS.accountLlmJobsMax, allMax: LIMITS.llmJobsMax };
   const held = await hold(deps, provider, request, response, (charge) =>
-    deps.store.enqueue({ charge, response, request: JSON.stringify(request), ...bounds }),
+    deps.store.enqueue({ charge, at: seenSeconds(deps.clock), response, request: JSON.stringify(request), ...bounds }),
   );
-  if (held instanceof Failure || "known" in held) return held;
+  if (held.is === "known") return held;
+  if (held.is === "failed") return held.failure;
   // If it was accepted, it is begun, and its key returns it.
-  if ("reason" in held) {
+  if (held.is === "unsaid") {
     const message = "the store did not say in time whether the request is accepted; repeat it with the same key";
     return unsaid(message, held.reason);
   }
@@ -40,12 +44,15 @@ export async function submitJob(
 
 export class Jobs {
   private runningJobs = 0;
-  /** Those that were begun and have not ended in the store: they are not begun again. */
+  /** Those that were begun, and whose end is not in the store yet: they are not begun again. */
   private readonly begun = new Set<string>();
   private looking = false;
   private again = false;
-  /** A service that does not get ready must not take what it would only cancel. */
+  /** A service that does not get ready must not take what it would only put back. */
   private started = false;
+  /** Ends the wait for the next job that is due. */
+  private disarm = () => {};
+  private readonly chance = new RandomStream("pauses of jobs");
 
   constructor(private readonly deps: LlmDeps) {}
 
@@ -63,29 +70,38 @@ export class Jobs {
   kick(): void {
     this.again = true;
     if (this.looking || !this.started) return;
+    const { lifecycle } = this.deps;
     this.looking = true;
+    // A shutdown waits for what is being taken.
+    lifecycle.enter();
     this.look()
       .catch((error: unknown) => this.deps.log.error("jobs fault", { stack: String(error) }))
       .finally(() => {
         this.looking = false;
-        if (this.again && this.runningJobs < LIMITS.llmJobsRunningMax && !this.deps.lifecycle.draining) this.kick();
+        lifecycle.leave();
+        if (this.again && this.runningJobs < LIMITS.llmJobsRunningMax && !lifecycle.draining) this.kick();
       });
   }
 
   private async look(): Promise<void> {
-    const { store, owner, lifecycle } = this.deps;
+    const { clock, store, owner, lifecycle } = this.deps;
     while (this.again && !lifecycle.draining) {
       this.again = false;
       const max = LIMITS.llmJobsRunningMax - this.runningJobs;
       if (max <= 0) return;
-      const jobs = await store.jobsTake({
+      const taken = await store.jobsTake({
         owner,
         known: [...this.begun],
         max,
         accountMax: LIMITS.accountLlmJobsRunningMax,
+        modelMax: LIMITS.modelLlmJobsRunningMax,
+        nowMs: Math.floor(clock.seenMs()),
       });
-      if (jobs instanceof StoreDown) return;
-      for (const job of jobs) this.begin(job);
+      if (taken instanceof StoreDown) return;
+      for (const job of taken.jobs) this.begin(job);
+      this.disarm();
+      const { nextMs } = taken;
+      if (nextMs !== undefined) this.disarm = clock.after(Math.max(0, nextMs - clock.seenMs()), () => this.kick());
     }
   }
 
@@ -108,40 +124,49 @@ export class Jobs {
   }
 
   private async perform(job: Job): Promise<void> {
-    const { id: chargeId, accountId, model: item, held, prompt, cachedPrompt, completion } = job;
-    const outcome = await this.outcome(job);
-    if (outcome instanceof Failure) return this.failed(job, outcome);
-    const begun = objectOf(job);
-    if ("failure" in outcome) return this.ended(job, end(this.deps, job, this.unanswered(begun, outcome), "answer"));
-    const charge = { chargeId, accountId, item, held, rates: { prompt, cachedPrompt, completion } };
-    return this.ended(job, complete(this.deps, charge, begun, outcome));
-  }
-
-  private failed(job: Job, failure: Failure): Promise<void> {
-    return this.ended(job, end(this.deps, job, failedObject(objectOf(job), failure), "answer"));
-  }
-
-  /** Lost or not, it is not begun again. */
-  private async ended({ id }: Job, { last }: { readonly last: Promise<unknown> }): Promise<void> {
-    if (!((await last) instanceof StoreDown)) this.begun.delete(id);
-  }
-
-  private async outcome(job: Job): Promise<Answer | FailedCall | Failure> {
     const { deps } = this;
+    const { id: chargeId, accountId, model: item, key: sessionId, held, prompt, cachedPrompt, completion } = job;
     // Written by this service (`submitJob`).
     const request = JSON.parse(job.request) as LlmRequest;
-    const provider = deps.providers.get(request.model);
-    if (!provider) return unconfigured(request.model);
-    const { accountId, model, key: sessionId } = job;
-    if (deps.drills.strikes("job_lost", { accountId, model, sessionId, step: 0 })) return stopped();
-    return await callProvider(deps, { request, provider, caller: job, once: true });
+    const { model } = request;
+    const provider = deps.providers.get(model);
+    if (!provider) return this.failed(job, unconfigured(model));
+    if (deps.drills.strikes("job_lost", { accountId, model, sessionId, step: 0 })) return this.failed(job, stopped());
+    const outcome = await callProvider(deps, { request, provider, caller: job, once: true });
+    if ("failure" in outcome) return this.unanswered(job, provider, outcome);
+    const charge = { chargeId, accountId, item, held, rates: { prompt, cachedPrompt, completion } };
+    return this.ended(job, complete(deps, charge, objectOf(job), outcome));
   }
 
-  /** A job that the service stopped at its own end was cancelled; any other failure is an answer as well. */
-  private unanswered(begun: ResponseObject, { failure, output }: FailedCall): ResponseObject {
-    const { log, lifecycle } = this.deps;
-    log.info("job failed", { response: begun.id, code: failure.code, detail: failure.detail ?? "" });
-    return lifecycle.over.aborted ? cancelledObject(begun, output) : failedObject(begun, failure, output);
+  /** What passes is tried again; any other failure is an answer. */
+  private unanswered(job: Job, { config }: Provider, { failure, output }: FailedCall): Promise<void> {
+    const dueMs = this.dueMs(job, config, failure);
+    const { code, detail = "" } = failure;
+    this.deps.log.info(dueMs === undefined ? "job failed" : "job put back", { response: job.id, code, detail });
+    return dueMs === undefined ? this.failed(job, failure, output) : this.ended(job, putBack(this.deps, job, dueMs));
+  }
+
+  /** The seen time from which on the job may be sent again; undefined: it has failed. */
+  private dueMs({ submittedAt, repeats }: Job, { jobRetrySeconds }: Provider["config"], failure: Failure) {
+    const { clock, lifecycle } = this.deps;
+    if (!passes(failure) || jobRetrySeconds === 0) return undefined;
+    const now = Math.ceil(clock.seenMs());
+    // The service stopped the call at its own end, and the next process takes the job at once.
+    if (lifecycle.over.aborted) return now;
+    const { first, longest } = LIMITS.llmJobPauseMs;
+    const pause = Math.min(longest, first * 2 ** repeats);
+    const asked = 1_000 * (failure.retryAfterSeconds ?? 0);
+    const dueMs = now + Math.max(pause, asked) + Math.floor((pause * this.chance.word()) / 2 ** 32);
+    return dueMs <= 1_000 * (submittedAt + jobRetrySeconds) ? dueMs : undefined;
+  }
+
+  private failed(job: Job, failure: Failure, output: FailedCall["output"] = []): Promise<void> {
+    return this.ended(job, end(this.deps, job, failedObject(objectOf(job), failure, output), "answer"));
+  }
+
+  /** Lost or not, this process does not begin it again by itself. */
+  private async ended({ id }: Job, { last }: { readonly last: Promise<unknown> }): Promise<void> {
+    if (!((await last) instanceof StoreDown)) this.begun.delete(id);
   }
 }
 

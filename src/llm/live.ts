@@ -5,18 +5,19 @@
 import { billingDown, type Charge } from "../charge/charges.ts";
 import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";
-import { Failure } from "../std/failure.ts";
+import type { Failure } from "../std/failure.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import type { StoreDown } from "../store/store.ts";
 import { type Answer, callProvider, type FailedCall } from "./call.ts";
-import type { Known, RespondCommand, ResponseOutcome, ResponseText } from "./command.ts";
+import type { RespondCommand, ResponseOutcome, ResponseText } from "./command.ts";
 import type { LlmDeps, RunningResponse } from "./deps.ts";
-import { LLM, stopped, terminal, tooMany, unsaid } from "./errors.ts";
+import { passes, stopped, terminal, tooMany, unsaid } from "./errors.ts";
 import { EventFlow } from "./output/flow.ts";
 import { failedObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
-import { begin, complete, end, hold, newRecord, persist } from "./record.ts";
+import { begin, complete, end, type Held, hold, newRecord, persist } from "./record.ts";
 import type { LlmRequest } from "./request.ts";
+import type { Known } from "./store/records.ts";
 
 export class Live implements RunningResponse {
   readonly id: string;
@@ -66,11 +67,10 @@ export class Live implements RunningResponse {
     const { lifecycle } = this.deps;
     lifecycle.enter();
     try {
-      const charge = await this.submitted();
-      const refused = charge instanceof Failure || "known" in charge;
-      this.recorded.resolve(!refused);
-      if (refused) this.over(charge);
-      else await this.placed(charge);
+      const held = await this.submitted();
+      this.recorded.resolve(held.is === "held");
+      if (held.is === "held") await this.placed(held.charge);
+      else this.over(held.is === "failed" ? held.failure : held);
     } finally {
       lifecycle.leave();
     }
@@ -97,7 +97,7 @@ export class Live implements RunningResponse {
   }
 
   /** The charge, and the record of what is about to be called, in one step. */
-  private async submitted(): Promise<Charge | Failure | Known> {
+  private async submitted(): Promise<Exclude<Held, { is: "unsaid" }>> {
     const { deps, provider, begun, command } = this;
     const { store, owner, clock } = deps;
     const request = present(this.request, "a request that is not sent yet");
@@ -107,12 +107,12 @@ export class Live implements RunningResponse {
     // Beside the store's work.
     provider.prepare(request);
     const held = await holding;
-    if (!("reason" in held)) return held;
-    const refused = billingDown(held);
-    this.answer.resolve(refused);
+    if (held.is !== "unsaid") return held;
+    const failure = billingDown(held);
+    this.answer.resolve(failure);
     // What may have been recorded is taken back before the key may be used again.
     await persist(deps, this.id, () => store.withdraw({ response, owner, at: seenSeconds(clock) })).last;
-    return refused;
+    return { is: "failed", failure };
   }
 
   private async called(charge: Charge): Promise<void> {
@@ -159,7 +159,7 @@ export class Live implements RunningResponse {
 
   /** The money goes back, and the key is worth what the failure says: a provider that is not there may be asked again. */
   private async failed({ failure, output }: FailedCall): Promise<void> {
-    const key = failure.row === LLM.upstream_unavailable ? "free" : "terminal";
+    const key = passes(failure) ? "free" : "terminal";
     const { first, last } = this.unanswered(failure, output, key);
     await first;
     this.fail(failure, output);

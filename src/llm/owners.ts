@@ -1,6 +1,7 @@
 /**
  * The processes that own running responses. Each shows that it lives by a number that it raises. A process whose number does not change has
- * ended, and another one ends its responses. Numbers are used, not times, so that a clock that jumps ends nothing.
+ * ended, and another one ends its responses. Numbers are used, not times, so that a clock that jumps ends nothing. Only time counts in
+ * which this process could write and read the table without a gap: an outage keeps every process from raising its number.
  */
 import { LIMITS } from "../limits.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
@@ -14,6 +15,8 @@ type Deps = Pick<LlmDeps, "clock" | "log" | "store" | "owner" | "watchers" | "ow
 
 export class Owners {
   private readonly seen = new Map<string, { readonly beat: bigint; readonly sinceMs: number }>();
+  /** The last look that was answered. */
+  private lookedMs = 0;
 
   constructor(private readonly deps: Deps) {}
 
@@ -28,8 +31,10 @@ export class Owners {
   }
 
   async beat(): Promise<void> {
-    await this.deps.store.ownerBeat({ owner: this.deps.owner });
-    await this.look(LIMITS.llmBeatMissedMs);
+    const beaten = await this.deps.store.ownerBeat({ owner: this.deps.owner });
+    // A store that takes no beat of this process may take none of the others.
+    if (beaten instanceof StoreDown) this.seen.clear();
+    else await this.look(LIMITS.llmBeatMissedMs);
   }
 
   /** Removes this process, at its end. */
@@ -40,8 +45,11 @@ export class Owners {
   private async look(missedMs: number): Promise<void> {
     const { clock, log, store, owner: own } = this.deps;
     const found = await store.owners();
-    if (found instanceof StoreDown) return;
+    if (found instanceof StoreDown) return this.seen.clear();
     const now = clock.monotonicMs();
+    // This process stood still, or waited for the store.
+    if (now - this.lookedMs > 2 * LIMITS.llmBeatMs) this.seen.clear();
+    this.lookedMs = now;
     for (const { owner, beat } of found) {
       if (owner === own) continue;
       const known = this.seen.get(owner);

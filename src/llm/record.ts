@@ -1,26 +1,28 @@
 /** What is recorded of a response: its submission, with its hold, and its end. A write is repeated as long as the process lives. */
 import { type Charge, untilDone } from "../charge/charges.ts";
-import type { NewCharge } from "../charge/store/records.ts";
+import type { HoldOutcome, NewCharge } from "../charge/store/records.ts";
 import { sleep, unixSeconds } from "../std/clock.ts";
-import type { Failure } from "../std/failure.ts";
+import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import type { Answer } from "./call.ts";
-import type { Known, RespondCommand } from "./command.ts";
+import type { RespondCommand } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
 import { tooMany } from "./errors.ts";
 import { isBackground } from "./models.ts";
 import { endedObject, newObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
-import type { Ending, NewResponse, ResponseKey, Submitted } from "./store/records.ts";
+import type { Ending, Job, Known, NewResponse, ResponseKey, Submitted } from "./store/records.ts";
 import { inputTokensMax } from "./usage.ts";
 
-/** It is not known whether the store has done the write. */
-export interface UnknownOutcome {
-  readonly reason: string;
-}
+/** What a hold ends in. `unsaid`: the store has not said whether it has done the write. */
+export type Held =
+  | { readonly is: "held"; readonly charge: Charge }
+  | { readonly is: "failed"; readonly failure: Failure }
+  | { readonly is: "unsaid"; readonly reason: string }
+  | Known;
 
 export function begin({ clock }: Pick<LlmDeps, "clock">, request: LlmRequest): ResponseObject {
   const status = isBackground(request.model) ? "queued" : "in_progress";
@@ -44,18 +46,22 @@ export async function hold(
   request: LlmRequest,
   { id: chargeId, accountId }: ResponseKey,
   open: (charge: NewCharge) => Promise<Submitted | StoreDown>,
-): Promise<Charge | Failure | Known | UnknownOutcome> {
+): Promise<Held> {
   const max = { promptTokens: inputTokensMax(request, config), completionTokens: request.max_output_tokens };
-  const held = await charges.hold<Known | { full: "account" | "all" } | UnknownOutcome>(
+  const held = await charges.hold<Exclude<Submitted, { is: HoldOutcome }> | Extract<Held, { is: "unsaid" }>>(
     // The record ends the hold, after a restart as well: no clock that jumps can end it before.
     { chargeId, accountId, item: request.model, rates: config.rates, max, deadlineMs: "none" },
     async (charge) => {
       const outcome = await open(charge);
+      if (!(outcome instanceof StoreDown))
+        return outcome.is === "known" || outcome.is === "full" ? outcome : outcome.is;
       // The write may have been done.
-      return outcome instanceof StoreDown && outcome.outcomeUnknown ? { reason: outcome.reason } : outcome;
+      return outcome.outcomeUnknown ? { is: "unsaid", reason: outcome.reason } : outcome;
     },
   );
-  return "full" in held ? tooMany(held.full, isBackground(request.model) ? "jobs" : "responses") : held;
+  if (held instanceof Failure) return { is: "failed", failure: held };
+  if (!("is" in held)) return { is: "held", charge: held };
+  return held.is === "full" ? { is: "failed", failure: tooMany(held.bound, "jobs") } : held;
 }
 
 /** Makes price and answer durable in one step. */
@@ -81,6 +87,11 @@ export function end(
   const at = seenSeconds(deps.clock);
   const text = object && JSON.stringify(object);
   return persist(deps, id, () => deps.store.end({ id, accountId, owner: deps.owner, at, object: text, key }));
+}
+
+/** Puts a job back to the queue, which nobody takes before `dueMs` of seen time. */
+export function putBack(deps: LlmDeps, { id, accountId, repeats }: Job, dueMs: number) {
+  return persist(deps, id, () => deps.store.jobPutBack({ id, accountId, owner: deps.owner, repeats, dueMs }));
 }
 
 /** Between two tries; the store itself has tried for longer than a second. */

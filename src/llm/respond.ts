@@ -3,7 +3,7 @@ import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { stackOf } from "../std/log.ts";
 import { StoreDown } from "../store/store.ts";
-import type { Known, RespondCommand, ResponseOutcome } from "./command.ts";
+import type { RespondCommand, ResponseOutcome } from "./command.ts";
 import type { LlmDeps, RunningResponse } from "./deps.ts";
 import { conflict, drilledMoney, stillRuns, storeDown, terminal, tooMany, unconfigured } from "./errors.ts";
 import { submitJob } from "./jobs.ts";
@@ -12,27 +12,33 @@ import { isBackground } from "./models.ts";
 import { EventFlow } from "./output/flow.ts";
 import type { ResponseObject } from "./output/object.ts";
 import { begunOf, replayOutput, terminalEvent } from "./output/replay.ts";
-import type { StoredResponse } from "./store/records.ts";
+import type { Known, StoredResponse } from "./store/records.ts";
 import { shownText, watch } from "./watch.ts";
 
 export async function respond(deps: LlmDeps, command: RespondCommand): Promise<ResponseOutcome> {
   const { request, accountId, key } = command;
-  const { clock } = deps;
+  const { clock, lifecycle, store, watchers } = deps;
   const deadlineMs = clock.monotonicMs() + LIMITS.llmKeyWaitMs;
   const name = `${accountId}\n${key}`;
+  let found: StoredResponse | undefined;
   for (;;) {
-    const running = deps.running.get(name);
-    if (running) return await behind(deps, command, running);
-    const outcome = await answer(deps, command, name);
-    if (!("known" in outcome)) return outcome;
-    const { known } = outcome;
-    if (Buffer.compare(known.digest, command.digest) !== 0) return conflict();
-    if (isBackground(request.model)) return job(deps, command, known);
-    if (known.state === "done" && known.object !== undefined) return replay(deps, command, known.object);
-    if (known.state === "ended") return terminal();
-    if (clock.monotonicMs() >= deadlineMs || deps.lifecycle.over.aborted) return stillRuns();
+    if (!found) {
+      const running = deps.running.get(name);
+      const outcome = await (running ? behind(deps, command, running, deadlineMs) : answer(deps, command, name));
+      if (outcome === "free") continue;
+      if (!("is" in outcome)) return outcome;
+      found = outcome.response;
+    }
+    if (Buffer.compare(found.digest, command.digest) !== 0) return conflict();
+    if (isBackground(request.model)) return job(deps, command, found);
+    if (found.state === "done" && found.object !== undefined) return replay(deps, command, found.object);
+    if (found.state === "ended") return terminal();
+    if (clock.monotonicMs() >= deadlineMs || lifecycle.over.aborted) return stillRuns();
     // It runs in another process, or in one that has ended and whose responses are yet to be ended.
-    await deps.watchers.moved(known.id);
+    await watchers.moved(found.id);
+    const next = await store.responseOfKey({ accountId, key });
+    // Only a key that is free is asked for by a submission, which is a write.
+    if (!(next instanceof StoreDown)) found = next;
   }
 }
 
@@ -43,13 +49,13 @@ async function answer(deps: LlmDeps, command: RespondCommand, name: string): Pro
   const refused = provider ? drilledMoney((drill) => deps.drills.strikes(drill)) : unconfigured(model);
   if (!provider || refused) {
     // What the key has already is returned all the same.
-    const known = await deps.store.responseOfKey(command);
-    if (known instanceof StoreDown) return storeDown(known);
-    return known ? { known } : (refused ?? unconfigured(model));
+    const response = await deps.store.responseOfKey(command);
+    if (response instanceof StoreDown) return storeDown(response);
+    return response ? { is: "known", response } : (refused ?? unconfigured(model));
   }
   if (isBackground(model)) {
     const submitted = await submitJob(deps, command, provider);
-    if (submitted instanceof Failure || "known" in submitted) return submitted;
+    if (submitted instanceof Failure || "is" in submitted) return submitted;
     const { begun: object } = submitted;
     if (!command.request.stream) return { object: JSON.stringify(object), replayed: false };
     return watch(deps, { accountId: command.accountId, object, replayed: false });
@@ -68,27 +74,29 @@ async function answer(deps: LlmDeps, command: RespondCommand, name: string): Pro
   return await live.answered;
 }
 
-/** The answer of the response that runs with this key, the same for all requests with it. */
-async function behind(deps: LlmDeps, command: RespondCommand, running: RunningResponse): Promise<ResponseOutcome> {
+/** The answer of the response that runs with this key, the same for all requests with it. `free`: it did not get the key. */
+async function behind(
+  deps: LlmDeps,
+  command: RespondCommand,
+  running: RunningResponse,
+  deadlineMs: number,
+): Promise<ResponseOutcome | Known | "free"> {
   if (Buffer.compare(running.digest, command.digest) !== 0) {
     // Before it is recorded it is not known whether the key is its own.
-    const hasKey = await inTime(deps, running.hasKey);
+    const hasKey = await inTime(deps, running.hasKey, deadlineMs);
     if (hasKey === undefined) return stillRuns();
-    return hasKey ? conflict() : respond(deps, command);
+    return hasKey ? conflict() : "free";
   }
-  const ended = await inTime(deps, running.ended);
-  if (!ended) return stillRuns();
-  if (ended instanceof Failure) return ended;
-  if ("object" in ended) return replay(deps, command, ended.object);
-  return respond(deps, command);
+  const ended = (await inTime(deps, running.ended, deadlineMs)) ?? stillRuns();
+  return "object" in ended ? replay(deps, command, ended.object) : ended;
 }
 
 /** undefined: the wait has lasted for its bound. */
-async function inTime<T>(deps: LlmDeps, promise: Promise<T>): Promise<T | undefined> {
+async function inTime<T>(deps: LlmDeps, promise: Promise<T>, deadlineMs: number): Promise<T | undefined> {
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
   const { over } = deps.lifecycle;
   const stop = () => resolve(undefined);
-  const disarm = deps.clock.after(LIMITS.llmKeyWaitMs, stop);
+  const disarm = deps.clock.after(Math.max(0, deadlineMs - deps.clock.monotonicMs()), stop);
   over.addEventListener("abort", stop);
   const outcome = await Promise.race([promise, late]);
   over.removeEventListener("abort", stop);

@@ -309,7 +309,19 @@ const RUNS = `
   ) STRICT;
 `;
 
+/**
+ * Jobs that go back to the queue: the seen time of their submission, the milliseconds of it from which on they may be taken, and how
+ * often they went back.
+ */
+const JOB_REPEATS = `
+  ALTER TABLE responses ADD COLUMN submitted_at INTEGER;
+  ALTER TABLE responses ADD COLUMN due_ms INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE responses ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0;
+  UPDATE responses SET submitted_at = created_at WHERE job = 1 AND ended_at IS NULL;
+`;
+
 /** Oldest first; the version of a database is the number of them that it has. */
 export const MIGRATIONS: readonly Migration[] = [
   [STORE, ACCOUNTS, PEOPLE, CHARGES, ROBOT, { postgres: ROBOT_POSTGRES }, LLM, RUNS],
+  [JOB_REPEATS],
 ];

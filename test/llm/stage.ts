@@ -24,6 +24,9 @@ export const JOB = "llm-a-5.3:async";
 /** The provider's, which nobody may read. */
 export const SECRET = "sk-provider-0123456789abcdef";
 
+/** Unless a test says otherwise a job is sent once. */
+const ONCE = { job_retry_seconds: 0 };
+
 export interface StageOptions {
   readonly protocol?: "chat" | "responses";
   /** Keys of the provider's table. */
@@ -59,7 +62,12 @@ export class LlmStage implements AsyncDisposable {
     const logged: string[] = [];
     const note = (event: string, facts: object = {}) => logged.push(`${event} ${JSON.stringify(facts)}`);
     const ids = LLM_IDS.filter((id) => !without.includes(id));
-    const config = providerConfig({ base_url: provider.url, protocol: options.protocol ?? "chat", ...options.table });
+    const config = providerConfig({
+      base_url: provider.url,
+      protocol: options.protocol ?? "chat",
+      ...ONCE,
+      ...options.table,
+    });
     const providers = new Map(ids.map((id) => [id, new Provider(config, SECRET, systemClock)]));
     const settings = { chunkMs: 10_000, signUpOpen: false, drills, providers };
     const service = build(settings, { clock: clock ?? systemClock, store, log: { info: note, error: note } });

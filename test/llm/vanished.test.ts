@@ -1,103 +1,12 @@
 /** Two nodes on one store: what one of them ran when it vanished, fell silent or was not answered; clocks that jump end nothing. */
 import { expect, test } from "bun:test";
 import { LIMITS } from "../../src/limits.ts";
-import type { ProviderCall, Step } from "../sim/llm-provider.ts";
 import type { StoreFault } from "../sim/llm-store.ts";
-import { type LlmNode, LlmWorld } from "../sim/llm-world.ts";
 import { flush } from "../sim/world.ts";
 import { eventsOf, JOB, LIVE } from "./stage.ts";
+import { begin, bodyOf, codeOf, Two } from "./two.ts";
 
-const USAGE = { inputTokens: 30, cachedTokens: 10, outputTokens: 20, reasoningTokens: 0 };
-const ANSWER: Step = { kind: "answer", usage: USAGE, full: true };
 const HOUR_MS = 3_600_000;
-
-/** A node and a reply that is on its way from it. */
-class Two {
-  private constructor(readonly world: LlmWorld) {}
-
-  static async open(): Promise<Two> {
-    const world = await LlmWorld.open(2);
-    world.nextStep = () => ANSWER;
-    return new Two(world);
-  }
-
-  get first(): LlmNode {
-    return this.world.node(0);
-  }
-
-  get second(): LlmNode {
-    return this.world.node(1);
-  }
-
-  /** The key is the text as well. */
-  async post(node: LlmNode, model: string, key: string, more: object = {}): Promise<Reply> {
-    const body = JSON.stringify({ model, input: key, max_output_tokens: 100, ...more });
-    const headers = { "content-type": "application/json", "idempotency-key": key };
-    const response = await node.send("/v1/responses", 0, { method: "POST", body, headers });
-    const text = await response.text();
-    return { status: response.status, text, replayed: response.headers.get("idempotent-replayed") === "true" };
-  }
-
-  async get(node: LlmNode, id: string): Promise<Body> {
-    const response = await node.send(`/v1/responses/${id}`, 0, {});
-    return (await response.json()) as Body;
-  }
-
-  /** The calls of the provider, by the text of the request. */
-  calls(mark: string): readonly ProviderCall[] {
-    return this.world.calls.filter((call) => call.mark === mark);
-  }
-
-  /** What the next operations of this name become, one after another. */
-  fault(name: string, ...faults: readonly StoreFault[]): void {
-    const left = [...faults];
-    this.world.fault = (operation) => (operation === name ? left.shift() : undefined);
-  }
-
-  /** Lets all calls of a node go on. */
-  async answer(node: LlmNode): Promise<void> {
-    while (node.gates.size > 0) await node.gates.open(0);
-    await flush();
-  }
-
-  /** Nothing is running or held, the books are right, and `count` responses are paid for. */
-  async expectPaid(count: number): Promise<void> {
-    const { store, faults } = this.world;
-    const accounts = await store.accounts.list();
-    expect(Array.isArray(accounts) && accounts.map(({ held }) => held)).toEqual([0n, 0n]);
-    expect(store.report().problem).toBeUndefined();
-    expect(store.rows("SELECT id FROM charges")).toHaveLength(count);
-    expect(store.rows("SELECT id FROM responses WHERE ended_at IS NULL")).toEqual([]);
-    expect(faults).toEqual([]);
-  }
-}
-
-interface Reply {
-  readonly status: number;
-  readonly text: string;
-  readonly replayed: boolean;
-}
-
-interface Body {
-  readonly id: string;
-  readonly status: string;
-  readonly output_text: string;
-  readonly error: { readonly code: string } | null;
-}
-
-function bodyOf({ text }: Reply): Body {
-  return JSON.parse(text) as Body;
-}
-
-function codeOf(reply: Reply): string | undefined {
-  return bodyOf(reply).error?.code;
-}
-
-/** A reply that never comes, of a process that will be killed, or one that is looked at later. */
-function begin(reply: Promise<unknown>): void {
-  reply.catch(() => {});
-}
-
 const MISSED = LIMITS.llmBeatMissedMs;
 
 test("a node vanished: its live responses are terminal, its jobs failed, those that it had not taken run, and nothing is sent twice", async () => {

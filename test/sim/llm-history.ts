@@ -1,10 +1,10 @@
 /**
  * One random history of language models. Clients of two accounts send, repeat, change and abandon requests on two nodes. Meanwhile
- * the provider fails, hangs and is cut, the store answers late, twice or not at all, clocks jump, and processes are killed or end in
- * order. Same seed, same history.
+ * the provider fails, hangs and is cut, the store answers late, twice or not at all, or is away from all nodes, clocks jump, and
+ * processes are killed or end in order. Same seed, same history.
  */
 import { assert } from "../../src/std/assert.ts";
-import { checkCall, checkLlmEnd } from "./llm-check.ts";
+import { checkCall, checkLiving, checkLlmEnd } from "./llm-check.ts";
 import type { Step } from "./llm-provider.ts";
 import { LlmRequests } from "./llm-requests.ts";
 import { STORE_FAULTS, type StoreFault } from "./llm-store.ts";
@@ -44,6 +44,7 @@ export class LlmHistory extends Seeded {
       await this.act();
       await flush();
       assert(this.world.faults.length === 0, `no fault of our own: ${this.world.faults.join()}`);
+      checkLiving(this.world);
     }
     await this.finish();
   }
@@ -74,6 +75,7 @@ export class LlmHistory extends Seeded {
     if (choice < 47) return this.jump();
     if (choice < 49) return this.kill();
     if (choice < 50) return await this.end(this.below(world.nodes.length));
+    if (choice < 51) return await this.outage();
     await this.open();
   }
 
@@ -111,6 +113,14 @@ export class LlmHistory extends Seeded {
   private turnStore(way: "up" | "down"): void {
     this.note(`the store is ${way}`);
     this.world.store.down = way === "down";
+  }
+
+  /** The store is away from all nodes for longer than an owner may be silent. */
+  private async outage(): Promise<void> {
+    this.turnStore("down");
+    await this.pass(this.pick([17_000, 21_000]));
+    this.turnStore("up");
+    await this.pass(3_000);
   }
 
   private async pass(ms: number): Promise<void> {

@@ -23,7 +23,12 @@ export interface ProviderCall {
   outcome: "open" | "answered" | "unavailable" | "rejected" | "invalid";
 }
 
-const CONFIG = providerConfig({ base_url: "http://127.0.0.1:9/v1", protocol: "chat", total_seconds: 40 });
+const CONFIG = providerConfig({
+  base_url: "http://127.0.0.1:9/v1",
+  protocol: "chat",
+  total_seconds: 40,
+  job_retry_seconds: 60,
+});
 
 /** What the provider says in a call: no two say the same. */
 export function answerOf({ number, mark }: Pick<ProviderCall, "number" | "mark">): string {

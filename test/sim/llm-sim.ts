@@ -30,7 +30,7 @@ const EXPECTED = [
     ...["accepted", "completed", "incomplete", "failed", "replayed", "idempotency_conflict", "billing_unavailable"].map(
       (name) => `job ${name}`,
     ),
-    ...["job cancelled", "job submission_outcome_unknown", "job stream_unavailable", "owner ended"],
+    ...["job put back", "job submission_outcome_unknown", "job stream_unavailable", "owner ended"],
   );
 
 export class LlmOutcomes extends Counts {
@@ -46,5 +46,6 @@ export class LlmOutcomes extends Counts {
       if (replayed !== undefined) this.count(`${kind} replayed`);
     }
     this.count("owner ended", world.buried.size);
+    this.count("job put back", world.putBack);
   }
 }

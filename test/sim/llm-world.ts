@@ -89,6 +89,8 @@ export class LlmNode {
     const { owners, jobs } = this.service.llm;
     const { charges } = store;
     const seen = this.service.core.clock;
+    // Nodes side by side see the same time pass, whatever their wall clocks show.
+    seen.begin(Math.floor(world.clock.seenMs() / 1_000));
     inBackground(owners.start(false).then(() => jobs.start()));
     clock.every(LIMITS.llmBeatMs, () => inBackground(owners.beat()));
     clock.every(LIMITS.llmJobsLookMs, () => jobs.kick());
@@ -139,6 +141,8 @@ export class LlmWorld {
   readonly faults: string[] = [];
   /** Owners that another node took to be dead. */
   readonly buried = new Set<string>();
+  /** How often a job went back to the queue. */
+  putBack = 0;
   readonly nodes: LlmNode[] = [];
   /** How far the wall clock is off. */
   jumpedMs = 0;
@@ -180,6 +184,7 @@ export class LlmWorld {
 
   noted(event: string, facts: object): void {
     if (/ fault$/.test(event)) this.faults.push(`${event} ${JSON.stringify(facts)}`);
+    if (event === "job put back") this.putBack += 1;
     if (event === "owner ended" && "owner" in facts) this.buried.add(String(facts.owner));
   }
 

@@ -115,11 +115,6 @@ export function failedObject(
   return { ...begun, status: "failed", error, output, output_text: outputText(output) };
 }
 
-/** The object of a response that the service stopped, with the output that had come. */
-export function cancelledObject(begun: ResponseObject, output: readonly OutputItem[]): ResponseObject {
-  return { ...begun, status: "cancelled", output, output_text: outputText(output) };
-}
-
 export type ItemStatus = ResponseOutputMessage["status"];
 export type Message = ResponseOutputMessage;
 export type Reasoning = Required<ResponseReasoningItem>;

@@ -1,7 +1,7 @@
 /** Background jobs, and the processes whose responses are not over. */
 import { present } from "../../std/assert.ts";
 import { changes, first, listed, rows, type Steps } from "../../store/steps.ts";
-import type { Job, Orphan } from "./records.ts";
+import type { Job, Orphan, ResponseKey } from "./records.ts";
 
 /** Queued jobs that one statement looks at. */
 const LOOKED_AT = 256;
@@ -11,47 +11,86 @@ interface JobRequest {
   /** The jobs that the owner knows to be its own. */
   readonly known: readonly string[];
   readonly max: number;
+  /** Of one account. */
   readonly accountMax: number;
+  /** Of one model, with this owner, and of one account. */
+  readonly modelMax: number;
+  readonly nowMs: number;
 }
 
-/**
- * Gives queued jobs to the owner, at most `max`, and of one account as many as make `accountMax` with those that are running already. From
- * then on the provider may have been called, so nobody else gets the job. The owner gets one again that it does not know: the
- * answer that named it was lost.
- */
-export function* jobsTake({ owner, known, max, accountMax }: JobRequest): Steps<readonly Job[]> {
-  const jobs = [...(yield* jobsTaken({ owner, known, max }))];
-  const running = yield* rows<{ accountId: string; jobs: bigint }>(
-    `SELECT account_id AS "accountId", count(*) AS jobs FROM responses
-     WHERE job = 1 AND ended_at IS NULL AND state = 'running' GROUP BY account_id`,
-  );
-  const ofAccount = new Map(running.map((row) => [row.accountId, Number(row.jobs)]));
-  for (;;) {
-    const full = [...ofAccount].filter(([, count]) => count >= accountMax).map(([accountId]) => accountId);
-    const queued = yield* rows<{ id: string; accountId: string }>(
-      `SELECT id, account_id AS "accountId" FROM responses
-       WHERE state = 'queued' AND account_id NOT IN ${listed(1)} ORDER BY turn, id LIMIT ${LOOKED_AT}`,
-      JSON.stringify(full),
-    );
-    for (const { id, accountId } of queued) {
-      if (jobs.length >= max) return jobs;
-      const own = ofAccount.get(accountId) ?? 0;
-      if (own >= accountMax) continue;
-      const job = yield* jobTake(id, owner);
-      if (!job) continue;
-      ofAccount.set(accountId, own + 1);
-      jobs.push(job);
-    }
-    if (queued.length < LOOKED_AT) return jobs;
+type Whose = Pick<Job, "accountId" | "model">;
+
+/** Places that are left, by the names of the bounds under which a job counts. */
+class Places {
+  private readonly left = new Map<string, number>();
+
+  constructor(private readonly bounds: Pick<JobRequest, "accountMax" | "modelMax">) {}
+
+  take({ accountId, model }: Whose, count: number, isOwn: boolean): void {
+    const { accountMax, modelMax } = this.bounds;
+    const subtract = (name: string, max: number) => this.left.set(name, (this.left.get(name) ?? max) - count);
+    subtract(accountId, accountMax);
+    subtract(`${accountId} ${model}`, modelMax);
+    if (isOwn) subtract(model, modelMax);
+  }
+
+  get full(): readonly string[] {
+    return [...this.left].filter(([, left]) => left <= 0).map(([name]) => name);
+  }
+
+  has({ accountId, model }: Whose): boolean {
+    return [accountId, model, `${accountId} ${model}`].every((name) => (this.left.get(name) ?? 1) > 0);
   }
 }
 
-const JOB = `id, account_id AS "accountId", model, key, request, object`;
+/**
+ * Gives queued jobs that are due to the owner, at most `max`, and of one account and one model as many as make their bounds with those
+ * that are running already. From then on the provider may have been called, so nobody else gets the job. The owner gets one again that
+ * it does not know: the answer that named it was lost. `nextMs`: when the next one is due.
+ */
+export function* jobsTake(asked: JobRequest): Steps<{ readonly jobs: readonly Job[]; readonly nextMs?: number }> {
+  const { owner, known, max, nowMs } = asked;
+  const jobs = [...(yield* jobsTaken(asked))];
+  const running = yield* rows<Whose & { owner: string; jobs: bigint }>(
+    `SELECT account_id AS "accountId", model, owner, count(*) AS jobs
+     FROM responses WHERE job = 1 AND ended_at IS NULL AND state = 'running' GROUP BY account_id, model, owner`,
+  );
+  const places = new Places(asked);
+  for (const row of running) places.take(row, Number(row.jobs), row.owner === owner);
+  for (let more = true; more && jobs.length < max; ) {
+    const queued = yield* rows<Whose & { id: string }>(
+      `SELECT id, account_id AS "accountId", model FROM responses
+       WHERE state = 'queued' AND due_ms <= $1 AND id NOT IN ${listed(2)} AND account_id NOT IN ${listed(3)}
+         AND model NOT IN ${listed(3)} AND account_id || ' ' || model NOT IN ${listed(3)}
+       ORDER BY turn, id LIMIT ${LOOKED_AT}`,
+      nowMs,
+      JSON.stringify(known),
+      JSON.stringify(places.full),
+    );
+    for (const one of queued) {
+      const job = jobs.length < max && places.has(one) ? yield* jobTake(one.id, asked) : undefined;
+      if (!job) continue;
+      places.take(one, 1, true);
+      jobs.push(job);
+    }
+    more = queued.length === LOOKED_AT;
+  }
+  const next = yield* first<{ dueMs: bigint | null }>(
+    `SELECT min(due_ms) AS "dueMs" FROM responses WHERE state = 'queued' AND due_ms > $1`,
+    nowMs,
+  );
+  return { jobs, ...(next?.dueMs == null ? {} : { nextMs: Number(next.dueMs) }) };
+}
 
-type TakenJob = Omit<Job, "held" | "prompt" | "cachedPrompt" | "completion">;
+const JOB = `id, account_id AS "accountId", model, key, request, object, submitted_at AS "submittedAt", repeats`;
+
+type TakenJob = Omit<Job, "submittedAt" | "repeats" | "held" | "prompt" | "cachedPrompt" | "completion"> & {
+  readonly submittedAt: bigint;
+  readonly repeats: bigint;
+};
 
 /** Those of an earlier call whose answer was lost. */
-function* jobsTaken({ owner, known, max }: Omit<JobRequest, "accountMax">): Steps<readonly Job[]> {
+function* jobsTaken({ owner, known, max }: JobRequest): Steps<readonly Job[]> {
   const taken = yield* rows<TakenJob>(
     `SELECT ${JOB} FROM responses WHERE state = 'running' AND owner = $1 AND job = 1 AND id NOT IN ${listed(2)}
      ORDER BY id LIMIT $3`,
@@ -64,14 +103,33 @@ function* jobsTaken({ owner, known, max }: Omit<JobRequest, "accountMax">): Step
   return jobs;
 }
 
-/** Undefined: another process has taken it. */
-function* jobTake(id: string, owner: string): Steps<Job | undefined> {
+/** Undefined: another process has taken it, and may have put it back. */
+function* jobTake(id: string, { owner, nowMs }: JobRequest): Steps<Job | undefined> {
   const job = yield* first<TakenJob>(
-    `UPDATE responses SET state = 'running', owner = $2 WHERE id = $1 AND state = 'queued' RETURNING ${JOB}`,
+    `UPDATE responses SET state = 'running', owner = $2 WHERE id = $1 AND state = 'queued' AND due_ms <= $3 RETURNING ${JOB}`,
     id,
     owner,
+    nowMs,
   );
   return job && (yield* priced(job));
+}
+
+interface PutBack extends ResponseKey {
+  readonly owner: string;
+  /** What the job had when it was taken, so that a repeat of this does nothing to a job that was taken again. */
+  readonly repeats: number;
+  /** Seen time from which on it may be taken again. */
+  readonly dueMs: number;
+}
+
+/** Its hold stays. `lost`: another process has ended it, or this was done before. */
+export function* jobPutBack({ id, accountId, owner, repeats, dueMs }: PutBack): Steps<"queued" | "lost"> {
+  const queued = yield* changes(
+    `UPDATE responses SET state = 'queued', owner = NULL, repeats = repeats + 1, due_ms = $dueMs
+     WHERE id = $id AND account_id = $accountId AND owner = $owner AND repeats = $repeats AND state = 'running'`,
+    { id, accountId, owner, repeats, dueMs },
+  );
+  return queued > 0 ? "queued" : "lost";
 }
 
 /** With what its charge holds, which lasts as long as the job. */
@@ -81,7 +139,8 @@ function* priced(job: TakenJob): Steps<Job> {
      FROM charges WHERE id = $1 AND settled_at IS NULL`,
     job.id,
   );
-  return { ...job, ...present(charge, "the charge of a job") };
+  const numbers = { submittedAt: Number(job.submittedAt), repeats: Number(job.repeats) };
+  return { ...job, ...numbers, ...present(charge, "the charge of a job") };
 }
 
 /** Says that the owner lives. */

@@ -1,10 +1,11 @@
 /** The domain of language models: responses. A write ends a charge, or opens one, in the transaction of its response. */
 import { hold, release } from "../../charge/store/charges.ts";
+import type { HoldOutcome } from "../../charge/store/records.ts";
 import { settle, settlementTransfer } from "../../charge/store/settle.ts";
 import type { DomainOf, Slice } from "../../store/domain.ts";
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, type Steps } from "../../store/steps.ts";
-import { jobsTake, orphans, ownerBeat, ownerForget, owners } from "./jobs.ts";
+import { jobPutBack, jobsTake, orphans, ownerBeat, ownerForget, owners } from "./jobs.ts";
 import type {
   Completion,
   Ending,
@@ -44,16 +45,16 @@ function* responseOfKey(of: { accountId: string; key: string }): Steps<StoredRes
  * after a loss of power the request was not answered, and was charged at most once.
  */
 function* submit({ charge, response, owner }: Submission): Steps<Submitted> {
-  const known = yield* add(response, { state: "running", owner, job: 0, request: null });
-  return known ?? (yield* held(charge));
+  const known = yield* add(response, { state: "running", owner, job: 0, request: null, submittedAt: null });
+  return known ?? { is: yield* held(charge) };
 }
 
 /** Records a background job and holds its money, unless its key is known or there are too many jobs. */
-function* enqueue({ charge, response, request, accountMax, allMax }: Enqueuing): Steps<Submitted> {
-  const known = yield* add(response, { state: "queued", owner: null, job: 1, request });
+function* enqueue({ charge, at, response, request, accountMax, allMax }: Enqueuing): Steps<Submitted> {
+  const known = yield* add(response, { state: "queued", owner: null, job: 1, request, submittedAt: at });
   if (known) return known;
   const outcome = yield* held(charge);
-  if (outcome !== "held") return outcome;
+  if (outcome !== "held") return { is: outcome };
   // The hold has locked the account: nobody else adds a job of it meanwhile.
   const open = "SELECT count(*) AS jobs FROM responses WHERE job = 1 AND ended_at IS NULL";
   const own = Number((yield* first<{ jobs: bigint }>(`${open} AND account_id = $1`, response.accountId))?.jobs);
@@ -61,11 +62,11 @@ function* enqueue({ charge, response, request, accountMax, allMax }: Enqueuing):
   if (own > accountMax || all > allMax) {
     yield* remove(response.id);
     yield* release(charge);
-    return { full: own > accountMax ? "account" : "all" };
+    return { is: "full", bound: own > accountMax ? "account" : "all" };
   }
   // The number of the account's jobs ahead of it. In this order accounts take turns, however many jobs one has.
   yield* changes("UPDATE responses SET turn = $2 WHERE id = $1", response.id, own - 1);
-  return "held";
+  return { is: "held" };
 }
 
 interface FirstState {
@@ -73,29 +74,29 @@ interface FirstState {
   readonly owner: string | null;
   readonly job: number;
   readonly request: string | null;
+  readonly submittedAt: number | null;
 }
 
 /** Undefined: it is new, and recorded. A repeat of the same submission says the same as the first one. */
-function* add(
-  response: NewResponse,
-  first: FirstState,
-): Steps<{ readonly known: StoredResponse } | "held" | undefined> {
+function* add(response: NewResponse, first: FirstState): Steps<Submitted | undefined> {
   for (let tries = 0; ; tries += 1) {
     const added = yield* changes(
-      `INSERT INTO responses (id, account_id, model, key, digest, state, owner, job, request, object, created_at)
-       VALUES ($id, $accountId, $model, $key, $digest, $state, $owner, $job, $request, $object, $createdAt)
+      `INSERT INTO responses (id, account_id, model, key, digest, state, owner, job, request, object, created_at, submitted_at)
+       VALUES ($id, $accountId, $model, $key, $digest, $state, $owner, $job, $request, $object, $createdAt, $submittedAt)
        ON CONFLICT DO NOTHING`,
       { ...response, ...first },
     );
     if (added > 0) return undefined;
     const known = yield* responseOfKey(response);
-    if (known) return known.id === response.id ? "held" : { known };
+    if (known) return known.id === response.id ? { is: "held" } : { is: "known", response: known };
     // The other one has ended in between and given the key free. Twice in a row, or when this one was withdrawn: the caller asks again.
-    if (tries >= 1) return { known: { ...response, state: "running", owner: undefined, object: undefined } };
+    if (tries >= 1) {
+      return { is: "known", response: { ...response, state: "running", owner: undefined, object: undefined } };
+    }
   }
 }
 
-function* held(charge: Submission["charge"]): Steps<Submitted> {
+function* held(charge: Submission["charge"]): Steps<HoldOutcome> {
   const outcome = yield* hold(charge);
   if (outcome !== "held") yield* remove(charge.chargeId);
   return outcome;
@@ -186,7 +187,18 @@ function* responsesForget({ before }: { before: number }): Steps<"done" | "more"
 
 const reads = { response, responseState, responseOfKey, owners, orphans };
 
-const writes = { submit, enqueue, complete, end, withdraw, jobsTake, ownerBeat, ownerForget, responsesForget };
+const writes = {
+  submit,
+  enqueue,
+  complete,
+  end,
+  withdraw,
+  jobsTake,
+  jobPutBack,
+  ownerBeat,
+  ownerForget,
+  responsesForget,
+};
 
 export const llm = {
   reads,

@@ -2,7 +2,7 @@
 import type { HoldOutcome, NewCharge, Settlement } from "../../charge/store/records.ts";
 
 /**
- * - `queued`: a background job that nobody has taken.
+ * - `queued`: a background job that nobody has taken, or that waits to be taken again.
  * - `running`: taken by its owner, who may have called the provider.
  * - `done`: `object` is the answer; a failed background job is an answer as well.
  * - `ended`: there is no answer, and there will be none.
@@ -44,6 +44,8 @@ export interface Submission {
 /** A background job. */
 export interface Enqueuing {
   readonly charge: NewCharge;
+  /** Seen time. */
+  readonly at: number;
   readonly response: NewResponse;
   /** What is sent to the provider, as JSON; kept until the job has ended. */
   readonly request: string;
@@ -52,8 +54,17 @@ export interface Enqueuing {
   readonly allMax: number;
 }
 
-/** What submitting ends in besides a hold's outcomes: the response of that key, or no place for another job. */
-export type Submitted = HoldOutcome | { readonly known: StoredResponse } | { readonly full: "account" | "all" };
+/** The key's earlier response. */
+export interface Known {
+  readonly is: "known";
+  readonly response: StoredResponse;
+}
+
+/** What a submission ends in: the outcome of its hold, the key's earlier response, or no place for another job. */
+export type Submitted =
+  | { readonly is: HoldOutcome }
+  | Known
+  | { readonly is: "full"; readonly bound: "account" | "all" };
 
 /** The end of a response that is charged. */
 export interface Completion extends Settlement {
@@ -79,6 +90,10 @@ export interface Job extends ResponseKey {
   readonly key: string;
   readonly request: string;
   readonly object: string;
+  /** Seen time. */
+  readonly submittedAt: number;
+  /** How often it went back to the queue. */
+  readonly repeats: number;
   /** Nano-dollars that its charge holds, and the charge's rates. */
   readonly held: bigint;
   readonly prompt: bigint;

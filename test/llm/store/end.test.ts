@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ENGINES, startServer, stopServer } from "../../store/engines.ts";
 import { AT } from "../../store/rows.ts";
-import { answer, completion, counts, ending, enqueuing, idsOf, opened, submission, taking } from "./rows.ts";
+import { answer, completion, counts, ending, enqueuing, HELD, idsOf, opened, submission, taking } from "./rows.ts";
 
 beforeAll(startServer, 60_000);
 afterAll(stopServer);
@@ -88,11 +88,11 @@ for (const { name, absent, title } of ENGINES) {
       expect(await at.row("job")).toEqual({ ...ended, state: "done", key: "kjob", object: '{"status":"failed"}' });
       expect([await counts(at.store), await at.held()]).toEqual([{ paid: 0, held: 0 }, []]);
       const again = (id: string) => llm.submit(submission(`${id}-2`, { response: { key: `k${id}` } }));
-      expect([await again("free"), await again("shown")]).toEqual(["held", "held"]);
+      expect([await again("free"), await again("shown")]).toEqual([HELD, HELD]);
       expect([await again("terminal"), await again("told"), await again("job")]).toMatchObject([
-        { known: { state: "ended" } },
-        { known: { state: "ended" } },
-        { known: { state: "done" } },
+        { response: { state: "ended" } },
+        { response: { state: "ended" } },
+        { response: { state: "done" } },
       ]);
     });
 
@@ -113,7 +113,7 @@ for (const { name, absent, title } of ENGINES) {
       ]).toEqual(["more", "done"]);
       const left = await at.rows("SELECT id FROM responses");
       expect(left.map(({ id }) => String(id)).sort()).toEqual([...many.slice(290), "queued", "running"].sort());
-      expect(await llm.submit(submission("again", { response: { key: "kr0" } }))).toBe("held");
+      expect(await llm.submit(submission("again", { response: { key: "kr0" } }))).toEqual(HELD);
     }, 20_000);
   });
 }

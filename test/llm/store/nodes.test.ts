@@ -6,7 +6,7 @@ import { RandomStream } from "../../../src/std/random.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { ENGINES, startServer, stopServer } from "../../store/engines.ts";
 import { AT, newCharge } from "../../store/rows.ts";
-import { completion, counts, ending, enqueuing, idsOf, NO_EXPIRY, opened, submission, taking } from "./rows.ts";
+import { completion, counts, ending, enqueuing, HELD, idsOf, NO_EXPIRY, opened, submission, taking } from "./rows.ts";
 
 for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQL")) {
   describe.skipIf(absent)(title, () => {
@@ -47,9 +47,9 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
             return n < 6 ? llm.submit(submission(id, key, `n${n % 2}`)) : llm.enqueue(enqueuing(id, key));
           }),
         );
-        const held = submitted.indexOf("held");
-        const known = { known: expect.objectContaining({ id: `r${round}-${held}` }) };
-        expect(submitted).toEqual(submitted.map((_, n) => (n === held ? "held" : known)));
+        const held = submitted.findIndex((one) => "is" in one && one.is === "held");
+        const known = { is: "known" as const, response: expect.objectContaining({ id: `r${round}-${held}` }) };
+        expect(submitted).toEqual(submitted.map((_, n) => (n === held ? HELD : known)));
         expect(await counts(at.store)).toEqual({ paid: 0, held: 1 });
         const owner = held < 6 ? `n${held % 2}` : "n0";
         if (held >= 6) await at.store.llm.jobsTake(taking("n0"));
@@ -96,7 +96,7 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
         // Some ids and keys are another client's at the same time.
         const accountId = `a${1 + (n % 3)}`;
         const one = submission(`r${n}`, { response: { accountId, key: `k${n >> 2}` } }, owner);
-        if (told(await llm.submit(one)) !== "held") return;
+        if (told(await llm.submit(one)).is !== "held") return;
         const how = below(4);
         if (how === 0) told(await llm.withdraw({ ...one, at: AT }));
         else if (how === 1)
@@ -106,7 +106,7 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
       const job = async ({ llm }: Store, n: number, owner: string) => {
         const accountId = `a${1 + (n % 3)}`;
         told(await llm.enqueue({ ...enqueuing(`j${n}`, { response: { accountId } }), accountMax: 500, allMax: 500 }));
-        for (const { id, accountId: whose } of told(await llm.jobsTake(taking(owner, { max: 2 })))) {
+        for (const { id, accountId: whose } of told(await llm.jobsTake(taking(owner, { max: 2 }))).jobs) {
           if (told(await llm.complete(completion(id, { accountId: whose, owner }))) === "kept") paid += 1;
         }
       };
@@ -128,7 +128,7 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
       };
       await Promise.all(Array.from({ length: 12 }, (_, who) => client(at.stores[who % 2] ?? at.store, who)));
       await at.store.charges.holdsExpire({ before: NO_EXPIRY });
-      for (const { id, accountId } of told(await at.store.llm.jobsTake(taking("last")))) {
+      for (const { id, accountId } of told(await at.store.llm.jobsTake(taking("last"))).jobs) {
         told(await at.store.llm.end(ending(id, { accountId, owner: "last", object: "{}", key: "answer" })));
       }
       const sums = await Promise.all(["a1", "a2", "a3"].map((id) => counts(at.store, id)));

@@ -1,7 +1,7 @@
 /** Responses that the tests of the store work with. Each costs 600 nano-dollars at most, and `COST` in the end. */
 import { expect } from "bun:test";
 import type { NewCharge } from "../../../src/charge/store/records.ts";
-import type { Completion, Ending, NewResponse, Submission } from "../../../src/llm/store/records.ts";
+import type { Completion, Ending, NewResponse, Submission, Submitted } from "../../../src/llm/store/records.ts";
 import type { Store } from "../../../src/service/domains.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { funded } from "../../account/fake-store.ts";
@@ -10,6 +10,9 @@ import { AT, COST, expectSound, newCharge, settled } from "../../store/rows.ts";
 
 /** `expires_at` of a hold that its record ends (src/charge/charges.ts). */
 export const NO_EXPIRY = Number.MAX_SAFE_INTEGER;
+
+/** What a submission ends in that has its hold. */
+export const HELD: Submitted = { is: "held" };
 
 interface Changes {
   readonly response?: Partial<NewResponse>;
@@ -34,7 +37,7 @@ export function submission(id: string, { response, charge }: Changes = {}, owner
 export function enqueuing(id: string, changes: Changes = {}) {
   const { response, charge } = submission(id, changes);
   const object = begun(id);
-  return { charge, response: { ...response, object }, request: `{"of":"${id}"}`, accountMax: 5, allMax: 9 };
+  return { charge, at: AT, response: { ...response, object }, request: `{"of":"${id}"}`, accountMax: 5, allMax: 9 };
 }
 
 export function completion(id: string, changes: Partial<Completion> = {}): Completion {
@@ -46,14 +49,14 @@ export function ending(id: string, changes: Partial<Ending> = {}): Ending {
   return { id, accountId: "a1", owner: "n1", at: AT + 1, object: undefined, key: "terminal", ...changes };
 }
 
-export function taking(owner: string, changes: { known?: string[]; max?: number; accountMax?: number } = {}) {
-  return { owner, known: [], max: 100, accountMax: 100, ...changes };
+export function taking(owner: string, changes: Partial<Parameters<Store["llm"]["jobsTake"]>[0]> = {}) {
+  return { owner, known: [], max: 100, accountMax: 1_000, modelMax: 1_000, nowMs: 1_000 * AT, ...changes };
 }
 
 /** Jobs that were taken, by id. */
-export function idsOf(jobs: readonly { readonly id: string }[] | StoreDown): string[] {
-  if (jobs instanceof StoreDown) throw new Error(jobs.reason);
-  return jobs.map(({ id }) => id);
+export function idsOf(taken: { readonly jobs: readonly { readonly id: string }[] } | StoreDown): string[] {
+  if (taken instanceof StoreDown) throw new Error(taken.reason);
+  return taken.jobs.map(({ id }) => id);
 }
 
 /** A store with the accounts `a1`, `a2`, `a3`. Its ledger is sound at the end of the test, whatever was done. `before`: SQL. */
