@@ -78,8 +78,11 @@ async function readObject(body: Body, context: RuleContext, use: BodyUse): Promi
 /** The fields of a form; one that is not there is empty. */
 export type Form = (field: string) => string;
 
-/** `application/x-www-form-urlencoded`. */
-export function form(bytesMax: number): BodyRule<Form> {
+/**
+ * `application/x-www-form-urlencoded`. `once`: a parameter that is sent twice, here and in the address together, is refused; one without
+ * a value counts as one that is not sent (RFC 6749, section 3.2).
+ */
+export function form(bytesMax: number, { once = false } = {}): BodyRule<Form> {
   return {
     reads: true,
     read: async (request, context) => {
@@ -92,7 +95,12 @@ export function form(bytesMax: number): BodyRule<Form> {
       if (body instanceof Failure) return body;
       const fields = new URLSearchParams(new TextDecoder().decode(joined(body)));
       body.release();
-      return { value: (field) => fields.get(field) ?? "", release: keepsNothing };
+      const sent = [...fields].filter(([, value]) => value !== "");
+      const values = new Map(sent.toReversed());
+      const asked = [...new URL(request.url).searchParams].filter(([, value]) => value !== "");
+      if (once && new Map([...asked, ...sent]).size < asked.length + sent.length)
+        return new Failure(context.answers.malformed, "a parameter is sent more than once; send each one once");
+      return { value: (field) => values.get(field) ?? "", release: keepsNothing };
     },
   };
 }
