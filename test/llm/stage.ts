@@ -36,6 +36,7 @@ export interface StageOptions {
   /** Time passes only as the test says, and the provider hangs unless it is told otherwise. */
   readonly clock?: FakeClock;
   readonly jobs?: "not started";
+  readonly unpaidSeconds?: number;
 }
 
 export class LlmStage implements AsyncDisposable {
@@ -61,7 +62,9 @@ export class LlmStage implements AsyncDisposable {
     const ids = LLM_IDS.filter((id) => !without.includes(id));
     const config = providerConfig({ base_url: provider.url, protocol: options.protocol ?? "chat", ...options.table });
     const providers = new Map(ids.map((id) => [id, new Provider(config, SECRET, systemClock)]));
-    const settings = { chunkMs: 10_000, signUpOpen: false, drills, providers };
+    const { unpaidSeconds } = options;
+    const unpaid = unpaidSeconds === undefined ? {} : { unpaidSeconds };
+    const settings = { chunkMs: 10_000, signUpOpen: false, drills, providers, ...unpaid };
     const service = build(settings, { clock: clock ?? systemClock, store, log: { info: note, error: note } });
     service.robot.catalog.known = true;
     await service.llm.owners.start(true);
