@@ -1,9 +1,11 @@
-/** Reads of responses and repeats: what they ask by the address, and what they cost. */
+/** Reads of responses and repeats: what they ask by the address, what they cost, and what `store: false` keeps from them. */
 import { describe, expect, spyOn, test } from "bun:test";
 import OpenAI from "openai";
 import type { ResponseStream } from "../../src/llm/command.ts";
 import type { ResponseObject } from "../../src/llm/output/object.ts";
-import { ask, toldBy } from "./asking.ts";
+import { forgetResponses } from "../../src/llm/record.ts";
+import { FakeClock } from "../std/fake-clock.ts";
+import { ask, expectLedger, toldBy } from "./asking.ts";
 import { expectStack } from "./event-stack.ts";
 import { JOB, LIVE, LlmStage } from "./stage.ts";
 
@@ -161,5 +163,49 @@ describe("query parameters of a read", () => {
     expect(types).toEqual(events.slice(3).map(({ type }) => type));
     const helped = await responses.stream({ response_id: id, starting_after: 2 }).finalResponse();
     expect(helped.output_text).toBe("Hello from the provider.");
+  });
+});
+
+describe("store: false on :superfast", () => {
+  const DAY = 86_400_000;
+
+  test.each([{}, { stream: true }])(
+    "%j: its key replays it for 24 hours, no read finds it, and a day later it is forgotten",
+    async (more) => {
+      const clock = new FakeClock();
+      await using stage = await LlmStage.start({ clock });
+      stage.provider.otherwise = { kind: "answer" };
+      const body = { ...more, store: false };
+      const told = await toldBy(await stage.post(body, KEY));
+      const kept = await toldBy(await stage.post(more, { "idempotency-key": "kept" }));
+      expect(told.response).toMatchObject({ status: "completed", store: false });
+      const id = told.response?.id ?? "";
+      for (const query of ["", "?stream=true"])
+        expect((await read(stage, id, query)).slice(0, 2)).toEqual([404, "not_found"]);
+      clock.advance(DAY);
+      await forgetResponses(stage.service.llm.deps, 30);
+      const again = await toldBy(await stage.post(body, KEY));
+      expect([again.headers.get("idempotent-replayed"), again.response]).toEqual(["true", told.response]);
+      clock.advance(1_000);
+      await forgetResponses(stage.service.llm.deps, 30);
+      expect(stage.store.rows("SELECT id FROM responses")).toEqual([{ id: kept.response?.id }]);
+      expect((await read(stage, kept.response?.id ?? ""))[0]).toBe(200);
+      const anew = await toldBy(await stage.post(body, KEY));
+      expect([anew.headers.get("idempotent-replayed"), anew.response?.id === id]).toEqual([null, false]);
+      await expectLedger(stage, "something");
+    },
+  );
+
+  test("a read finds it neither while it runs nor after it has failed, and the key stays spent", async () => {
+    await using stage = await LlmStage.start();
+    stage.provider.play({ kind: "cut", after: 2, gapMs: 50 });
+    const first = await stage.post({ stream: true, store: false }, KEY);
+    const reader = first.body?.getReader();
+    const { value = new Uint8Array() } = (await reader?.read()) ?? {};
+    const [, id = ""] = /"id":"(resp_\w+)"/.exec(new TextDecoder().decode(value)) ?? [];
+    expect((await read(stage, id))[0]).toBe(404);
+    while (!(await reader?.read())?.done);
+    expect((await read(stage, id))[0]).toBe(404);
+    expect((await ask(stage, "live", { stream: true, store: false }, KEY)).code).toBe("idempotency_replay_terminal");
   });
 });
