@@ -85,6 +85,8 @@ export const LIMITS = {
   llmKeepaliveMs: 10_000,
   /** How long a request waits for another one of its key. */
   llmKeyWaitMs: 30_000,
+  /** For so long a key returns a response that was asked for with `store: false`. */
+  llmHiddenSeconds: 86_400,
   // JSON (contract section 1)
   jsonDepthMax: 64,
   jsonValuesMax: 20_000,

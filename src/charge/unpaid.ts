@@ -1,12 +1,13 @@
 /**
- * A bound on work without a charge: refused requests, text descriptions and replays cost processor time (parsing, decoding) and no
- * money. An account has some seconds of it a minute; above that its requests are refused before their bodies are read. Each node
+ * A bound on work without a charge: refused requests, text descriptions, replays and reads cost processor time (parsing, decoding) and
+ * no money. An account has some seconds of it a minute; above that its requests are refused before their bodies are read. Each node
  * counts its own work.
  */
 import type { Clock } from "../std/clock.ts";
 import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";
 import { Allowance } from "../std/quota.ts";
+import type { Timer } from "../std/slices.ts";
 
 /** Failures of the service do not count against the account. */
 export function isCallersFault({ status }: Failure): boolean {
@@ -19,7 +20,7 @@ export class Unpaid {
   /** `seconds` of processor time within any minute. */
   constructor(
     private readonly seconds: number,
-    clock: Clock,
+    private readonly clock: Clock,
   ) {
     this.allowance = new Allowance(seconds * 1_000, 60_000, clock);
   }
@@ -27,6 +28,16 @@ export class Unpaid {
   /** Unpaid work of the account took `ms` of processor time. */
   spend(accountId: string, ms: number): void {
     this.allowance.use(accountId, ms);
+  }
+
+  /** Does unpaid work of the account. */
+  timer(accountId: string): Timer {
+    return (work) => {
+      const beginMs = this.clock.monotonicMs();
+      const done = work();
+      this.spend(accountId, this.clock.monotonicMs() - beginMs);
+      return done;
+    };
   }
 
   /** `rate_limited` once the account's unpaid work of the last minute has reached the limit. */

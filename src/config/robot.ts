@@ -35,16 +35,19 @@ export type RobotConfig = ReturnType<typeof robotConfig>;
 /** Nano-dollars per token and per row. */
 type Rates = Readonly<Record<"prompt" | "cachedPrompt" | "completion", bigint>>;
 
+/** The ids of the specification; an operator may serve others. */
+export const SPECIFIED_IDS: readonly string[] = [
+  "vendorA/dreamzero-astra:yam",
+  "vendorB/molmoact2:yam",
+  "vendorC/rho:yam",
+  "vendorD/isaac-0.5:yam",
+  "vendorE/pi0.5:yam",
+  "vendorF/picasso:yam",
+];
+
 /** The rates of the built-in configuration, per model: 0.50, 0.05 and 40.00 USD per million. No other id has a price by itself. */
 const BUILT_IN: Rates = { prompt: 500n, cachedPrompt: 50n, completion: 40_000n };
-export const BUILT_IN_RATES: ReadonlyMap<string, Rates> = new Map([
-  ["vendorA/dreamzero-astra:yam", BUILT_IN],
-  ["vendorB/molmoact2:yam", BUILT_IN],
-  ["vendorC/rho:yam", BUILT_IN],
-  ["vendorD/isaac-0.5:yam", BUILT_IN],
-  ["vendorE/pi0.5:yam", BUILT_IN],
-  ["vendorF/picasso:yam", BUILT_IN],
-]);
+export const BUILT_IN_RATES: ReadonlyMap<string, Rates> = new Map(SPECIFIED_IDS.map((id) => [id, BUILT_IN]));
 
 /** Tables as they stand in the file, and before them those of the models with built-in rates, which are written out. */
 export function robotTables(given: Readonly<Record<string, object>>): Map<string, object> {

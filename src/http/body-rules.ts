@@ -1,17 +1,20 @@
 /** What a route takes as its body. */
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
+import type { Timer } from "../std/slices.ts";
 import type { BodyUse } from "./bodies.ts";
 import { type Body, type BodyContext, busy, joined, readBody } from "./body.ts";
 import { type BodyStream, streamBody } from "./body-stream.ts";
 import { type JsonObject, parseObject } from "./json.ts";
-import { type BodyValue, scanObject, type Timer } from "./scanned.ts";
+import { type BodyValue, scanObject } from "./scanned.ts";
 
 interface RuleContext extends BodyContext {
   /** Asked when the body is there: why it is not parsed. */
   readonly refusal: () => Failure | undefined;
   /** Counts processor time of reading and parsing, milliseconds. */
   readonly spent: (ms: number) => void;
+  /** Does work whose time is counted so. */
+  readonly timed: Timer;
 }
 
 export interface BodyRule<Body> {
@@ -51,21 +54,15 @@ export function json(
 
 /** Its share of the memory is given back by the caller where it fails. */
 async function readObject(body: Body, context: RuleContext, use: BodyUse): Promise<BodyValue<JsonObject> | Failure> {
-  const { bodies, clock, owner, answers, refusal, spent } = context;
+  const { bodies, owner, answers, refusal, spent, timed } = context;
   const refused = refusal();
   if (refused) return refused;
-  const timer: Timer = (work) => {
-    const beginMs = clock.monotonicMs();
-    const done = work();
-    spent(clock.monotonicMs() - beginMs);
-    return done;
-  };
   if (body.length <= LIMITS.parsedBodyBytesMax) {
-    const value = timer(() => parseObject(joined(body)));
+    const value = timed(() => parseObject(joined(body)));
     if (typeof value !== "string") return { value, release: () => body.release() };
     return new Failure(answers.malformed, value);
   }
-  const scanned = await scanObject(bodies, { ...body, turn: Bun.hash.crc32(owner), spent }, use, timer);
+  const scanned = await scanObject(bodies, { ...body, turn: Bun.hash.crc32(owner), spent }, use, timed);
   if (scanned === undefined) return busy(context);
   if (typeof scanned === "string") return new Failure(answers.malformed, scanned);
   const release = () => {
@@ -78,8 +75,11 @@ async function readObject(body: Body, context: RuleContext, use: BodyUse): Promi
 /** The fields of a form; one that is not there is empty. */
 export type Form = (field: string) => string;
 
-/** `application/x-www-form-urlencoded`. */
-export function form(bytesMax: number): BodyRule<Form> {
+/**
+ * `application/x-www-form-urlencoded`. `once`: a parameter that is sent twice, here and in the address together, is refused; one without
+ * a value counts as one that is not sent (RFC 6749, section 3.2).
+ */
+export function form(bytesMax: number, { once = false } = {}): BodyRule<Form> {
   return {
     reads: true,
     read: async (request, context) => {
@@ -92,7 +92,12 @@ export function form(bytesMax: number): BodyRule<Form> {
       if (body instanceof Failure) return body;
       const fields = new URLSearchParams(new TextDecoder().decode(joined(body)));
       body.release();
-      return { value: (field) => fields.get(field) ?? "", release: keepsNothing };
+      const sent = [...fields].filter(([, value]) => value !== "");
+      const values = new Map(sent.toReversed());
+      const asked = [...new URL(request.url).searchParams].filter(([, value]) => value !== "");
+      if (once && new Map([...asked, ...sent]).size < asked.length + sent.length)
+        return new Failure(context.answers.malformed, "a parameter is sent more than once; send each one once");
+      return { value: (field) => values.get(field) ?? "", release: keepsNothing };
     },
   };
 }

@@ -6,6 +6,7 @@ import type { Server } from "bun";
 import { isCallersFault } from "../charge/unpaid.ts";
 import { EVERY } from "../std/every-route.ts";
 import { type Answers, Failure, type Row } from "../std/failure.ts";
+import type { Timer } from "../std/slices.ts";
 import type { BodyRule } from "./body-rules.ts";
 import type { HttpDeps, Principal } from "./deps.ts";
 import type { FileSlice, Source } from "./download.ts";
@@ -33,6 +34,8 @@ export interface Call<Who extends Principal | undefined, Body> extends Arrival {
   readonly body: Body;
   /** Monotonic ms when the last byte of the body was here. */
   readonly bodyMs: number;
+  /** Does work behind the handler's first `await` whose time counts if nobody pays for the answer; what is before it counts anyway. */
+  readonly timed: Timer;
 }
 
 /** What a handler answers. */
@@ -65,6 +68,8 @@ interface Facts {
   readonly beginsWork?: true;
   /** Money is held before it runs. */
   readonly paid?: true;
+  /** Nobody pays for it: above the account's bound of such work it is refused at the door. A route with a body, or that begins work, is too. */
+  readonly free?: true;
   /** The failures that its handler answers with. */
   readonly failures?: readonly Row[];
   /** A page for people has none: it is not in the OpenAPI document. */
@@ -99,7 +104,7 @@ export interface Route extends Facts {
 
 export function route<Who extends Principal | undefined, Body>(declaration: Declaration<Who, Body>): Route {
   const { key, body, handle, ...facts } = declaration;
-  const { beginsWork } = facts;
+  const { beginsWork, free } = facts;
   const run: Route["run"] = async (deps, answers, arrival) => {
     const { lifecycle, ingress, bodies, clock, unpaid } = deps;
     const { request } = arrival;
@@ -108,11 +113,17 @@ export function route<Who extends Principal | undefined, Body>(declaration: Decl
     if (beginsWork && lifecycle.draining) return shuttingDown(answers);
     const owner = principal?.accountId ?? "";
     const refusal = () => (principal ? unpaid.refusal(owner) : undefined);
-    const refused = beginsWork || body.reads ? refusal() : undefined;
+    const refused = beginsWork || free || body.reads ? refusal() : undefined;
     if (refused) return refused;
     let spentMs = 0;
     const spent = (ms: number) => {
       spentMs += ms;
+    };
+    const timed: Timer = (work) => {
+      const beginMs = clock.monotonicMs();
+      const done = work();
+      spent(clock.monotonicMs() - beginMs);
+      return done;
     };
     const ended = (outcome: Outcome) => {
       if (principal && isUnpaid(outcome, request.signal.aborted)) unpaid.spend(owner, spentMs);
@@ -122,16 +133,14 @@ export function route<Who extends Principal | undefined, Body>(declaration: Decl
     const arrived = () => {
       bodyMs = clock.monotonicMs();
     };
-    const read = await body.read(request, { ingress, bodies, clock, answers, owner, refusal, spent, arrived });
+    const read = await body.read(request, { ingress, bodies, clock, answers, owner, refusal, spent, timed, arrived });
     if (read instanceof Failure) return ended(read);
     try {
       // A body may take long to arrive: nothing new begins after the signal to end.
       if (beginsWork && lifecycle.draining) return shuttingDown(answers);
-      const beginMs = clock.monotonicMs();
+      const call = { ...arrival, principal, body: read.value, bodyMs: bodyMs ?? clock.monotonicMs(), timed };
       // The handler runs at once up to its first `await`: that is the checks of the fields.
-      const handled = handle({ ...arrival, principal, body: read.value, bodyMs: bodyMs ?? beginMs });
-      spent(clock.monotonicMs() - beginMs);
-      return ended(await handled);
+      return ended(await timed(() => handle(call)));
     } finally {
       read.release();
     }

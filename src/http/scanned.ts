@@ -3,13 +3,10 @@
  * The verdicts and their words are those of json.ts.
  */
 import { LIMITS } from "../limits.ts";
-import { inSlices, pause, type Steps } from "../std/slices.ts";
+import { inSlices, pause, type Steps, type Timer } from "../std/slices.ts";
 import type { Bodies, BodyUse, SentBody } from "./bodies.ts";
 import { isObject, type JsonObject, WRONG } from "./json.ts";
 import type { ScannedBody } from "./scanned-body.ts";
-
-/** Does work and counts its time. */
-export type Timer = <T>(work: () => T) => T;
 
 /** What a handler gets of a body. */
 export interface BodyValue<T> {

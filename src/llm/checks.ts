@@ -18,12 +18,11 @@ export function readRequest(
     previous_response_id: _,
     truncation: __,
     background,
-    store,
     max_output_tokens,
     ...said
   } = BODY.read(reading, body, "");
   if (reading.failure) return reading.failure;
-  const { model, input, tools, tool_choice } = said;
+  const { model, input, tools, tool_choice, store } = said;
   const twice = tools.findIndex(({ name }, index) => tools.findIndex((tool) => tool.name === name) !== index);
   if (twice >= 0) reading.bad(`tools[${twice}].name`, "another tool has this name");
   if (tool_choice !== "auto" && tool_choice !== "none" && tools.length === 0)
@@ -32,6 +31,8 @@ export function readRequest(
     reading.bad("tool_choice.name", "no tool has this name");
   if (isBackground(model) && store === false)
     reading.bad("store", "the response of an :async model is stored, since it is polled; leave it out");
+  if (isBackground(model) && background === false)
+    reading.bad("background", "an :async model answers in the background; use a :superfast model");
   if (!isBackground(model) && background)
     reading.bad("background", "a :superfast model answers inline; use an :async model");
   if (!isBackground(model) && store) reading.bad("store", "a :superfast model does not support it; leave it out");

@@ -1,5 +1,6 @@
 /** What the language models work with: the parts of the running service that they need. */
 import type { Charges } from "../charge/charges.ts";
+import type { Unpaid } from "../charge/unpaid.ts";
 import type { Drills } from "../drill.ts";
 import type { Failure } from "../std/failure.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
@@ -28,6 +29,7 @@ export interface LlmDeps {
   readonly lifecycle: Lifecycle;
   readonly drills: Drills;
   readonly charges: Charges;
+  readonly unpaid: Unpaid;
   readonly store: LlmStore;
   readonly providers: ReadonlyMap<LlmId, Provider>;
   /** This process, as the owner of what it runs. */

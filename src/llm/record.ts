@@ -1,6 +1,7 @@
 /** What is recorded of a response: its submission, with its hold, and its end. A write is repeated as long as the process lives. */
 import { type Charge, untilDone } from "../charge/charges.ts";
 import type { HoldOutcome, NewCharge } from "../charge/store/records.ts";
+import { LIMITS } from "../limits.ts";
 import { sleep, unixSeconds } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
@@ -33,10 +34,10 @@ export function begin({ clock }: Pick<LlmDeps, "clock">, request: LlmRequest): R
 export function newRecord(
   { accountId, key, digest }: Pick<RespondCommand, "accountId" | "key" | "digest">,
   { id, created_at: createdAt }: ResponseObject,
-  { model }: LlmRequest,
+  { model, store }: LlmRequest,
   object: string | undefined,
 ): NewResponse {
-  return { id, accountId, model, key, digest, object, createdAt };
+  return { id, accountId, model, key, digest, object, hidden: store === false, createdAt };
 }
 
 /** Holds the most that the response can cost, and records it by `open` in the same step. */
@@ -119,11 +120,13 @@ export function persist<R>(
   return { first, last };
 }
 
-/** Deletes what ended more than `days` ago, in bounded parts, between which others write. */
+/** Deletes what ended more than `days` ago, or a day where nobody can read it, in bounded parts, between which others write. */
 export async function forgetResponses(
   { store, clock, log }: Pick<LlmDeps, "store" | "clock" | "log">,
   days: number,
 ): Promise<void> {
-  const before = seenSeconds(clock) - days * 86_400;
-  await untilDone(log, "old responses not deleted", () => store.responsesForget({ before }));
+  const now = seenSeconds(clock);
+  const hidden = { before: now - LIMITS.llmHiddenSeconds, only: "hidden" } as const;
+  for (const old of [{ before: now - days * 86_400 }, hidden])
+    await untilDone(log, "old responses not deleted", () => store.responsesForget(old));
 }

@@ -210,8 +210,14 @@ export const BODY = object(
     input: defaulting(input, []),
     instructions: optional(text()),
     tools: defaulting(list(tool, TOOLS_MAX), []),
-    background: optional(flag({ description: "`true` is refused by `:superfast` models." })),
-    store: optional(flag({ description: "`true` is refused by `:superfast`, `false` by `:async` models." })),
+    background: optional(flag({ description: "`true` is refused by `:superfast`, `false` by `:async` models." })),
+    store: optional(
+      flag({
+        description:
+          "`true` is refused by `:superfast`, `false` by `:async` models. With `false` the response cannot be read; its " +
+          "key returns it for 24 hours.",
+      }),
+    ),
     stream: defaulting(flag({ default: false }), false),
     max_output_tokens: optional(
       whole(1, LIMITS.outputTokensMax, {
@@ -247,6 +253,6 @@ type Body = Read<typeof BODY>;
 
 /** A request after all checks. */
 export interface LlmRequest
-  extends Omit<Body, "previous_response_id" | "background" | "store" | "truncation" | "max_output_tokens"> {
+  extends Omit<Body, "previous_response_id" | "background" | "truncation" | "max_output_tokens"> {
   readonly max_output_tokens: number;
 }

@@ -10,8 +10,8 @@ import { submitJob } from "./jobs.ts";
 import { Live } from "./live.ts";
 import { isBackground } from "./models.ts";
 import { EventFlow } from "./output/flow.ts";
-import type { ResponseObject } from "./output/object.ts";
-import { begunOf, replayOutput, terminalEvent } from "./output/replay.ts";
+import { parsedObject } from "./output/object.ts";
+import { begunOf, replayEnd } from "./output/replay.ts";
 import type { Known, StoredResponse } from "./store/records.ts";
 import { shownText, watch } from "./watch.ts";
 
@@ -109,22 +109,20 @@ function job(deps: LlmDeps, { request, accountId }: RespondCommand, known: Store
   const text = shownText(known);
   if (text === undefined) return terminal();
   if (!request.stream) return { object: text, replayed: true };
-  // Written by this service (`newObject`, `endedObject`).
-  return watch(deps, { accountId, object: JSON.parse(text) as ResponseObject, replayed: true });
+  const object = deps.unpaid.timer(accountId)(() => parsedObject(text));
+  return watch(deps, { accountId, object, replayed: true });
 }
 
 function replay(deps: LlmDeps, { request, accountId }: RespondCommand, object: string): ResponseOutcome {
   if (!request.stream) return { object, replayed: true };
   const free = deps.readers.take(accountId);
   if (typeof free === "string") return tooMany(free, "streams");
-  // Written by this service (`endedObject`).
-  const response = JSON.parse(object) as ResponseObject;
-  const flow = new EventFlow(deps.clock, free);
+  const timed = deps.unpaid.timer(accountId);
+  const flow = new EventFlow(deps.clock, free, timed);
+  const response = timed(() => parsedObject(object));
   const begun = begunOf(response);
   flow.push({ type: "response.created", response: begun });
   flow.push({ type: "response.in_progress", response: begun });
-  replayOutput(response, (event) => flow.push(event));
-  flow.push(terminalEvent(response));
-  flow.end("done");
+  timed(() => replayEnd(response, flow));
   return { flow, id: response.id, replayed: true };
 }

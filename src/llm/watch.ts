@@ -1,63 +1,72 @@
-/** A background job as clients see it: its object as it is now, and the buffered stream that tells its end. */
+/** A response as its clients see it: its object as it is now, and the buffered stream that tells its end. */
 import { LIMITS } from "../limits.ts";
 import type { Failure, Row } from "../std/failure.ts";
+import type { Timer } from "../std/slices.ts";
 import { StoreDown } from "../store/store.ts";
 import type { ResponseStream } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
 import { LLM, tooMany } from "./errors.ts";
 import type { ErrorEvent } from "./output/events.ts";
 import { EventFlow } from "./output/flow.ts";
-import type { ResponseObject } from "./output/object.ts";
-import { begunOf, replayOutput, terminalEvent } from "./output/replay.ts";
+import { parsedObject, type ResponseObject } from "./output/object.ts";
+import { begunOf, replayEnd } from "./output/replay.ts";
 import type { ResponseKey, StoredResponse } from "./store/records.ts";
 
-/** The object as JSON: the stored text itself, which is megabytes at most, unless a queued job was taken meanwhile. */
-export function shownText(stored: Pick<StoredResponse, "state" | "object">): string | undefined {
-  return stored.state === "running" && stored.object ? JSON.stringify(shownObject(stored)) : stored.object;
+/** No word of a client stands before the status (`newObject`). */
+const QUEUED = /^({"id":"\w+","object":"response","created_at":\d+,"completed_at":null,"status":)"queued"/;
+
+/**
+ * The object as JSON; undefined: it ended without a response. A queued job that was taken is in progress. The text can be megabytes and
+ * is asked for every second, so it is not parsed.
+ */
+export function shownText({ state, object }: Pick<StoredResponse, "state" | "object">): string | undefined {
+  return state === "running" ? object?.replace(QUEUED, '$1"in_progress"') : object;
 }
 
-/** undefined: it ended without a response. A queued job that was taken is in progress. */
-function shownObject({ state, object: text }: Pick<StoredResponse, "state" | "object">): ResponseObject | undefined {
-  if (text === undefined) return undefined;
-  // Written by this service (`newObject`, `endedObject`).
-  const object = JSON.parse(text) as ResponseObject;
-  return state === "running" && object.status === "queued" ? { ...object, status: "in_progress" } : object;
-}
-
-interface WatchedJob {
+interface Watched {
   readonly accountId: string;
   /** The present object. */
   readonly object: ResponseObject;
   readonly replayed: boolean;
+  /** Events up to this number are not sent. */
+  readonly after?: number | undefined;
 }
 
-/** The stream of a job: its present state, then, when it has ended, its whole output. A reader that leaves ends nothing. */
-export function watch(deps: LlmDeps, watched: WatchedJob): ResponseStream | Failure {
-  const free = deps.readers.take(watched.accountId);
+/**
+ * The stream of a response: its present state, then, when it has ended, its whole output. A reader that leaves ends nothing. A repeat is
+ * unpaid work.
+ */
+export function watch(deps: LlmDeps, watched: Watched): ResponseStream | Failure {
+  const { accountId, replayed, after } = watched;
+  const free = deps.readers.take(accountId);
   if (typeof free === "string") return tooMany(free, "streams");
   const { id } = watched.object;
+  const timed: Timer = replayed ? deps.unpaid.timer(accountId) : (work) => work();
   let left = false;
-  const flow = new EventFlow(deps.clock, () => {
+  const leave = () => {
     left = true;
     free();
     deps.watchers.tell(id);
-  });
-  follow(deps, watched, flow, () => left).catch((error: unknown) => {
+  };
+  const flow = new EventFlow(deps.clock, leave, timed, after);
+  follow(deps, watched, { flow, timed, left: () => left }).catch((error: unknown) => {
     deps.log.error("stream fault", { response: id, stack: String(error) });
     cut(flow, LLM.stream_unavailable, "the stream failed because of a bug of the service", GOES_ON);
   });
-  return { flow, id, replayed: watched.replayed };
+  return { flow, id, replayed };
 }
 
 /** How often the store may fail to say how the job is, one time after another. */
 const FAILURES_MAX = 3;
 
-async function follow(
-  deps: LlmDeps,
-  { accountId, object }: WatchedJob,
-  flow: EventFlow,
-  left: () => boolean,
-): Promise<void> {
+interface Reader {
+  readonly flow: EventFlow;
+  readonly timed: Timer;
+  readonly left: () => boolean;
+}
+
+async function follow(deps: LlmDeps, { accountId, object }: Watched, reader: Reader): Promise<void> {
+  const { flow, left } = reader;
   const { clock, store, watchers, lifecycle } = deps;
   const overMs = clock.monotonicMs() + LIMITS.llmStreamMs;
   const { id } = object;
@@ -73,20 +82,19 @@ async function follow(
     if (lifecycle.over.aborted) return cut(flow, LLM.stream_unavailable, "the service is shutting down", LOOK);
     if (!found) return cut(flow, LLM.stream_unavailable, "the job is not there any more", LOOK);
     if (failures >= FAILURES_MAX) return cut(flow, LLM.stream_unavailable, "the stream cannot read the job", GOES_ON);
-    if (!down && (found.state === "done" || found.state === "ended")) return await ended(deps, { id, accountId }, flow);
+    if (!down && (found.state === "done" || found.state === "ended"))
+      return await ended(deps, { id, accountId }, reader);
     if (clock.monotonicMs() >= overMs)
       return cut(flow, LLM.stream_timeout, "the connection has lasted for 30 minutes", GOES_ON);
     await watchers.moved(id, !down && found.owner === deps.owner ? "here" : "elsewhere");
   }
 }
 
-async function ended({ store }: LlmDeps, key: ResponseKey, flow: EventFlow): Promise<void> {
+async function ended({ store }: LlmDeps, key: ResponseKey, { flow, timed }: Reader): Promise<void> {
   const found = await store.response(key);
-  const object = found && !(found instanceof StoreDown) ? shownObject(found) : undefined;
-  if (!object) return cut(flow, LLM.stream_unavailable, "the response cannot be read", LOOK);
-  replayOutput(object, (event) => flow.push(event));
-  flow.push(terminalEvent(object));
-  flow.end("done");
+  const text = found && !(found instanceof StoreDown) ? found.object : undefined;
+  if (text === undefined) return cut(flow, LLM.stream_unavailable, "the response cannot be read", LOOK);
+  timed(() => replayEnd(parsedObject(text), flow));
 }
 
 const GOES_ON = "the job goes on: poll the response, or repeat the request with the same key";

@@ -74,7 +74,7 @@ export const ROBOT = table({
     http: "The model keeps memory over an episode, and a request with images has no `session_id`.",
     socket: [
       MESSAGE,
-      "A frame, an observation or a `session.close` without a session: before `session.open`, or sent behind one that is refused. Each has its own error.",
+      "A frame or an observation without a session: before `session.open`, or sent behind one that is refused. Each has its own error.",
     ],
   }),
   invalid_session_id: row(400, {

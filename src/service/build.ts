@@ -135,9 +135,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   const { socketSilentSeconds: silentSeconds = LIMITS.socketSilentSeconds } = bounds;
   const socket: RobotSocketDeps = { ...http, ...robot, starts, sockets: new Sockets(), halves, silentSeconds };
   const llmDeps: LlmDeps = {
-    clock,
-    log,
-    lifecycle,
+    ...shared,
     drills,
     charges,
     store: store.llm,

@@ -4,11 +4,14 @@ import { systemClock } from "./clock.ts";
 /** A robot's message waits this long for a slice, in milliseconds. */
 const SLICE_MS = 2;
 
+/** Does work and measures its time. */
+export type Timer = <T>(work: () => T) => T;
+
 /** Work that yields wherever it may pause; from one yield to the next it should take microseconds. */
 export type Steps<T> = Generator<undefined, T, undefined>;
 
 /** Does the work to its end. `timed` does each slice of it. */
-export async function inSlices<T>(steps: Steps<T>, timed: <S>(slice: () => S) => S = (slice) => slice()): Promise<T> {
+export async function inSlices<T>(steps: Steps<T>, timed: Timer = (slice) => slice()): Promise<T> {
   for (;;) {
     const end = timed(() => slice(steps));
     if (end) return end.value;

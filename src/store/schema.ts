@@ -320,8 +320,14 @@ const JOB_REPEATS = `
   UPDATE responses SET submitted_at = created_at WHERE job = 1 AND ended_at IS NULL;
 `;
 
+/** Responses that their keys return and no read does. */
+const HIDDEN_RESPONSES = `
+  ALTER TABLE responses ADD COLUMN hidden INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX responses_hidden ON responses (ended_at) WHERE hidden = 1 AND ended_at IS NOT NULL;
+`;
+
 /** Oldest first; the version of a database is the number of them that it has. */
 export const MIGRATIONS: readonly Migration[] = [
   [STORE, ACCOUNTS, PEOPLE, CHARGES, ROBOT, { postgres: ROBOT_POSTGRES }, LLM, RUNS],
-  [JOB_REPEATS],
+  [JOB_REPEATS, HIDDEN_RESPONSES],
 ];

@@ -122,6 +122,7 @@ export const REFUSED: Readonly<Record<string, object>> = {
 /** That of one kind of models alone. */
 export const OF_KIND: readonly (readonly [param: string, sent: object])[] = [
   ["background", { model: LIVE, background: true }],
+  ["background", { model: JOB, background: false }],
   ["store", { model: LIVE, store: true }],
   ["store", { model: JOB, store: false }],
 ];

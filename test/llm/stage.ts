@@ -39,6 +39,7 @@ export interface StageOptions {
   /** Time passes only as the test says, and the provider hangs unless it is told otherwise. */
   readonly clock?: FakeClock;
   readonly jobs?: "not started";
+  readonly unpaidSeconds?: number;
 }
 
 export class LlmStage implements AsyncDisposable {
@@ -69,7 +70,9 @@ export class LlmStage implements AsyncDisposable {
       ...options.table,
     });
     const providers = new Map(ids.map((id) => [id, new Provider(config, SECRET, systemClock)]));
-    const settings = { chunkMs: 10_000, signUpOpen: false, drills, providers };
+    const { unpaidSeconds } = options;
+    const unpaid = unpaidSeconds === undefined ? {} : { unpaidSeconds };
+    const settings = { chunkMs: 10_000, signUpOpen: false, drills, providers, ...unpaid };
     const service = build(settings, { clock: clock ?? systemClock, store, log: { info: note, error: note } });
     service.robot.catalog.known = true;
     await service.llm.owners.start(true);

@@ -31,7 +31,7 @@ test("the object has every key that they require", () => {
     ...{ model: "llm-a-5.3:async", input: [], instructions: null, stream: false, max_output_tokens: 1 },
     ...{ temperature: null, top_p: null, tools: [], tool_choice: "auto", parallel_tool_calls: null },
     ...{ text: { format: { type: "text" }, verbosity: null }, reasoning: { effort: null, summary: null } },
-    ...{ metadata: {}, user: null, safety_identifier: null, prompt_cache_key: null },
+    ...{ metadata: {}, store: null, user: null, safety_identifier: null, prompt_cache_key: null },
   };
   const object = newObject("resp_1", 0, "queued", request);
   expect(Object.keys(KEYS).filter((key) => !(key in object))).toEqual([]);

@@ -42,7 +42,7 @@ export function oauth(deps: OauthDeps): Surface {
       path,
       name: "oauth",
       key: bounded(deps, tooMany),
-      body: form(LIMITS.formBytesMax),
+      body: form(LIMITS.formBytesMax, { once: true }),
       failures: [OAUTH.invalid_client, tooMany, ...failures.map((code) => OAUTH[code])],
       operation: OPERATIONS[name],
       handle: async (call) => foreignClient(call.body) ?? (await handle(deps, call)),

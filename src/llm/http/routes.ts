@@ -2,30 +2,28 @@
 import { json, NO_BODY } from "../../http/body-rules.ts";
 import type { Principal } from "../../http/deps.ts";
 import type { JsonObject } from "../../http/json.ts";
-import { type Call, KEY, type Outcome, type Reply, route } from "../../http/route.ts";
-import { SSE_HEADERS } from "../../http/sse.ts";
+import { type Call, KEY, type Outcome, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import { canonicalSteps } from "../../std/canonical.ts";
 import { Failure } from "../../std/failure.ts";
 import { makeId } from "../../std/ids.ts";
 import { inSlices } from "../../std/slices.ts";
-import { StoreDown } from "../../store/store.ts";
 import { readKey, readRequest } from "../checks.ts";
 import type { LlmDeps } from "../deps.ts";
-import { LLM, LLM_ANSWERS, storeDown } from "../errors.ts";
-import { isBackground, LLM_IDS, type LlmId } from "../models.ts";
+import { LLM, LLM_ANSWERS } from "../errors.ts";
+import { isBackground, LLM_IDS } from "../models.ts";
 import { respond } from "../respond.ts";
-import { shownText } from "../watch.ts";
 import {
   createOperation,
   LLM_EXAMPLES,
   LLM_HEADERS,
   LLM_SCHEMAS,
   modelsOperation,
-  RESPONSE_ID,
   retrieveOperation,
 } from "./openapi.ts";
+import { retrieve } from "./retrieve.ts";
+import { streamed } from "./streamed.ts";
 
 export function llm({ llm: deps }: { readonly llm: LlmDeps }): Surface {
   const models = modelList();
@@ -53,10 +51,10 @@ export function llm({ llm: deps }: { readonly llm: LlmDeps }): Surface {
         name: "response",
         key: KEY,
         body: NO_BODY,
-        failures: [invalid_id, response_not_found, upstream_unavailable],
+        free: true,
+        failures: [others.invalid_request, invalid_id, response_not_found, upstream_unavailable],
         operation: retrieveOperation,
-        handle: ({ principal: { accountId }, params: { response_id } }) =>
-          retrieve(deps, { accountId, id: response_id ?? "" }),
+        handle: (call) => retrieve(deps, call),
       }),
       route({
         method: "GET",
@@ -83,13 +81,13 @@ export function llm({ llm: deps }: { readonly llm: LlmDeps }): Surface {
 
 /** `POST /v1/responses`: fields to a command; then the response, as JSON or as events. */
 async function create(deps: LlmDeps, call: Call<Principal, JsonObject>): Promise<Outcome> {
-  const { request: http, requestId, principal, body, server } = call;
+  const { request: http, requestId, principal, body, server, timed } = call;
   const request = readRequest(body, deps.providers);
   const key = readKey(http.headers.get("idempotency-key")) ?? makeId("key_", deps.clock);
   if (key instanceof Failure) return request instanceof Failure ? request : key;
   if (request instanceof Failure) return { failure: request, headers: { "idempotency-key": key } };
   const { accountId } = principal;
-  const digest = await inSlices(canonicalSteps("response", body));
+  const digest = await inSlices(canonicalSteps("response", body), timed);
   // A model may think for long before its first word; the limits of time are the provider's.
   server?.timeout(http, 0);
   const responded = await respond(deps, { request, digest, accountId, requestId, key });
@@ -98,33 +96,9 @@ async function create(deps: LlmDeps, call: Call<Principal, JsonObject>): Promise
   if (responded instanceof Failure) return { failure: responded, headers: { "idempotency-key": key } };
   const { replayed } = responded;
   const headers = { "idempotency-key": key, ...(replayed ? { "idempotent-replayed": "true" } : {}) };
-  if ("object" in responded) return { status: 200, body: responded.object, headers };
-  // There is always something to send now, so a client that takes nothing in this time does not read.
-  server?.timeout(http, LIMITS.llmUnreadSeconds);
-  const { flow, id } = responded;
-  return { status: 200, body: flow, headers: { ...SSE_HEADERS, ...headers, ...bufferedHeaders(request.model, id) } };
-}
-
-function bufferedHeaders(model: LlmId, id: string): Record<string, string> {
-  return isBackground(model) ? { "x-service-streaming": "buffered", location: `/v1/responses/${id}` } : {};
-}
-
-/** `GET /v1/responses/{response_id}`: the response as it is now. */
-async function retrieve(
-  { store }: Pick<LlmDeps, "store">,
-  { accountId, id }: { readonly accountId: string; readonly id: string },
-): Promise<Reply | Failure> {
-  if (!RESPONSE_ID.test(id)) {
-    return new Failure(
-      LLM.invalid_id,
-      "the id is not that of a response; expected resp_ and at least 24 letters and digits",
-    );
-  }
-  const found = await store.response({ id, accountId });
-  if (found instanceof StoreDown) return storeDown(found);
-  const body = found && shownText(found);
-  if (body !== undefined) return { status: 200, body };
-  return new Failure(LLM.response_not_found, "the account has no response with this id, or it ended without one");
+  const free = replayed && ({ unpaid: true } as const);
+  if ("object" in responded) return { status: 200, body: responded.object, headers, ...free };
+  return { ...streamed(call, responded, isBackground(request.model), headers), ...free };
 }
 
 /** Unix seconds: when version 1.0.0 of the interface was fixed. */

@@ -4,6 +4,7 @@
  */
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
+import type { Timer } from "../../std/slices.ts";
 import { DONE, eventText, joined, KEEPALIVE, type ResponsesEvent } from "./events.ts";
 
 /** Waiting events from which on deltas are joined. */
@@ -25,6 +26,10 @@ export class EventFlow {
   constructor(
     clock: Clock,
     private readonly left: () => void = () => {},
+    /** Prints events. */
+    private readonly timed: Timer = (print) => print(),
+    /** Events up to this number are not sent. */
+    private readonly after = -1,
   ) {
     this.stopTicks = clock.every(LIMITS.llmKeepaliveMs, () => {
       this.silent = true;
@@ -52,7 +57,7 @@ export class EventFlow {
   /** The next events, each complete; undefined at the end. */
   async pull(): Promise<Uint8Array | undefined> {
     while (this.open) {
-      const text = this.taken();
+      const text = this.timed(() => this.taken());
       if (text !== "") {
         this.silent = false;
         return encoder.encode(text);
@@ -86,7 +91,7 @@ export class EventFlow {
       const event = this.waiting[this.next];
       this.next += 1;
       if (!event) break;
-      text += eventText(event, this.sequence);
+      if (this.sequence > this.after) text += eventText(event, this.sequence);
       this.sequence += 1;
     }
     if (this.next < this.waiting.length) return text;

@@ -27,6 +27,11 @@ export interface ResponseObject {
   readonly [echo: string]: unknown;
 }
 
+/** The object of a text that this service wrote (`newObject`, `endedObject`). */
+export function parsedObject(text: string): ResponseObject {
+  return JSON.parse(text) as ResponseObject;
+}
+
 export type IncompleteReason = "max_output_tokens" | "content_filter";
 
 /** The object of a response that was just submitted. */

@@ -2,6 +2,7 @@
 import { present } from "../../std/assert.ts";
 import { Draft } from "./draft.ts";
 import type { ResponsesEvent } from "./events.ts";
+import type { EventFlow } from "./flow.ts";
 import { type OutputItem, type ResponseObject, textOf } from "./object.ts";
 
 /** A response's object before it had output. */
@@ -18,21 +19,20 @@ export function begunOf(object: ResponseObject): ResponseObject {
   };
 }
 
-/** Emits the output, item by item. */
-export function replayOutput(object: ResponseObject, emit: (event: ResponsesEvent) => void): void {
+/** Emits the output, item by item, and the end. */
+export function replayEnd(object: ResponseObject, flow: Pick<EventFlow, "push" | "end">): void {
+  const emit = (event: ResponsesEvent) => flow.push(event);
   const ids = object.output.map(({ id }) => id).values();
   const draft = new Draft({ makeId: () => present(ids.next().value, "the id of a stored item"), emit });
   for (const item of object.output) {
     replayItem(item, draft);
     draft.close(item.status === "incomplete" ? "incomplete" : "completed");
   }
-}
-
-/** The event that ends a response's stream. `cancelled` has no event, and is reported as a failure. */
-export function terminalEvent(object: ResponseObject): ResponsesEvent {
   const { status } = object;
+  // `cancelled` has no event, and is reported as a failure.
   const type = status === "completed" || status === "incomplete" ? status : "failed";
-  return { type: `response.${type}`, response: object };
+  emit({ type: `response.${type}`, response: object });
+  flow.end("done");
 }
 
 function replayItem(item: OutputItem, draft: Draft): void {

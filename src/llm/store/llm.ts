@@ -22,8 +22,10 @@ const stored = recordOf<StoredResponse>();
 
 const COLUMNS = "id, account_id, digest, state, owner, object";
 
+/** One that its account may read. */
 function* response({ id, accountId }: ResponseKey): Steps<StoredResponse | undefined> {
-  const row = yield* first<Row>(`SELECT ${COLUMNS} FROM responses WHERE id = $1 AND account_id = $2`, id, accountId);
+  const text = `SELECT ${COLUMNS} FROM responses WHERE id = $1 AND account_id = $2 AND hidden = 0`;
+  const row = yield* first<Row>(text, id, accountId);
   return row && stored(row);
 }
 
@@ -81,10 +83,12 @@ interface FirstState {
 function* add(response: NewResponse, first: FirstState): Steps<Submitted | undefined> {
   for (let tries = 0; ; tries += 1) {
     const added = yield* changes(
-      `INSERT INTO responses (id, account_id, model, key, digest, state, owner, job, request, object, created_at, submitted_at)
-       VALUES ($id, $accountId, $model, $key, $digest, $state, $owner, $job, $request, $object, $createdAt, $submittedAt)
+      `INSERT INTO responses
+         (id, account_id, model, key, digest, state, owner, job, request, object, hidden, created_at, submitted_at)
+       VALUES
+         ($id, $accountId, $model, $key, $digest, $state, $owner, $job, $request, $object, $hidden, $createdAt, $submittedAt)
        ON CONFLICT DO NOTHING`,
-      { ...response, ...first },
+      { ...response, ...first, hidden: response.hidden ? 1 : 0 },
     );
     if (added > 0) return undefined;
     const known = yield* responseOfKey(response);
@@ -115,7 +119,7 @@ function* lockAccount(accountId: string): Steps<void> {
 function* complete({ owner, object, estimated, ...settlement }: Completion): Steps<"kept" | "lost"> {
   const { chargeId: id, accountId, at } = settlement;
   yield* lockAccount(accountId);
-  const found = yield* response({ id, accountId });
+  const found = yield* responseState({ id, accountId });
   if (found?.state === "done" && found.owner === owner) return "kept";
   if (found?.state !== "running" || found.owner !== owner) return "lost";
   if ((yield* settle(settlement)) === "not_held") return "lost";
@@ -153,12 +157,12 @@ function* withdraw({
   owner,
   at,
 }: Pick<Submission, "response" | "owner"> & Pick<Ending, "at">): Steps<"withdrawn"> {
-  const { id, accountId } = response;
+  const { id, accountId, model, digest, createdAt } = response;
   // Waits for the submission if that is under way.
   const taken = yield* changes(
     `INSERT INTO responses (id, account_id, model, digest, state, owner, job, created_at, ended_at)
      VALUES ($id, $accountId, $model, $digest, 'ended', $owner, 0, $createdAt, $at) ON CONFLICT DO NOTHING`,
-    { ...response, owner, at },
+    { id, accountId, model, digest, createdAt, owner, at },
   );
   if (taken > 0) return "withdrawn";
   yield* lockAccount(accountId);
@@ -177,9 +181,10 @@ function* withdraw({
 const FORGET_MAX = 256;
 
 /** Deletes responses that ended before. */
-function* responsesForget({ before }: { before: number }): Steps<"done" | "more"> {
+function* responsesForget({ before, only }: { before: number; only?: "hidden" }): Steps<"done" | "more"> {
+  const those = only ? "hidden = 1 AND ended_at < $1" : "ended_at < $1";
   const forgotten = yield* changes(
-    `DELETE FROM responses WHERE id IN (SELECT id FROM responses WHERE ended_at < $1 ORDER BY ended_at LIMIT ${FORGET_MAX})`,
+    `DELETE FROM responses WHERE id IN (SELECT id FROM responses WHERE ${those} ORDER BY ended_at LIMIT ${FORGET_MAX})`,
     before,
   );
   return forgotten < FORGET_MAX ? "done" : "more";

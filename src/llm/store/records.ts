@@ -24,6 +24,8 @@ export interface NewResponse extends ResponseKey {
   readonly digest: Uint8Array;
   /** The response object as JSON; undefined where nobody knows the id before the answer. */
   readonly object: string | undefined;
+  /** `store: false`: its key returns it for a day, and no `GET` does. */
+  readonly hidden: boolean;
   readonly createdAt: number;
 }
 

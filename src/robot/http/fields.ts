@@ -3,6 +3,7 @@
  * decides; a test sends to the route what the schemas accept and what they refuse, and compares.
  */
 import { type NumberOptions, type TSchema, Type } from "@sinclair/typebox";
+import { SPECIFIED_IDS } from "../../config/robot.ts";
 import { Fault } from "../../engine/fault.ts";
 import { type Check, optional } from "../../http/check.ts";
 import { LIMITS } from "../../limits.ts";
@@ -273,11 +274,13 @@ export const horizon = count(
   "rows",
   Type.Integer({
     minimum: 1,
-    maximum: LIMITS.actionHorizonMax,
+    maximum: LIMITS.chunkRowsMax,
     description:
-      "Rows to answer, at most the model's rows per chunk; default all. The model computes and bills the whole chunk.",
+      `Rows to answer, at most the model's rows per chunk, and at most ${LIMITS.actionHorizonMax} unless the model's id is one of ` +
+      "the operator's own; default all. The model computes and bills the whole chunk.",
   }),
-  ({ model }) => Math.min(model.manifest.action.rows, LIMITS.actionHorizonMax),
+  ({ model: { manifest } }) =>
+    Math.min(manifest.action.rows, SPECIFIED_IDS.includes(manifest.id) ? LIMITS.actionHorizonMax : LIMITS.chunkRowsMax),
 );
 
 export const inferenceSteps = count(

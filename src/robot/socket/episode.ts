@@ -152,8 +152,8 @@ export class Episode implements Holder {
     const message = lengthFault(text, this.session !== undefined) ?? parseMessage(text);
     if (message instanceof Failure) this.refuse(message);
     else if (message.type === "session.open") this.open(message.body);
-    else if (!this.session) this.fail(noSession(), echoedId(message.body));
     else if (message.type === "session.close") this.close();
+    else if (!this.session) this.fail(noSession(), echoedId(message.body));
     else this.observation(message.body, arrived);
   }
 
@@ -310,7 +310,7 @@ export class Episode implements Holder {
 
   private goodbye(reason: string, code: Goodbye): void {
     if (this.gone) return;
-    if (this.session) this.say(JSON.stringify({ type: "session.closed", reason }));
+    this.say(JSON.stringify({ type: "session.closed", reason }));
     this.end(code, reason);
   }
 

@@ -105,6 +105,33 @@ describe("device login", () => {
     }
   });
 
+  test("a parameter that is sent twice, in the form, the address or both, is invalid_request; one without a value is not sent", async () => {
+    const at = await stage();
+    const ask = async (path: string, query: string, body: string) => {
+      const headers = { "content-type": "application/x-www-form-urlencoded" };
+      const response = await at.send(`/oauth/${path}${query}`, { method: "POST", headers, body });
+      return [response.status, ((await response.json()) as { error?: string }).error];
+    };
+    const good = "client_id=tendon-cli&token=tdn_x";
+    for (const path of ["device_authorization", "token", "revoke"]) {
+      for (const [query, body] of [
+        ["", `${good}&client_id=tendon-cli`],
+        ["", `${good}&token=other`],
+        ["", `${good}&x=1&x=1`],
+        ["?client_id=tendon-cli", good],
+        ["?x=1&x=2", good],
+      ] as const)
+        expect([path, query, body, ...(await ask(path, query, body))]).toEqual([
+          path,
+          query,
+          body,
+          400,
+          "invalid_request",
+        ]);
+    }
+    expect(await ask("revoke", "?client_id=&x=1", `client_id=&${good}&y=&y=`)).toEqual([200, undefined]);
+  });
+
   const device = { grant_type: GRANT, device_code: "x".repeat(43) };
   test.each<[path: string, fields: Record<string, string>, status: number, error: string, down?: boolean]>([
     ["device_authorization", { client_id: "other" }, 401, "invalid_client"],

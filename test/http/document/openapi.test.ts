@@ -237,7 +237,7 @@ describe("bodies", () => {
   /** Rules that depend on the model, on the bytes of a picture or on what the service offers: no schema of all models has them. */
   function beyondSchema(code: string, body: Partial<typeof EXAMPLE> & { action_horizon?: unknown }): boolean {
     const horizon = Number(body.action_horizon);
-    if (code === "action_horizon_out_of_range") return horizon >= 1 && horizon <= LIMITS.actionHorizonMax;
+    if (code === "action_horizon_out_of_range") return horizon >= 1 && horizon <= LIMITS.chunkRowsMax;
     if (code === "invalid_image") return body.model === CARTESIAN;
     const others = ["model_not_found", "image_count_mismatch", "handoff_unavailable"];
     // No JSON Schema can say `the last user message`: with several, the schema is content with any.

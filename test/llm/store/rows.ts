@@ -28,7 +28,7 @@ export function submission(id: string, { response, charge }: Changes = {}, owner
   const fresh = { id, accountId, model: "m1", key: `k${id}`, digest: new Uint8Array(32).fill(3), createdAt: AT };
   return {
     owner,
-    response: { ...fresh, object: undefined, ...response },
+    response: { ...fresh, object: undefined, hidden: false, ...response },
     charge: newCharge(id, { accountId, expiresAt: NO_EXPIRY, ...charge }),
   };
 }

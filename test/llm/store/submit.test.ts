@@ -19,7 +19,7 @@ for (const { name, absent, title } of ENGINES) {
       expect([await llm.submit(one), await llm.submit(one)]).toEqual([HELD, HELD]);
       expect(await counts(at.store)).toEqual({ paid: 0, held: 1 });
       const stored = { ...one.response, state: "running" as const, owner: "n1", object: "{}" };
-      const { key: _, createdAt: __, model: ___, ...shown } = stored;
+      const { key: _, createdAt: __, model: ___, hidden: ____, ...shown } = stored;
       expect(await llm.response({ id: "r1", accountId: "a1" })).toEqual(shown);
       expect(await llm.responseOfKey({ accountId: "a1", key: "kr1" })).toEqual(shown);
       expect(await llm.response({ id: "r1", accountId: "a2" })).toBeUndefined();

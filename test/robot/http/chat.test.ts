@@ -1,6 +1,7 @@
 /** What a right request gets: response, headers, action chunk, usage, description. */
 import { expect, test } from "bun:test";
 import { manifest } from "../manifests.ts";
+import { Peer } from "../socket/peer.ts";
 import {
   CARTESIAN,
   cartesianState,
@@ -13,6 +14,7 @@ import {
   textPart,
   withContent,
 } from "../stage.ts";
+import { failure } from "./outcome.ts";
 
 interface Completion {
   id: string;
@@ -150,25 +152,43 @@ test("action_horizon cuts rows; the usage counts what the model computed", async
   expect(body.usage).toMatchObject({ completion_tokens: 30, total_tokens: 130 });
 });
 
-test("a model of 64 rows answers all of them, or the number that is asked for, at most 30", async () => {
-  const { chat, service, engine } = await stage();
-  const base = manifest();
-  const long = { ...base, id: "vendorX/long:yam", action: { ...base.action, rows: 64 } };
-  service.robot.catalog.add(long, RATES, engine.model(long));
-  const rowsOf = async (changes: object) => {
-    const response = await chat(observation({ model: long.id, ...changes }));
-    const body = (await response.json()) as Completion;
-    const { actions } = JSON.parse(body.choices[0]?.message.content ?? "") as ActionChunk;
-    expect(body.usage).toMatchObject({ completion_tokens: 64 });
-    return actions.length;
-  };
-  expect([await rowsOf({}), await rowsOf({ action_horizon: 30 })]).toEqual([64, 30]);
-  const refused = await chat(observation({ model: long.id, action_horizon: 31 }));
-  expect([refused.status, await refused.json()]).toMatchObject([
-    400,
-    { error: { code: "action_horizon_out_of_range" } },
-  ]);
-});
+/** `most`: the largest `action_horizon`. */
+test.each([
+  ["vendorE/pi0.5:yam", 50, 30],
+  ["vendorE/pi0.5:yam", 12, 12],
+  ["vendorX/long:yam", 64, 64],
+])(
+  "action_horizon is 1 to 30 on the six ids, to the model's rows on others: %s with %d rows, %d",
+  async (id, rows, most) => {
+    const at = await stage();
+    const { chat, service, engine } = at;
+    const base = manifest();
+    const long = { ...base, id, action: { ...base.action, rows } };
+    service.robot.catalog.add(long, RATES, engine.model(long));
+    const rowsOf = async (changes: object) => {
+      const response = await chat(observation({ model: long.id, ...changes }));
+      const body = (await response.json()) as Completion;
+      const { actions } = JSON.parse(body.choices[0]?.message.content ?? "") as ActionChunk;
+      expect(body.usage).toMatchObject({ completion_tokens: rows });
+      return actions.length;
+    };
+    expect([await rowsOf({}), await rowsOf({ action_horizon: most })]).toEqual([rows, most]);
+    const outside = [0, most + 1];
+    const code = "action_horizon_out_of_range";
+    for (const action_horizon of outside)
+      expect(await failure(await chat(observation({ model: id, action_horizon })))).toMatchObject({
+        status: 400,
+        code,
+      });
+    for (const action_horizon of outside)
+      expect(await new Peer(at).open({ model: id, action_horizon })).toMatchObject({ code, closing: false });
+    const one = new Peer(at);
+    await one.open({ model: id, action_horizon: most });
+    for (const action_horizon of outside)
+      expect(await one.act({ action_horizon })).toMatchObject({ code, closing: false });
+    expect((await one.act()).actions).toHaveLength(most);
+  },
+);
 
 test("cache_reset is said when the episode's memory was started anew", async () => {
   const { chat, engine } = await stage();

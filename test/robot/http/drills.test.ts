@@ -28,6 +28,14 @@ for (const name of ["engine_unavailable", "auth_unavailable", "billing_unavailab
   });
 }
 
+test("a request without any key is 401 missing_api_key always, also under the drill auth_unavailable, on routes and handshakes", async () => {
+  const at = await drilled("auth_unavailable");
+  const upgrade = { upgrade: "websocket", connection: "upgrade" };
+  for (const headers of [{}, { authorization: "Basic x" }, upgrade])
+    for (const path of ["/v1/models", "/v1/responses"])
+      expect(await failure(await at.send(path, { headers }))).toMatchObject({ status: 401, code: "missing_api_key" });
+});
+
 test("NAME:PREFIX@STEP strikes once, at that step of each such session; the repeat goes through", async () => {
   const at = await drilled("model_failure:drill@1");
   const codes: unknown[] = [];

@@ -132,8 +132,9 @@ describe("ends", () => {
     for (const id of ["a", "b"]) await busy.act({ observation_id: id });
     const drained = at.service.core.lifecycle.drain();
     at.service.socket.sockets.drain();
-    expect([idle.last, idle.closed]).toEqual([{ type: "session.closed", reason: "shutdown" }, 1001]);
-    expect([bare.heard, bare.closed]).toEqual([[], 1001]);
+    const goodbye = { type: "session.closed", reason: "shutdown" };
+    expect([idle.last, idle.closed]).toEqual([goodbye, 1001]);
+    expect([bare.heard, bare.closed]).toEqual([[goodbye], 1001]);
     for (let n = 0; n < 2; n += 1) await next();
     await drained;
     expect([ids(busy).slice(1), busy.last.type, busy.closed]).toEqual([["a", "b", undefined], "session.closed", 1001]);

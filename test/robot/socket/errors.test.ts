@@ -126,9 +126,14 @@ describe("session.open that cannot be", () => {
   });
 });
 
-test("session_missing: a session.close before session.open", async () => {
-  const one = await peer();
-  await one.say({ type: "session.close" });
-  expect(one.last).toMatchObject({ code: "session_missing", closing: false });
-  expect((await one.open()).type).toBe("session.opened");
+test("session.close without a session: session.closed, then 1000, also behind a session.open that was refused", async () => {
+  const goodbye = { type: "session.closed", reason: "session_close" };
+  const none = await peer();
+  await none.say({ type: "session.close" });
+  expect([none.heard, none.closed, none.ended]).toEqual([[goodbye], 1000, true]);
+  const refused = await peer();
+  refused.sayOpen({ instruction: "" });
+  await refused.say({ type: "session.close" });
+  expect(refused.heard).toMatchObject([{ code: "instruction_missing", closing: false }, goodbye]);
+  expect([refused.closed, held(refused.at)]).toEqual([1000, NOTHING]);
 });
