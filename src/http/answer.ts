@@ -50,12 +50,16 @@ export async function answer(
     headers: {
       ...type,
       ...headers,
+      ...(request.url.startsWith("https:") ? TLS_ALWAYS : {}),
       "x-request-id": requestId,
       // A client with a persistent connection then opens a new one, which can lead to another server.
       ...(lifecycle.draining ? { connection: "close" } : {}),
     },
   });
 }
+
+/** Only where this process ends TLS: a proxy in front speaks plain HTTP to it, and decides by itself. */
+const TLS_ALWAYS = { "strict-transport-security": "max-age=31536000" } as const;
 
 const JSON_TYPE = { "content-type": "application/json" } as const;
 const BYTES_TYPE = { "content-type": "application/octet-stream" } as const;
