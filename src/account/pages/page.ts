@@ -49,8 +49,10 @@ export interface FormVisit<Deps extends SignedInDeps = PagesDeps> extends Visit<
 export function pageRoutes<Deps extends SignedInDeps>(deps: Deps) {
   const visit = ({ request, params, origin }: Arrival): Visit<Deps> => ({ deps, request, params, origin });
   const declared = { name: "page", key: NO_KEY } as const;
-  const get = (path: string, show: (from: Visit<Deps>) => Promise<Outcome>): Route =>
-    route({ ...declared, method: "GET", path, body: NO_BODY, handle: (call) => show(visit(call)) });
+  const read =
+    (method: "GET" | "HEAD") =>
+    (path: string, show: (from: Visit<Deps>) => Promise<Outcome>): Route =>
+      route({ ...declared, method, path, body: NO_BODY, handle: (call) => show(visit(call)) });
   const post = (path: string, take: (from: FormVisit<Deps>) => Promise<Reply>): Route =>
     route({
       ...declared,
@@ -65,7 +67,7 @@ export function pageRoutes<Deps extends SignedInDeps>(deps: Deps) {
     failureForm: { table: PAGE, write: unreadable },
     routes,
   });
-  return { get, post, surface };
+  return { get: read("GET"), head: read("HEAD"), post, surface };
 }
 
 const HEADERS = {
@@ -103,7 +105,8 @@ export function again(html: string, { kind, retryAfterSeconds }: PageRefusal): R
 
 /** Keeps an address only if it is one of our pages: an open redirect would lead people to another site after their sign-in. */
 export function nextOf(text: string): string {
-  return /^\/(account|device)(\?[\w=&%.-]*)?$/.test(text) ? text : "/account";
+  const page = /^\/(account(\/runs((\/[A-Za-z0-9][\w.-]*){2})?)?|device)(\?[\w=&%+.-]*)?$/;
+  return page.test(text) ? text : "/account";
 }
 
 /** `__Host-` binds a cookie to this host, and browsers accept it with `Secure` alone. */
