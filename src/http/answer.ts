@@ -42,10 +42,10 @@ export async function answer(
   }
   const failed = outcome instanceof Failure ? { failure: outcome } : outcome;
   if ("failure" in failed) note(deps, requestId, failed.failure);
-  const { status, body, headers } = "failure" in failed ? failureReply(failed, failureForm) : failed;
+  const { status, body, headers, cookies = [] } = "failure" in failed ? failureReply(failed, failureForm) : failed;
   deps.requests.inc({ route: name, status: String(status) });
   const [type, sent] = typed(deps, requestId, body);
-  return new Response(sent, {
+  const response = new Response(sent, {
     status,
     headers: {
       ...type,
@@ -56,6 +56,8 @@ export async function answer(
       ...(lifecycle.draining ? { connection: "close" } : {}),
     },
   });
+  for (const cookie of cookies) response.headers.append("set-cookie", cookie);
+  return response;
 }
 
 /** Only where this process ends TLS: a proxy in front speaks plain HTTP to it, and decides by itself. */
