@@ -36,10 +36,13 @@ export const LIMITS = {
   linkSeconds: 86_400,
   /** The window in which tries are counted. */
   attemptSeconds: 15 * 60,
-  /** Tries to sign in: with one e-mail from one network, with one e-mail, from one network (an IPv4 address or an IPv6 /64). */
+  /** Tries to sign in: with one e-mail from one network, with one e-mail, from one network (an IPv4 address or an IPv6 /64), from one IPv6 /48. */
   signInTriesMax: 10,
   emailTriesMax: 100,
   networkTriesMax: 50,
+  siteTriesMax: 400,
+  /** How long a browser keeps the cookie by which its tries are counted apart. */
+  knownBrowserSeconds: 365 * 86_400,
   /** User codes that one account, or one network, may send; a login takes two: to see it and to decide. */
   codeTriesMax: 20,
   codeNetworkTriesMax: 60,

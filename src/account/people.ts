@@ -2,13 +2,14 @@
 import { LIMITS } from "../limits.ts";
 import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
+import { siteOf } from "../std/networks.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import { PageRefusal, unavailable } from "./errors.ts";
 import type { Identity } from "./oidc.ts";
 import { Passwords, passwordProblem } from "./password.ts";
-import { isToken, makeToken, sha256 } from "./secret.ts";
-import { type AccountStore, readEmail } from "./store/accounts.ts";
+import { isToken, knownBrowser, makeToken, sameText, sha256 } from "./secret.ts";
+import { type Account, type AccountStore, readEmail } from "./store/accounts.ts";
 import type { PeopleStore } from "./store/people.ts";
 
 /** A signed-in person. */
@@ -19,6 +20,14 @@ export interface Person {
   readonly token: string;
   /** The sign-in is older than `signInFreshSeconds`: making a key asks for the password. */
   readonly stale: boolean;
+}
+
+/** What a browser gets that has signed in with a password; both are secrets. */
+export interface SignedIn {
+  /** The value of the sign-in cookie. */
+  readonly token: string;
+  /** The value of the cookie by which the browser is known afterwards (secret.ts). */
+  readonly known: string;
 }
 
 /** The effect of a one-time link. */
@@ -42,6 +51,22 @@ const LINK_GONE = new PageRefusal(
   "This link is unknown, was used, or is too old. The operator of the service can make a new one.",
   "notFound",
 );
+
+/** What tries are counted by, and how many of them a window has. */
+type Counter = readonly [name: string, max: number];
+
+/** The narrow network comes first: what it refuses uses up no tries of the wide one. */
+function networkCounters(what: string, network: string): readonly Counter[] {
+  const site = siteOf(network);
+  const wide: readonly Counter[] = site === undefined ? [] : [[`${what} from ${site}`, LIMITS.siteTriesMax]];
+  return [[`${what} from ${network}`, LIMITS.networkTriesMax], ...wide];
+}
+
+/** The id of the browser, if it has signed in with the account's present password before. */
+function knownId({ id, password }: Pick<Account, "id" | "password">, cookie: string): string | undefined {
+  const [browser = ""] = cookie.split(".");
+  return password !== undefined && sameText(cookie, knownBrowser(browser, { id, password })) ? browser : undefined;
+}
 
 /** The person's choice whether the account's keys end with its old password; undefined without a choice. */
 function keysEnd(chosen: string): boolean | undefined {
@@ -88,19 +113,27 @@ export class People {
     return { accountId: found.accountId, email: found.email, token, stale };
   }
 
-  /** The token of a new sign-in. A wrong e-mail and a wrong password get the same text after the same time. */
-  async signIn(typed: { email: string; password: string; network: string }): Promise<string | PageRefusal> {
+  /** A wrong e-mail and a wrong password get the same text after the same time. `known`: the cookie of an earlier sign-in. */
+  async signIn(typed: {
+    email: string;
+    password: string;
+    network: string;
+    known?: string | undefined;
+  }): Promise<SignedIn | PageRefusal> {
     const email = readEmail(typed.email) ?? "";
-    // The network is checked first: a refused network uses up no tries of an e-mail. Many networks together can still lock an
-    // e-mail out for a while, but cannot guess its password.
-    const refused = await this.tried(
-      [`sign-in from ${typed.network}`, LIMITS.networkTriesMax],
-      [`sign-in ${email} ${typed.network}`, LIMITS.signInTriesMax],
-      [`sign-in ${email}`, LIMITS.emailTriesMax],
-    );
-    if (refused) return refused;
     const account = await this.options.store.accounts.accountByEmail(email);
     if (account instanceof StoreDown) return unavailable();
+    const browser = account && typed.known && knownId(account, typed.known);
+    // The network is checked first: a refused network uses up no tries of an e-mail. Many networks together can still lock an
+    // e-mail out for a while, but cannot guess its password; a known browser has tries apart from theirs.
+    const refused = browser
+      ? await this.tried([`sign-in of browser ${browser}`, LIMITS.signInTriesMax])
+      : await this.tried(
+          ...networkCounters("sign-in", typed.network),
+          [`sign-in ${email} ${typed.network}`, LIMITS.signInTriesMax],
+          [`sign-in ${email}`, LIMITS.emailTriesMax],
+        );
+    if (refused) return refused;
     const right = await this.passwords.matches(typed.password, account?.password, typed.network);
     if (right === "busy") return BUSY;
     if (!right || account?.password === undefined) return WRONG;
@@ -108,8 +141,8 @@ export class People {
   }
 
   /** Counts a visit that costs the provider a request. */
-  async triedProvider(network: string): Promise<PageRefusal | undefined> {
-    return await this.tried([`provider from ${network}`, LIMITS.networkTriesMax]);
+  async triedProvider(what: "provider" | "provider back", network: string): Promise<PageRefusal | undefined> {
+    return await this.tried(...networkCounters(what, network));
   }
 
   /** The token of a new sign-in by an identity. `connect` is the person whose account is to be connected with it. */
@@ -144,7 +177,7 @@ export class People {
   }
 
   /** A new account without credit, and its first sign-in. */
-  async signUp(typed: { email: string; password: string; network: string }): Promise<string | PageRefusal> {
+  async signUp(typed: { email: string; password: string; network: string }): Promise<SignedIn | PageRefusal> {
     const { store, clock } = this.options;
     if (!this.signUpOpen) return new PageRefusal("Accounts of this service are made by its operator.", "notFound");
     const email = readEmail(typed.email);
@@ -190,7 +223,7 @@ export class People {
     password: string;
     keys: string;
     network: string;
-  }): Promise<string | PageRefusal> {
+  }): Promise<SignedIn | PageRefusal> {
     const { store, clock } = this.options;
     const link = await this.link(typed.token);
     if (link instanceof PageRefusal) return link;
@@ -220,11 +253,11 @@ export class People {
     return await this.begin(redeemed.accountId, password);
   }
 
-  /** Ends all other sign-ins of the account, and its keys where `keys` says "revoke"; what was done with them. */
+  /** Ends all other sign-ins of the account, and its keys where `keys` says "revoke". The new password makes the browser known anew. */
   async changePassword(
     person: Person,
     typed: { current: string; password: string; keys: string; network: string },
-  ): Promise<"kept" | "revoked" | PageRefusal> {
+  ): Promise<Pick<SignedIn, "known"> | PageRefusal> {
     const { store, clock } = this.options;
     const { accountId, token } = person;
     const problem = passwordProblem(typed.password);
@@ -240,7 +273,7 @@ export class People {
     const change = { accountId, password, keepSignIn: sha256(token), revokeKeys: revokeKeys === true };
     const changed = await store.people.passwordSet({ ...change, now: unixSeconds(clock) });
     if (changed instanceof StoreDown) return unavailable();
-    return revokeKeys ? "revoked" : "kept";
+    return { known: knownBrowser(makeToken(), { id: accountId, password }) };
   }
 
   /** With an old sign-in the person proves again to be the one who signed in, which makes the sign-in young. */
@@ -254,15 +287,12 @@ export class People {
     return proved instanceof StoreDown ? unavailable() : undefined;
   }
 
-  /** Compares with the account's password; a sign-in has as many tries. */
+  /** Compares with the account's password. Strangers cannot use up these tries, since the person is signed in. */
   private async checked(
     { accountId }: Person,
     { current, network }: { current: string; network: string },
   ): Promise<PageRefusal | undefined> {
-    const refused = await this.tried(
-      [`sign-in from ${network}`, LIMITS.networkTriesMax],
-      [`password of ${accountId}`, LIMITS.signInTriesMax],
-    );
+    const refused = await this.tried([`password of ${accountId}`, LIMITS.signInTriesMax]);
     if (refused) return refused;
     const account = await this.options.store.accounts.accountById(accountId);
     if (account instanceof StoreDown) return unavailable();
@@ -272,7 +302,7 @@ export class People {
   }
 
   /** Counts a try under each name in turn, until one has had more than its maximum within the window. */
-  async tried(...names: readonly (readonly [name: string, max: number])[]): Promise<PageRefusal | undefined> {
+  async tried(...names: readonly Counter[]): Promise<PageRefusal | undefined> {
     const { store, clock } = this.options;
     for (const [name, max] of names) {
       const counted = { name, max, windowSeconds: LIMITS.attemptSeconds, now: seenSeconds(clock) };
@@ -286,12 +316,12 @@ export class People {
   }
 
   /** Signs in, unless the password was changed since `hash` was verified. */
-  private async begin(accountId: string, hash: string): Promise<string | PageRefusal> {
+  private async begin(accountId: string, hash: string): Promise<SignedIn | PageRefusal> {
     const token = makeToken();
     const at = seenSeconds(this.options.clock);
     const signIn = { tokenSha256: sha256(token), accountId, at, expiresAt: at + LIMITS.signInSeconds };
     const added = await this.options.store.people.signInAdd({ ...signIn, password: hash });
     if (added instanceof StoreDown) return unavailable();
-    return added === "added" ? token : WRONG;
+    return added === "added" ? { token, known: knownBrowser(makeToken(), { id: accountId, password: hash }) } : WRONG;
   }
 }

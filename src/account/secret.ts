@@ -25,6 +25,15 @@ export function formToken(signInToken: string): string {
   return new Bun.CryptoHasher("sha256").update(`form ${signInToken}`).digest("base64url");
 }
 
+/**
+ * What a browser keeps that has signed in with the account's password. The hash of the password signs it: no browser sees the hash, and
+ * a new password makes the signature void.
+ */
+export function knownBrowser(id: string, account: { readonly id: string; readonly password: string }): string {
+  const signature = new Bun.CryptoHasher("sha256", account.password).update(`browser ${id} of ${account.id}`);
+  return `${id}.${signature.digest("base64url")}`;
+}
+
 /** Compares in a time that does not depend on where the texts differ. */
 export function sameText(one: string, other: string): boolean {
   return timingSafeEqual(sha256(one), sha256(other));

@@ -42,20 +42,26 @@ export async function answer(
   }
   const failed = outcome instanceof Failure ? { failure: outcome } : outcome;
   if ("failure" in failed) note(deps, requestId, failed.failure);
-  const { status, body, headers } = "failure" in failed ? failureReply(failed, failureForm) : failed;
+  const { status, body, headers, cookies = [] } = "failure" in failed ? failureReply(failed, failureForm) : failed;
   deps.requests.inc({ route: name, status: String(status) });
   const [type, sent] = typed(deps, requestId, body);
-  return new Response(sent, {
+  const response = new Response(sent, {
     status,
     headers: {
       ...type,
       ...headers,
+      ...(request.url.startsWith("https:") ? TLS_ALWAYS : {}),
       "x-request-id": requestId,
       // A client with a persistent connection then opens a new one, which can lead to another server.
       ...(lifecycle.draining ? { connection: "close" } : {}),
     },
   });
+  for (const cookie of cookies) response.headers.append("set-cookie", cookie);
+  return response;
 }
+
+/** Only where this process ends TLS: a proxy in front speaks plain HTTP to it, and decides by itself. */
+const TLS_ALWAYS = { "strict-transport-security": "max-age=31536000" } as const;
 
 const JSON_TYPE = { "content-type": "application/json" } as const;
 const BYTES_TYPE = { "content-type": "application/octet-stream" } as const;

@@ -45,6 +45,8 @@ export interface Reply {
   readonly body: string | Uint8Array<ArrayBuffer> | null | FileSlice | Source | Events;
   /** Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Values of `Set-Cookie`, of which an answer may have several. */
+  readonly cookies?: readonly string[];
   /** No charge pays for it: it counts against the account's budget of such work. */
   readonly unpaid?: true;
 }

@@ -27,6 +27,11 @@ export function networkOf(address: string): string {
   return `${groups.slice(0, 4).join(":")}::/64`;
 }
 
+/** The /48 of an IPv6 network, which one customer of a provider often has whole; undefined for IPv4. */
+export function siteOf(network: string): string | undefined {
+  return network.endsWith("::/64") ? `${network.split(":").slice(0, 3).join(":")}::/48` : undefined;
+}
+
 /** This machine. */
 export const LOOPBACK = "127.0.0.0/8, ::1";
 

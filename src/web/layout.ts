@@ -19,8 +19,8 @@ export interface Frame {
   readonly lead?: Html | undefined;
   /** `card`, the default: one form or message in the middle; `sections`: the width of a text; `wide`: of pictures side by side. */
   readonly width?: "card" | "sections" | "wide";
-  /** Address of the page's script; its policy must allow it. */
-  readonly script?: string;
+  /** The page's script, which its policy allows by the nonce. */
+  readonly script?: { readonly address: string; readonly nonce: string };
   readonly content: Html;
 }
 
@@ -45,7 +45,7 @@ export function layout(frame: Frame): string {
 <meta name="referrer" content="same-origin">
 <title>${problem === undefined ? "" : "Problem: "}${heading} · tendon</title>
 ${new Html(`<style>${STYLE}</style>`)}
-${script === undefined ? undefined : html`<script type="module" src="${script}"></script>`}
+${script === undefined ? undefined : html`<script type="module" nonce="${script.nonce}" src="${script.address}"></script>`}
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>

@@ -1,9 +1,12 @@
 /** What only a real socket shows. */
 import { expect, test } from "bun:test";
+import { readCertificate } from "../../src/http/certificate.ts";
 import { type Listener, listen } from "../../src/http/listen.ts";
 import { opsApp } from "../../src/service/ops/metrics.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { observation, type Stage, stage } from "../robot/stage.ts";
+import { temporaryFolder } from "../store/temporary.ts";
+import { makePair } from "./certificates.ts";
 
 const free = { host: "127.0.0.1", port: 0 };
 
@@ -36,6 +39,26 @@ test("every response over a socket has a request id, whatever the method", async
     const response = await fetch(server.url + path, { method });
     expect([method, path, response.status]).toEqual([method, path, status]);
     expect(response.headers.get("x-request-id")).toMatch(/^req_/);
+  }
+});
+
+test("where TLS is ours every answer keeps browsers to it, errors too; over plain HTTP, as of a proxy, none does", async () => {
+  await using dir = await temporaryFolder();
+  const certificate = await readCertificate(await makePair(dir.path, "here"));
+  if (certificate instanceof Problem) throw new Error(certificate.message);
+  const at = await stage();
+  await using secure = opened(listen(at.app, free, { certificate }));
+  await using plain = opened(listen((await stage()).app, free));
+  const told = async (url: string, path: string, init: RequestInit = {}) => {
+    const headers = { "x-forwarded-proto": "https" };
+    const options = { redirect: "manual", tls: { rejectUnauthorized: false }, headers, ...init } as const;
+    return (await fetch(url + path, options)).headers.get("strict-transport-security");
+  };
+  for (const path of ["/healthz", "/nothing", "/account", "/sign-in", "/docs", "/v1/models", "/v1/responses"]) {
+    for (const method of ["GET", "HEAD"]) {
+      expect([method, path, await told(secure.url, path, { method })]).toEqual([method, path, "max-age=31536000"]);
+      expect([method, path, await told(plain.url, path, { method })]).toEqual([method, path, null]);
+    }
   }
 });
 

@@ -38,7 +38,7 @@ export async function startOidc(from: Visit): Promise<Reply> {
   const { deps, request, origin } = from;
   const { oidc, people } = deps;
   if (!oidc) return message(HEADING, NONE);
-  const refused = await people.triedProvider(origin.network);
+  const refused = await people.triedProvider("provider", origin.network);
   if (refused) return message(HEADING, refused);
   const { searchParams } = new URL(request.url);
   const purpose = PURPOSES.find((one) => one === searchParams.get("purpose")) ?? "enter";
@@ -48,7 +48,7 @@ export async function startOidc(from: Visit): Promise<Reply> {
   if (begun instanceof PageRefusal) return message(HEADING, begun);
   const kept: Kept = { ...begun.transaction, next: nextOf(searchParams.get("next") ?? ""), purpose };
   const value = Buffer.from(JSON.stringify(kept)).toString("base64url");
-  return elsewhere(begun.url, setCookie(origin, COOKIE, value, TRANSACTION_SECONDS));
+  return elsewhere(begun.url, [setCookie(origin, COOKIE, value, TRANSACTION_SECONDS)]);
 }
 
 /** `GET /sign-in/oidc/back`. A repeat of the address signs nobody in: the provider takes its code once. */
@@ -59,7 +59,7 @@ export async function finishOidc(from: Visit): Promise<Reply> {
   const kept = keptBy(from);
   if (!kept) return message(HEADING, LOST);
   // The cookie may be forged, and the answer costs the provider a request.
-  const refused = await people.triedProvider(`back ${origin.network}`);
+  const refused = await people.triedProvider("provider back", origin.network);
   if (refused) return message(HEADING, refused);
   const who = kept.purpose === "connect" ? await connecting(from, kept.next) : undefined;
   if (who && !("token" in who)) return who;
@@ -69,7 +69,7 @@ export async function finishOidc(from: Visit): Promise<Reply> {
   if (identity instanceof PageRefusal) return message(HEADING, identity);
   const token = await people.enter(identity, who);
   if (token instanceof PageRefusal) return message(HEADING, token);
-  return elsewhere(kept.next, cookie(origin, token));
+  return elsewhere(kept.next, [cookie(origin, token)]);
 }
 
 /** A connected identity opens the account from then on: that takes the proof that making a key does. */

@@ -12,7 +12,7 @@ import type { DeviceLogins } from "../device-login.ts";
 import { PAGE, PAGE_ANSWERS, PageRefusal, unavailable } from "../errors.ts";
 import type { Keys } from "../keys.ts";
 import type { OidcProvider } from "../oidc.ts";
-import type { People, Person } from "../people.ts";
+import type { People, Person, SignedIn } from "../people.ts";
 import { formToken, sameText } from "../secret.ts";
 import type { AccountStore } from "../store/accounts.ts";
 
@@ -49,8 +49,10 @@ export interface FormVisit<Deps extends SignedInDeps = PagesDeps> extends Visit<
 export function pageRoutes<Deps extends SignedInDeps>(deps: Deps) {
   const visit = ({ request, params, origin }: Arrival): Visit<Deps> => ({ deps, request, params, origin });
   const declared = { name: "page", key: NO_KEY } as const;
-  const get = (path: string, show: (from: Visit<Deps>) => Promise<Outcome>): Route =>
-    route({ ...declared, method: "GET", path, body: NO_BODY, handle: (call) => show(visit(call)) });
+  const read =
+    (method: "GET" | "HEAD") =>
+    (path: string, show: (from: Visit<Deps>) => Promise<Outcome>): Route =>
+      route({ ...declared, method, path, body: NO_BODY, handle: (call) => show(visit(call)) });
   const post = (path: string, take: (from: FormVisit<Deps>) => Promise<Reply>): Route =>
     route({
       ...declared,
@@ -65,7 +67,7 @@ export function pageRoutes<Deps extends SignedInDeps>(deps: Deps) {
     failureForm: { table: PAGE, write: unreadable },
     routes,
   });
-  return { get, post, surface };
+  return { get: read("GET"), head: read("HEAD"), post, surface };
 }
 
 const HEADERS = {
@@ -82,8 +84,8 @@ export function shown(html: string, status = 200, headers: Record<string, string
   return { status, body: html, headers: { ...HEADERS, ...headers } };
 }
 
-export function elsewhere(location: string, headers: Record<string, string> = {}): Reply {
-  return { status: 303, body: "", headers: { ...HEADERS, location, ...headers } };
+export function elsewhere(location: string, cookies: readonly string[] = []): Reply {
+  return { status: 303, body: "", headers: { ...HEADERS, location }, cookies };
 }
 
 /** A page with the reason of a refusal. */
@@ -103,7 +105,8 @@ export function again(html: string, { kind, retryAfterSeconds }: PageRefusal): R
 
 /** Keeps an address only if it is one of our pages: an open redirect would lead people to another site after their sign-in. */
 export function nextOf(text: string): string {
-  return /^\/(account|device)(\?[\w=&%.-]*)?$/.test(text) ? text : "/account";
+  const page = /^\/(account(\/runs((\/[A-Za-z0-9][\w.-]*){2})?)?|device)(\?[\w=&%+.-]*)?$/;
+  return page.test(text) ? text : "/account";
 }
 
 /** `__Host-` binds a cookie to this host, and browsers accept it with `Secure` alone. */
@@ -112,16 +115,28 @@ function cookieName({ isSecure }: Origin, name: string): string {
   return isSecure ? `__Host-${own}` : own;
 }
 
+/** The cookies of a browser that has signed in with a password. */
+export function signedInCookies(origin: Origin, { token, known }: SignedIn): readonly string[] {
+  return [cookie(origin, token), knownCookie(origin, known)];
+}
+
 /** The cookie that signs the browser in, or out with an empty token. */
-export function cookie(origin: Origin, token: string): Record<string, string> {
+export function cookie(origin: Origin, token: string): string {
   return setCookie(origin, "", token, token === "" ? 0 : LIMITS.signInSeconds);
 }
 
+/** Its name in `cookieValue`. */
+export const KNOWN_COOKIE = "known";
+
+/** The cookie by which the tries of a browser are counted apart from those of strangers. It outlasts the sign-in. */
+export function knownCookie(origin: Origin, known: string): string {
+  return setCookie(origin, KNOWN_COOKIE, known, LIMITS.knownBrowserSeconds);
+}
+
 /** `name` tells cookies apart; that of the sign-in is empty. */
-export function setCookie(origin: Origin, name: string, value: string, seconds: number): Record<string, string> {
+export function setCookie(origin: Origin, name: string, value: string, seconds: number): string {
   const secure = origin.isSecure ? "; Secure" : "";
-  const text = `${cookieName(origin, name)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`;
-  return { "set-cookie": text };
+  return `${cookieName(origin, name)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`;
 }
 
 export function cookieValue(

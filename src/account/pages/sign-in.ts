@@ -5,7 +5,20 @@ import { layout } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { PageRefusal } from "../errors.ts";
 import type { LinkFor } from "../people.ts";
-import { again, cookie, elsewhere, type FormVisit, formPerson, message, nextOf, shown, type Visit } from "./page.ts";
+import {
+  again,
+  cookie,
+  cookieValue,
+  elsewhere,
+  type FormVisit,
+  formPerson,
+  KNOWN_COOKIE,
+  message,
+  nextOf,
+  shown,
+  signedInCookies,
+  type Visit,
+} from "./page.ts";
 
 /** The ways to sign in besides an existing password. */
 function offered({ people, oidc }: Visit["deps"]) {
@@ -17,11 +30,13 @@ export async function showSignIn({ deps, request }: Visit): Promise<Reply> {
   return shown(signInPage({ email: "", next, ...offered(deps) }));
 }
 
-export async function signIn({ deps, form, origin }: FormVisit): Promise<Reply> {
+export async function signIn(from: FormVisit): Promise<Reply> {
+  const { deps, form, origin } = from;
   const [email, next] = [form("email"), nextOf(form("next"))];
-  const token = await deps.people.signIn({ email, password: form("password"), network: origin.network });
-  if (typeof token === "string") return elsewhere(next, cookie(origin, token));
-  return again(signInPage({ email, next, problem: token.text, ...offered(deps) }), token);
+  const typed = { email, password: form("password"), network: origin.network, known: cookieValue(from, KNOWN_COOKIE) };
+  const signedIn = await deps.people.signIn(typed);
+  if (!(signedIn instanceof PageRefusal)) return elsewhere(next, signedInCookies(origin, signedIn));
+  return again(signInPage({ email, next, problem: signedIn.text, ...offered(deps) }), signedIn);
 }
 
 export async function signOut(from: FormVisit): Promise<Reply> {
@@ -29,7 +44,7 @@ export async function signOut(from: FormVisit): Promise<Reply> {
   if (!("token" in who)) return who;
   const refused = await from.deps.people.signOut(who);
   if (refused) return message("You are still signed in", refused);
-  return elsewhere("/sign-in", cookie(from.origin, ""));
+  return elsewhere("/sign-in", [cookie(from.origin, "")]);
 }
 
 export async function showSignUp({ deps }: Visit): Promise<Reply> {
@@ -39,10 +54,10 @@ export async function showSignUp({ deps }: Visit): Promise<Reply> {
 
 export async function signUp({ deps, form, origin }: FormVisit): Promise<Reply> {
   const email = form("email");
-  const token = await deps.people.signUp({ email, password: form("password"), network: origin.network });
-  if (typeof token === "string") return elsewhere("/account", cookie(origin, token));
-  if (token.kind === "notFound") return message("No sign-up here", token);
-  return again(signUpPage({ email, problem: token.text }), token);
+  const signedIn = await deps.people.signUp({ email, password: form("password"), network: origin.network });
+  if (!(signedIn instanceof PageRefusal)) return elsewhere("/account", signedInCookies(origin, signedIn));
+  if (signedIn.kind === "notFound") return message("No sign-up here", signedIn);
+  return again(signUpPage({ email, problem: signedIn.text }), signedIn);
 }
 
 export async function showWelcome({ deps, request }: Visit): Promise<Reply> {
@@ -56,9 +71,9 @@ export async function welcome({ deps, form, origin }: FormVisit): Promise<Reply>
   const [token, email, keys] = [form("token"), form("email"), form("keys")];
   const typed = { token, email, password: form("password"), keys, network: origin.network };
   const signedIn = await deps.people.redeem(typed);
-  if (typeof signedIn === "string") {
+  if (!(signedIn instanceof PageRefusal)) {
     if (keys === "revoke") await deps.keys.refresh();
-    return elsewhere("/account", cookie(origin, signedIn));
+    return elsewhere("/account", signedInCookies(origin, signedIn));
   }
   const link = await deps.people.link(token);
   if (link instanceof PageRefusal) return message("This link does not work", link);

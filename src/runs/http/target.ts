@@ -7,12 +7,12 @@ import { invalid } from "../errors.ts";
 import { gated, type Keep, type RunDeps } from "../gate.ts";
 import type { FileKey, RunKey } from "../store/records.ts";
 
-/** Segments before the robot's name: "", "v1", "robot", "runs". */
-const BEFORE = 4;
+/** What stands before the robot's name, in the API and in the pages. */
+const BEFORE = /^\/(v1\/robot|account)\/runs\//;
 
 /** The segments are still encoded, because an encoded slash is none. */
 function segmentsOf(url: string): string[] {
-  return new URL(url).pathname.split("/").slice(BEFORE);
+  return new URL(url).pathname.replace(BEFORE, "").split("/");
 }
 
 function decoded(segment: string): string | undefined {
@@ -40,7 +40,7 @@ export function readFileKey(accountId: string, url: string): FileKey | Failure {
   return typeof path === "string" ? { ...key, path } : path;
 }
 
-export function readPath(encoded: readonly string[]): string | Failure {
+function readPath(encoded: readonly string[]): string | Failure {
   const segments = encoded.map(decoded);
   if (!segments.every((segment) => segment !== undefined)) {
     return invalid("path is not UTF-8 after percent-decoding", "path");

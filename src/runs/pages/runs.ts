@@ -15,17 +15,18 @@ import type { People } from "../../account/people.ts";
 import type { Outcome, Reply } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
 import { Failure } from "../../std/failure.ts";
+import { randomBase62 } from "../../std/ids.ts";
 import { nameProblem, type RunName } from "../../std/run-names.ts";
 import { fileNotFound, runGone, runNotFound } from "../errors.ts";
 import { gated, ofAccount, type RunDeps } from "../gate.ts";
 import { download } from "../http/download.ts";
 import { cursorText, readCursor } from "../http/runs.ts";
-import { readPath } from "../http/target.ts";
+import { readFileKey } from "../http/target.ts";
 import { listRuns, manifestOf, type Page, removeRun, usageOf } from "../runs.ts";
 import type { FileKey, RunKey } from "../store/records.ts";
 import { RUNS_ADDRESS, runAddress } from "../views/address.ts";
 import { runsPage } from "../views/list.ts";
-import { type Manifest, PLAYER_ADDRESS, PLAYER_POLICY, PLAYER_SCRIPT, runPage } from "../views/run.ts";
+import { type Manifest, PLAYER_ADDRESS, PLAYER_SCRIPT, playerPolicy, runPage } from "../views/run.ts";
 
 interface RunPagesDeps {
   readonly people: People;
@@ -33,13 +34,14 @@ interface RunPagesDeps {
 }
 
 export function runPages(deps: RunPagesDeps): Surface {
-  const { get, post, surface } = pageRoutes(deps);
+  const { get, head, post, surface } = pageRoutes(deps);
   return surface([
     get(RUNS_ADDRESS, showRuns),
     post(`${RUNS_ADDRESS}/delete`, deleteRun),
     get(`${RUNS_ADDRESS}/:robot/:run`, showRun),
     get(`${RUNS_ADDRESS}/:robot/:run/manifest.json`, showManifest),
     get(`${RUNS_ADDRESS}/:robot/:run/files/*`, sendFile),
+    head(`${RUNS_ADDRESS}/:robot/:run/files/*`, sendFile),
     get(PLAYER_ADDRESS, sendPlayer),
   ]);
 }
@@ -96,11 +98,15 @@ async function listed(deps: RunDeps, key: RunKey, robot: string, from: string | 
   return await gated(deps, key, () => listRuns(deps, listing));
 }
 
+/** 22 base62 characters hold 128 bits. */
+const NONCE_CHARS = 22;
+
 async function showRun(from: Visit<RunPagesDeps>): Promise<Reply> {
   const found = await manifestFor(from);
   if (!("manifest" in found)) return found;
-  const html = runPage(viewer(found.who), JSON.parse(found.manifest) as Manifest);
-  return shown(html, 200, { "content-security-policy": PLAYER_POLICY });
+  const nonce = randomBase62(NONCE_CHARS);
+  const html = runPage(viewer(found.who), JSON.parse(found.manifest) as Manifest, nonce);
+  return shown(html, 200, { "content-security-policy": playerPolicy(nonce) });
 }
 
 async function showManifest(from: Visit<RunPagesDeps>): Promise<Reply> {
@@ -135,13 +141,12 @@ const FILE_HEADERS = {
 const SHOWN_TYPES = /^(image\/(avif|gif|jpeg|png|webp)|video\/[\w.+-]+|application\/json)\s*(;|$)/i;
 
 async function sendFile(from: Visit<RunPagesDeps>): Promise<Outcome> {
-  const name = nameOf(from);
-  const who = await person(from, runAddress(name));
+  // The router decodes names, not the rest of a path, and nothing of a HEAD.
+  const file = readFileKey("", from.request.url);
+  const isPossible = !(file instanceof Failure);
+  const who = await person(from, isPossible ? runAddress(file) : RUNS_ADDRESS);
   if (!("token" in who)) return who;
-  const key = keyOf(who.accountId, name);
-  // The router decodes names, not the rest of a path.
-  const path = readPath((from.params["*"] ?? "").split("/"));
-  const outcome = key && typeof path === "string" ? await fileOf(from, { ...key, path }) : fileNotFound();
+  const outcome = isPossible ? await fileOf(from, { ...file, accountId: who.accountId }) : fileNotFound();
   if (outcome instanceof Failure) return message("No such file", outcome.status === 404 ? NO_FILE : refusalOf(outcome));
   if (typeof outcome === "string" || "failure" in outcome) return outcome;
   const { "content-type": type = "", "content-disposition": named = "attachment" } = outcome.headers ?? {};

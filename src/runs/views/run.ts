@@ -31,11 +31,14 @@ interface RunFile {
   readonly content_type: string;
 }
 
-/** Only the player's page may run the script, and fetch from this service. */
-export const PLAYER_POLICY = [
-  WEB_POLICY,
-  ...["script-src", "img-src", "media-src", "connect-src"].map((kind) => `${kind} 'self'`),
-].join("; ");
+/**
+ * Only the player's page may run the script, and fetch from this service. The script has a nonce, because 'self' would allow every
+ * file of a run as a script as well.
+ */
+export function playerPolicy(nonce: string): string {
+  const media = ["img-src", "media-src", "connect-src"].map((kind) => `${kind} 'self'`);
+  return [WEB_POLICY, `script-src 'nonce-${nonce}'`, ...media].join("; ");
+}
 
 const LOG_PATH = "episode.jsonl";
 /** A page with more videos would open too many connections. */
@@ -43,7 +46,7 @@ const VIDEOS_MAX = 16;
 /** A longer list of files is folded. */
 const FILES_OPEN_MAX = 12;
 
-export function runPage(viewer: Viewer, manifest: Manifest): string {
+export function runPage(viewer: Viewer, manifest: Manifest, nonce: string): string {
   const { robot, run, completed_at: completedAt, size } = manifest;
   return layout({
     heading: run,
@@ -52,7 +55,7 @@ export function runPage(viewer: Viewer, manifest: Manifest): string {
     viewer,
     here: RUNS_ADDRESS,
     width: "wide",
-    script: PLAYER_ADDRESS,
+    script: { address: PLAYER_ADDRESS, nonce },
     content: html`${player(manifest)}
 ${filesSection(manifest)}
 ${section("delete", "Delete the run", deleting(viewer, manifest))}`,

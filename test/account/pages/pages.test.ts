@@ -108,7 +108,7 @@ describe("signing in", () => {
   test("the cookie is HttpOnly and SameSite, and Secure with the __Host- prefix behind TLS", async () => {
     const { at } = await visit();
     const cookie = async (headers: Record<string, string>) =>
-      (await new Browser(at, headers).post("/sign-in", right)).headers.get("set-cookie") ?? "";
+      (await new Browser(at, headers).post("/sign-in", right)).headers.getSetCookie()[0] ?? "";
     expect(await cookie({})).toMatch(/^tendon=\w{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Lax$/);
     expect(await cookie({ "x-forwarded-proto": "https" })).toMatch(
       /^__Host-tendon=\w{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Lax; Secure$/,
@@ -121,7 +121,7 @@ describe("signing in", () => {
     thief.cookie = browser.cookie;
     expect(await thief.status("/account")).toBe(200);
     expect(await end(browser.submit("/sign-out", {}))).toEqual([303, "/sign-in"]);
-    expect([browser.cookie, await thief.status("/account")]).toEqual(["", 303]);
+    expect([browser.cookie, await thief.status("/account")]).toEqual([expect.not.stringMatching(/tendon=/), 303]);
     const again = new Browser(at);
     await again.post("/sign-in", right);
     at.clock.advance(LIMITS.signInSeconds * 1000);

@@ -49,8 +49,8 @@ describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
     );
     await me.completed(RUN, Object.fromEntries(await Promise.all(files)));
     const context = await browser.newContext({ baseURL: at.url, viewport: { width: 1280, height: 900 } });
-    const [name = "", value = ""] = signedIn.cookie.split("=");
-    await context.addCookies([{ name, value, url: at.url }]);
+    const cookies = signedIn.cookie.split("; ").map((one) => one.split("=") as [string, string]);
+    await context.addCookies(cookies.map(([name, value]) => ({ name, value, url: at.url })));
     const asked: Watched["asked"] = [];
     const notes: string[] = [];
     const page = await context.newPage();

@@ -1,11 +1,13 @@
 /** The pages of runs over real storage: who sees what, forms, headers of the player and of files. */
 import { expect, test } from "bun:test";
 import { PLAYER_ADDRESS } from "../../../src/runs/views/run.ts";
+import { Browser, PASSWORD } from "../../account/pages/browser.ts";
 import type { Person } from "../person.ts";
 import { RunsStage } from "../stage.ts";
 import { episode, logOf } from "../views/episode.ts";
 
 const ADDRESS = "/account/runs/arm-1/r.1";
+const OWNER = "me@example.org";
 
 /** A run whose files are a log, a video, and a document that would like to be a page. */
 const FILES = {
@@ -43,6 +45,43 @@ test("without a sign-in every page, file and form of runs leads to the sign-in, 
   };
   expect((await at.send("/account/runs/delete", form)).status).toBe(303);
   expect(await runsOf(me)).toEqual(["r.1"]);
+});
+
+test("after the sign-in the browser is back at the page of the run, or at the list as it was asked for", async () => {
+  await using at = await RunsStage.start();
+  await at.owner();
+  for (const path of [ADDRESS, "/account/runs", "/account/runs?robot=arm-1&after=x_-1"]) {
+    const form = { email: OWNER, password: PASSWORD, next: path };
+    const back = await new Browser(at).post("/sign-in", form);
+    expect([back.status, back.headers.get("location")]).toEqual([303, path]);
+  }
+  for (const next of [
+    "/account/runs/../..//x",
+    "/account/runs//x",
+    "/account/runs/a/b/c",
+    "/account/runs/a/..",
+    "/account/runs/a",
+  ]) {
+    const back = await new Browser(at).post("/sign-in", { email: OWNER, password: PASSWORD, next });
+    expect([next, back.headers.get("location")]).toEqual([next, "/account"]);
+  }
+});
+
+test("HEAD of a file on a page has its length, and no body", async () => {
+  await using given = await withRun();
+  const { at, browser } = given;
+  const { cookie } = browser;
+  const head = async (path: string, headers: Record<string, string> = { cookie }) =>
+    await at.send(`${ADDRESS}/files/${path}`, { method: "HEAD", headers, redirect: "manual" });
+  for (const [path, text] of Object.entries(FILES)) {
+    const answer = await head(path.split("/").map(encodeURIComponent).join("/"));
+    expect([path, answer.status, answer.headers.get("content-length")]).toEqual([path, 200, `${text.length}`]);
+    expect(answer.headers.get("content-security-policy")).toBe("sandbox; default-src 'none'");
+    expect((await answer.bytes()).length).toBe(0);
+  }
+  expect([(await head("none")).status, (await head("videos/top.mp4", {})).status]).toEqual([404, 303]);
+  const usage = await given.me.usage();
+  expect(usage.json.month.downloaded_bytes).toBe(0);
 });
 
 test("another account's run, one that is not there and one that cannot be are the same page that is not found", async () => {
@@ -107,23 +146,29 @@ test("a run is deleted by its form alone: with the token, and from our own page"
   expect(await (await browser.get("/account/runs?done=deleted")).text()).toContain("The run is deleted.");
 });
 
-test("the player's page alone may run a script, and only from this service", async () => {
+test("the player's page runs this service's player alone, by a nonce: a script among the files of a run is none", async () => {
   await using given = await withRun();
   const { browser } = given;
   const policyOf = async (path: string) => (await browser.get(path)).headers.get("content-security-policy") ?? "";
-  const policy = (await policyOf(ADDRESS)).split("; ");
   const plain = (await policyOf("/account/runs")).split("; ");
   expect(plain.filter((one) => /script|img|media|connect/.test(one))).toEqual([]);
-  expect(policy.toSorted()).toEqual(
-    [...plain, "script-src 'self'", "img-src 'self'", "media-src 'self'", "connect-src 'self'"].toSorted(),
-  );
   expect(plain).toContain("default-src 'none'");
   expect(plain).toContain("frame-ancestors 'none'");
-  const page = await (await browser.get(ADDRESS)).text();
-  expect([...page.matchAll(/<script[^>]*>/g)].map(([tag]) => tag)).toEqual([
-    `<script type="module" src="${PLAYER_ADDRESS}">`,
-  ]);
-  expect(page).not.toMatch(/\sstyle=|\son\w+=/);
+  const nonces = new Set<string>();
+  for (let visits = 0; visits < 2; visits += 1) {
+    const response = await browser.get(ADDRESS);
+    const policy = (response.headers.get("content-security-policy") ?? "").split("; ");
+    const [, nonce = ""] = /script-src 'nonce-(\w{22})'/.exec(policy.join()) ?? [];
+    nonces.add(nonce);
+    const kinds = ["img-src 'self'", "media-src 'self'", "connect-src 'self'"];
+    expect(policy.toSorted()).toEqual([...plain, `script-src 'nonce-${nonce}'`, ...kinds].toSorted());
+    const page = await response.text();
+    expect([...page.matchAll(/<script[^>]*>/g)].map(([tag]) => tag)).toEqual([
+      `<script type="module" nonce="${nonce}" src="${PLAYER_ADDRESS}">`,
+    ]);
+    expect(page).not.toMatch(/\sstyle=|\son\w+=/);
+  }
+  expect(nonces.size).toBe(2);
 });
 
 test("the script's address changes with it, so browsers keep it for ever", async () => {

@@ -18,7 +18,7 @@ function played(text: string, contentType = "video/mp4"): string {
     { path: "episode.jsonl", size: 100, content_type: "application/jsonl" },
     { path: `videos/${text}`, size: 1, content_type: contentType },
   ];
-  return runPage(VIEWER, { robot: text, run: text, completed_at: 1, size: 101, files });
+  return runPage(VIEWER, { robot: text, run: text, completed_at: 1, size: 101, files }, "nonce");
 }
 
 async function elementsOf(page: string): Promise<string[]> {
