@@ -96,6 +96,9 @@ export const LIMITS = {
   ingressOwnerShare: 0.75,
   /** A body that announces at most this length is read in one piece, and counts as arrived from its beginning. */
   wholeBodyBytesMax: 16 * KiB,
+  /** A client that takes fewer bytes of a download in each span is cut off: at least the rate of the slowest upload. */
+  readMs: 90_000,
+  readBytesMin: MiB,
   /** A larger JSON body is checked on native threads. */
   parsedBodyBytesMax: 64 * KiB,
   /** A longer string of a larger JSON body is set aside: where all texts are read, and where images are. */
@@ -281,6 +284,8 @@ export const LIMITS = {
   /** Requests without a file's bytes, and bodies with 1 MiB of memory at most, at once: in all, of one account, on one run. */
   runRequests: { max: 512, accountMax: 64, runMax: 32 },
   runBodies: { max: 512, accountMax: 64, runMax: 32 },
+  /** Downloads of files whose bytes pass through this process, at once. */
+  runDownloads: { max: 512, accountMax: 64, runMax: 32 },
   /** A body with fewer bytes in each `runIdleMs` is taken to have stopped. */
   runIdleBytesMin: 64 * KiB,
   /** Silence of a connection that uploads; after `runIdleMs` the route itself says so. */

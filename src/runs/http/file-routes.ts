@@ -4,7 +4,7 @@ import { errorContent, headers, type Response } from "../../http/operation.ts";
 import { LIMITS } from "../../limits.ts";
 import { RUNS } from "../errors.ts";
 import { BYTES, counted, DIGESTS, done, inHeader, NO_ROOM, ok, plain, RUN } from "./declared.ts";
-import { deleteOne, getOne, putOne } from "./files.ts";
+import { deleteOne, getOne, headOne, putOne } from "./files.ts";
 
 const FILE = `${RUN}/files/*`;
 
@@ -83,7 +83,7 @@ export const FILE_ROUTES = [
       "304": FRESH,
     },
     failures: [run_not_found, file_not_found, invalid_request],
-    handle: getOne,
+    handle: headOne,
   }),
   plain({
     method: "DELETE",

@@ -44,7 +44,7 @@ export async function takeBody<Key extends RunKey, T>(
   const sha256 = readDigest(request.headers);
   if (sha256 instanceof Failure) return sha256;
   server?.timeout(request, LIMITS.runConnectionIdleSeconds);
-  const stored = await gated(deps, key, () => store(key, { size, sha256, pour: pourFrom(body) }), "body");
+  const stored = await gated(deps, key, () => store(key, { size, sha256, pour: pourFrom(body) }), "bodies");
   server?.timeout(request, LIMITS.connectionIdleSeconds);
   return stored;
 }
@@ -88,6 +88,8 @@ function pourFrom(body: BodyStream): Sent["pour"] {
   };
 }
 
-export const getOne = about(readFileKey, download);
+export const getOne = about(readFileKey, download, "downloads");
+
+export const headOne = about(readFileKey, download);
 
 export const deleteOne = removing(readFileKey, removeFile);
