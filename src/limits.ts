@@ -96,9 +96,12 @@ export const LIMITS = {
   ingressOwnerShare: 0.75,
   /** A body that announces at most this length is read in one piece, and counts as arrived from its beginning. */
   wholeBodyBytesMax: 16 * KiB,
-  /** A client that takes fewer bytes of a download in each span is cut off: at least the rate of the slowest upload. */
-  readMs: 90_000,
-  readBytesMin: MiB,
+  /**
+   * A client that takes fewer bytes of a download in each span is cut off: at least the rate of the slowest upload. The span is long
+   * because a connection's buffers, of megabytes, make an even reader look like one that takes them at once and then nothing.
+   */
+  readMs: 300_000,
+  readBytesMin: 3 * MiB,
   /** A larger JSON body is checked on native threads. */
   parsedBodyBytesMax: 64 * KiB,
   /** A longer string of a larger JSON body is set aside: where all texts are read, and where images are. */

@@ -37,6 +37,7 @@ test.each([
     "a download may be as slow as the slowest upload, and no slower",
     LIMITS.readBytesMin / LIMITS.readMs >= LIMITS.runFileBytesMax / LIMITS.runBodyMs,
   ],
+  ["a silent download ends before its span does", 2_000 * LIMITS.runConnectionIdleSeconds <= LIMITS.readMs],
   ["an upload that pauses is answered", LIMITS.runIdleMs < 1_000 * LIMITS.runConnectionIdleSeconds],
   ["a file that still comes is not taken to be left", 1_000 * LIMITS.runLeftSeconds > LIMITS.runBodyMs],
   ["a part fits into one request", LIMITS.runPartBytes <= LIMITS.runFileBytesMax],
