@@ -273,6 +273,8 @@ export const LIMITS = {
   runBytesMax: 2048 * MiB,
   runFilesMax: 2_000,
   runUploadsMax: 16,
+  /** Measured as JSON without spaces. */
+  runMetadataBytesMax: 64 * KiB,
   runsAccountBytesMax: 100 * 1024 * MiB,
   runPathBytesMax: 512,
   runPathSegmentsMax: 16,
