@@ -101,6 +101,12 @@ export const LIMITS = {
   ingressOwnerShare: 0.75,
   /** A body that announces at most this length is read in one piece, and counts as arrived from its beginning. */
   wholeBodyBytesMax: 16 * KiB,
+  /**
+   * A client that takes fewer bytes of a download in each span is cut off: at least the rate of the slowest upload. The span is long
+   * because a connection's buffers, of megabytes, make an even reader look like one that takes them at once and then nothing.
+   */
+  readMs: 300_000,
+  readBytesMin: 3 * MiB,
   /** A larger JSON body is checked on native threads. */
   parsedBodyBytesMax: 64 * KiB,
   /** A longer string of a larger JSON body is set aside: where all texts are read, and where images are. */
@@ -276,6 +282,8 @@ export const LIMITS = {
   runBytesMax: 2048 * MiB,
   runFilesMax: 2_000,
   runUploadsMax: 16,
+  /** Measured as JSON without spaces. */
+  runMetadataBytesMax: 64 * KiB,
   runsAccountBytesMax: 100 * 1024 * MiB,
   runPathBytesMax: 512,
   runPathSegmentsMax: 16,
@@ -290,6 +298,8 @@ export const LIMITS = {
   /** Requests without a file's bytes, and bodies with 1 MiB of memory at most, at once: in all, of one account, on one run. */
   runRequests: { max: 512, accountMax: 64, runMax: 32 },
   runBodies: { max: 512, accountMax: 64, runMax: 32 },
+  /** Downloads of files whose bytes pass through this process, at once. */
+  runDownloads: { max: 512, accountMax: 64, runMax: 32 },
   /** A body with fewer bytes in each `runIdleMs` is taken to have stopped. */
   runIdleBytesMin: 64 * KiB,
   /** Silence of a connection that uploads; after `runIdleMs` the route itself says so. */

@@ -38,6 +38,12 @@ test.each([
   ["a stream that is read is not taken to be unread", LIMITS.llmKeepaliveMs < 1_000 * LIMITS.llmUnreadSeconds],
   ["many accounts can read and delete runs", 8 * LIMITS.runRequests.accountMax <= LIMITS.runRequests.max],
   ["many accounts can upload", 8 * LIMITS.runBodies.accountMax <= LIMITS.runBodies.max],
+  ["many accounts can download", 8 * LIMITS.runDownloads.accountMax <= LIMITS.runDownloads.max],
+  [
+    "a download may be as slow as the slowest upload, and no slower",
+    LIMITS.readBytesMin / LIMITS.readMs >= LIMITS.runFileBytesMax / LIMITS.runBodyMs,
+  ],
+  ["a silent download ends before its span does", 2_000 * LIMITS.runConnectionIdleSeconds <= LIMITS.readMs],
   ["an upload that pauses is answered", LIMITS.runIdleMs < 1_000 * LIMITS.runConnectionIdleSeconds],
   ["a file that still comes is not taken to be left", 1_000 * LIMITS.runLeftSeconds > LIMITS.runBodyMs],
   ["a part fits into one request", LIMITS.runPartBytes <= LIMITS.runFileBytesMax],

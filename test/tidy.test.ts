@@ -162,7 +162,7 @@ describe("imports", () => {
     "@aws-sdk/client-s3": /^src\/runs\/blob\/(s3|s3\/(assembling|store))\.ts$/,
     elysia: /^src\/http\/(app|listen)\.ts$/,
     "@elysiajs/openapi": /^src\/http\/document\//,
-    "bun:sqlite": /^src\/store\//,
+    "bun:sqlite": /^src\/(store\/|std\/file-lock\.ts$)/,
     "bun:ffi": /^src\/engine\/binding\.ts$/,
     sharp: /^src\/measure\/sample\/drawing\.ts$/,
     "@bufbuild/protobuf": /^src\/bundle\/onnx-schema\.ts$/,

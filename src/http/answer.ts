@@ -79,7 +79,8 @@ function typed(deps: HttpDeps, requestId: string, body: Reply["body"]): [Record<
       if (error !== undefined) fault(deps, requestId, error);
       deps.lifecycle.leave();
     };
-    return [BYTES_TYPE, byteStream(body, ended)];
+    const cut = () => deps.log.info("download cut", { request: requestId, reason: "the client reads too slowly" });
+    return [BYTES_TYPE, byteStream(body, { clock: deps.clock, cut, ended })];
   }
   deps.lifecycle.leave();
   return [body === null ? {} : typeof body === "string" ? JSON_TYPE : BYTES_TYPE, body];

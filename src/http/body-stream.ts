@@ -4,6 +4,7 @@
  */
 import type { Clock } from "../std/clock.ts";
 import type { Failure } from "../std/failure.ts";
+import { Pace } from "./pace.ts";
 
 export interface Sink {
   /** Resolves when the next piece may come. A failure ends the body. */
@@ -82,8 +83,7 @@ async function pour(
   const within = (ms: number | undefined, fault: StreamFault) =>
     ms === undefined ? () => {} : clock.after(ms, () => give(fault));
   const disarmTotal = within(totalMs, "late");
-  /** Time spent waiting for the client since the last look at how much had come, and that much. */
-  let span = { waitedMs: 0, length: 0 };
+  const pace = new Pace(idleMs ?? Number.POSITIVE_INFINITY, idleBytesMin);
   try {
     while (reader) {
       const disarmIdle = within(idleMs, "idle");
@@ -94,11 +94,7 @@ async function pour(
       if (!piece) return "cut";
       if (piece.done) break;
       length += piece.value.length;
-      span.waitedMs += clock.monotonicMs() - askedMs;
-      if (idleMs !== undefined && span.waitedMs >= idleMs) {
-        if (length - span.length < idleBytesMin) return "idle";
-        span = { waitedMs: 0, length };
-      }
+      if (!pace.isKept(clock.monotonicMs() - askedMs, piece.value.length)) return "idle";
       if (length > bytesMax) return "too_large";
       if (announced !== undefined && length > announced) return "cut";
       const failure = await Promise.race([sink.write(piece.value), over.promise]);

@@ -1,6 +1,9 @@
 /** A reply as a stream of bytes: for files that are larger than the memory. A piece is read when the client has taken the last. */
 import { open } from "node:fs/promises";
+import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
+import type { Clock } from "../std/clock.ts";
+import { Pace } from "./pace.ts";
 
 /**
  * Bytes [from, to) of a file, at least one, which the server sends without a copy, with their number as `Content-Length`. A Source
@@ -19,10 +22,22 @@ export interface Source {
   close(): Promise<void>;
 }
 
-/** `ended`: once, after the source is closed; with the error if it failed. The client of a failed one sees a broken connection. */
-export function byteStream(source: Source, ended: (error?: unknown) => void): ReadableStream<Uint8Array> {
+interface Ends {
+  readonly clock: Clock;
+  /** The client takes less than the least rate, and its connection is broken off. */
+  readonly cut: () => void;
+  /** Called once, after the source is closed; with the error if it failed. The client of a failed one sees a broken connection. */
+  readonly ended: (error?: unknown) => void;
+}
+
+export function byteStream(source: Source, { clock, cut, ended }: Ends): ReadableStream<Uint8Array> {
   let open = true;
+  let disarm = () => {};
+  /** When the client was given its last piece, and the bytes of that. */
+  let given = { atMs: clock.monotonicMs(), bytes: 0 };
+  const pace = new Pace(LIMITS.readMs, LIMITS.readBytesMin);
   const end = async (error?: unknown) => {
+    disarm();
     if (!open) return;
     open = false;
     await source.close().then(
@@ -30,14 +45,24 @@ export function byteStream(source: Source, ended: (error?: unknown) => void): Re
       (second: unknown) => ended(error ?? second),
     );
   };
+  const breakOff = (controller: ReadableStreamDefaultController) => {
+    controller.error();
+    cut();
+    end().catch(() => {});
+  };
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
+        disarm();
+        if (!pace.isKept(clock.monotonicMs() - given.atMs, given.bytes)) return breakOff(controller);
         try {
           const piece = await source.pull();
           if (!open) return;
-          if (piece) controller.enqueue(piece);
-          else {
+          if (piece) {
+            controller.enqueue(piece);
+            given = { atMs: clock.monotonicMs(), bytes: piece.length };
+            disarm = clock.after(LIMITS.readMs, () => breakOff(controller));
+          } else {
             controller.close();
             await end();
           }

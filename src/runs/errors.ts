@@ -27,6 +27,9 @@ export const RUNS = table({
   storage_quota_exceeded: row(413, {
     http: "Stored files and upload reservations would exceed the quota; delete runs. A staged upload is kept for a retry or an abort.",
   }),
+  precondition_failed: row(412, {
+    http: "`If-Match` or `If-None-Match` does not hold for the file at this path; nothing is kept.",
+  }),
   invalid_range: row(416, {
     http: "`Range` cannot be served: the file has none of its bytes. `Content-Range` has the size.",
   }),
@@ -100,6 +103,13 @@ export function runNotFound(): Failure {
   return new Failure(
     RUNS.run_not_found,
     "the account has no completed run of this name; an unfinished one is not readable before POST …/complete",
+  );
+}
+
+export function preconditionFailed(): Failure {
+  return new Failure(
+    RUNS.precondition_failed,
+    "the file at this path is not what If-Match or If-None-Match asks for; another request has stored, replaced or deleted it",
   );
 }
 

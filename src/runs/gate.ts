@@ -23,6 +23,8 @@ export interface RunDeps {
   readonly requests: RunPermits;
   /** The permits of requests with the bytes of a file or a part. */
   readonly bodies: RunPermits;
+  /** The permits of answers with the bytes of a file. */
+  readonly downloads: RunPermits;
   readonly meter: Meter;
   /** The ids of files that arrive here and of joins that run here. Only their own requests may end them. */
   readonly live: Set<string>;
@@ -69,24 +71,27 @@ export function ofAccount(accountId: string): RunKey {
   return { accountId, robot: "", run: "" };
 }
 
+/** The permits that a request takes. */
+export type Kind = "requests" | "bodies" | "downloads";
+
 /** Keeps the permit of a request beyond the end of its work; the result returns it. */
 export type Keep = () => () => void;
 
 /**
- * The result of the work, or a failure without a permit. Bodies have separate permits: they may take hours, and must not delay reads
- * and deletions.
+ * The result of the work, or a failure without a permit. Bodies and downloads have separate permits: they may take hours, and must
+ * not delay requests that only the database answers.
  */
 export async function gated<T>(
-  { requests, bodies, drills }: RunDeps,
+  { drills, ...permits }: Pick<RunDeps, "drills" | Kind>,
   key: RunKey,
   work: (keep: Keep) => Promise<T>,
-  kind: "request" | "body" = "request",
+  kind: Kind = "requests",
 ): Promise<T | Failure> {
   if (drills.strikes("storage_unavailable")) {
     const message = "the storage of runs cannot be reached (a drill); retry with backoff";
     return new Failure(RUNS.storage_unavailable, message, { retryAfterSeconds: 2 });
   }
-  const leave = drills.strikes("storage_busy") ? "this run" : (kind === "body" ? bodies : requests).take(key);
+  const leave = drills.strikes("storage_busy") ? "this run" : permits[kind].take(key);
   if (typeof leave === "string") {
     const message = `too many requests read or write ${leave} at once; send fewer in parallel, and retry with backoff`;
     return new Failure(RUNS.storage_busy, message, { retryAfterSeconds: 1 });

@@ -7,9 +7,9 @@ import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import type { Staged } from "./blob/backend.ts";
 import { BlobsDown } from "./blob/blobs.ts";
-import { completed, mismatch, refused, runGone, unavailable } from "./errors.ts";
+import { completed, mismatch, preconditionFailed, refused, runGone, unavailable } from "./errors.ts";
 import type { RunDeps } from "./gate.ts";
-import type { FileKey } from "./store/records.ts";
+import type { FileKey, Precondition } from "./store/records.ts";
 
 interface Sink {
   write(bytes: Uint8Array): Promise<Failure | undefined>;
@@ -57,7 +57,12 @@ export interface PutFile {
   readonly replaced: boolean;
 }
 
-export async function putFile(deps: RunDeps, key: FileKey, sent: Sent): Promise<PutFile | Failure> {
+/** A file that is sent, and what its client demands of the one that it replaces. */
+export interface PutKey extends FileKey {
+  readonly precondition?: Precondition;
+}
+
+export async function putFile(deps: RunDeps, key: PutKey, sent: Sent): Promise<PutFile | Failure> {
   const { store, clock, owner, bounds, live } = deps;
   const { size } = sent;
   const blobId = makeId("blob_", clock);
@@ -66,6 +71,7 @@ export async function putFile(deps: RunDeps, key: FileKey, sent: Sent): Promise<
     const ids = { runId: makeId("run_", clock), blobId, owner };
     const begun = await store.fileBegin({ ...key, size, ...bounds, ...ids, at: seenSeconds(clock) });
     if (begun instanceof StoreDown) return unavailable(begun);
+    if (begun === "precondition_failed") return preconditionFailed();
     if (begun !== "begun") return refused(begun, bounds);
     const stored = await storeBytes(deps, key, sent, blobId);
     if (stored instanceof Failure) await store.fileAbort({ accountId: key.accountId, blobId, at: seenSeconds(clock) });
@@ -75,7 +81,7 @@ export async function putFile(deps: RunDeps, key: FileKey, sent: Sent): Promise<
   }
 }
 
-async function storeBytes(deps: RunDeps, { accountId, path }: FileKey, sent: Sent, blobId: string) {
+async function storeBytes(deps: RunDeps, { accountId, path, precondition }: PutKey, sent: Sent, blobId: string) {
   const { store, blobs, clock } = deps;
   const staged = await receive(deps, sent, "the body");
   if (staged instanceof Failure) return staged;
@@ -84,9 +90,10 @@ async function storeBytes(deps: RunDeps, { accountId, path }: FileKey, sent: Sen
   const { size, sha256 } = staged;
   const storedAt = unixSeconds(clock);
   const times = { at: seenSeconds(clock), storedAt, month: monthOf(storedAt) };
-  const stored = await store.fileCommit({ accountId, blobId, sha256, ...times });
+  const stored = await store.fileCommit({ accountId, blobId, sha256, ...times, ...(precondition && { precondition }) });
   if (stored instanceof StoreDown) return unavailable(stored);
   if (stored === "gone") return runGone();
   if (stored === "run_completed") return completed();
+  if (stored === "precondition_failed") return preconditionFailed();
   return { path, size, sha256, ...stored };
 }

@@ -161,6 +161,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     bounds: { ...RUN_BOUNDS, ...bounds.runs },
     requests: new RunPermits(LIMITS.runRequests),
     bodies: new RunPermits(LIMITS.runBodies),
+    downloads: new RunPermits(LIMITS.runDownloads),
     meter: new Meter(store.runs, clock, log),
     live: new Set(),
   };

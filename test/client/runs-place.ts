@@ -4,7 +4,7 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Pace } from "../../src/client/runs/patience.ts";
-import { type PullReport, pull } from "../../src/client/runs/pull.ts";
+import { type Pull, type PullReport, pull } from "../../src/client/runs/pull.ts";
 import { type Push, type PushReport, push } from "../../src/client/runs/push.ts";
 import type { Watcher } from "../../src/client/runs/watcher.ts";
 import { RunsClient } from "../../src/client/runs.ts";
@@ -94,8 +94,12 @@ export class RunsPlace implements AsyncDisposable {
 
   async pull(to = "copy", signal = new AbortController().signal): Promise<PullReport | Problem> {
     this.heard = Object.assign(new Heard(), { onMoved: this.heard.onMoved });
-    const wanted = { folder: join(this.dir, to), run: this.run, parallel: 4 };
-    return await pull({ url: this.link.url, apiKey: this.service.key }, wanted, this.heard, { pace: PACE, signal });
+    const service = { url: this.link.url, apiKey: this.service.key };
+    return await pull(service, this.wanted(to), this.heard, { pace: PACE, signal });
+  }
+
+  wanted(to: string): Pull {
+    return { folder: join(this.dir, to), run: this.run, parallel: 4 };
   }
 
   /** Paths and contents of a folder here. */

@@ -1,5 +1,6 @@
 /** Pulls from a service over a bad link. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { closeSync, openSync, writeSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -87,6 +88,52 @@ test("what lies in FILE.partial and belongs to another file is not kept", async 
   await using place = await pushed();
   await Bun.write(join(place.dir, "copy/video.mp4.partial"), "of another file");
   await Bun.write(join(place.dir, "copy/empty.partial"), "too long");
+  good(await place.pull());
+  await expectCopy(place);
+});
+
+test("a file is done only if the digest of what lies on the disk is the manifest's", async () => {
+  await using place = await pushed();
+  let damaged = false;
+  place.heard.onMoved = (bytes) => {
+    if (damaged || bytes < BYTES / 2) return;
+    damaged = true;
+    // Every byte has arrived as it was sent; on the disk the first ones are others.
+    const file = openSync(join(place.dir, "copy/video.mp4.partial"), "r+");
+    writeSync(file, "damaged", 0);
+    closeSync(file);
+  };
+  good(await place.pull());
+  expect(videos(place)).toHaveLength(2);
+  await expectCopy(place);
+});
+
+test("of two pulls into one folder the second ends at once, and the first goes on", async () => {
+  await using place = await pushed();
+  let second: ReturnType<typeof pull> | undefined;
+  place.heard.onMoved = () => {
+    second ??= pull({ url: service.url, apiKey: service.key }, place.wanted("copy"), new Heard());
+  };
+  good(await place.pull());
+  const problem = bad(await second);
+  expect([problem.exit, problem.message]).toEqual([EXIT.usage, expect.stringContaining("another tendon runs pull")]);
+  await expectCopy(place);
+  expect(good(await place.pull())).toMatchObject({ there: { files: 3 } });
+});
+
+test("a pull that is killed leaves no lock behind it", async () => {
+  await using place = await pushed();
+  const folder = join(place.dir, "copy");
+  await mkdir(folder);
+  const lock = JSON.stringify(join(import.meta.dir, "../../src/std/file-lock.ts"));
+  const path = JSON.stringify(join(folder, ".tendon-pull"));
+  const script = `import { lockFile } from ${lock}; globalThis.kept = lockFile(${path}); console.log("held"); setInterval(() => {}, 9_999);`;
+  await using holder = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
+  const { value } = await holder.stdout.getReader().read();
+  expect(new TextDecoder().decode(value)).toBe("held\n");
+  expect(bad(await place.pull()).exit).toBe(EXIT.usage);
+  holder.kill("SIGKILL");
+  await holder.exited;
   good(await place.pull());
   await expectCopy(place);
 });

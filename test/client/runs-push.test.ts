@@ -43,6 +43,21 @@ test("stores every file and completes the run; hidden files are left out, and it
   await expectWhole(place);
 });
 
+test("a run that could not be completed is refused before the first request", async () => {
+  await using place = await RunsPlace.at(service);
+  await place.write("a", "1");
+  // A text of JSON, its quotes and braces included, of the longest length and one more.
+  const metadata = (bytes: number) => ({ a: "x".repeat(bytes - 8) });
+  expect(bad(await place.push({ metadata: metadata(65_537) })).message).toContain("metadata has 65537 bytes");
+  const folder = ["x", "y", "z"].map((letter) => letter.repeat(155)).join("/");
+  for (let file = 1; file < 2_000; file += 1) await place.write(`${folder}/${file}`, "");
+  expect(bad(await place.push()).message).toContain("the list of its 2000 files has 11");
+  expect(bad(await place.push({ keepOpen: true })).exit).toBe(EXIT.failed);
+  expect(place.link.take("")).toEqual([]);
+  await rm(join(place.folder, "x".repeat(155)), { recursive: true });
+  expect(good(await place.push({ metadata: metadata(65_536) })).state).toBe("completed");
+});
+
 test("a large file goes in parts, each with its digest and length", async () => {
   await using place = await RunsPlace.at(service);
   await place.write("video.mp4", LARGE);

@@ -2,8 +2,10 @@
 import { expect, test } from "bun:test";
 import { connect } from "node:net";
 import { NO_BODY } from "../../src/http/body-rules.ts";
-import type { Source } from "../../src/http/download.ts";
+import { byteStream, type Source } from "../../src/http/download.ts";
 import { NO_KEY, route } from "../../src/http/route.ts";
+import { LIMITS } from "../../src/limits.ts";
+import { FakeClock } from "../std/fake-clock.ts";
 import { kit, served } from "./kit.ts";
 
 const MiB = 2 ** 20;
@@ -30,8 +32,8 @@ class Pieces implements Source {
   }
 }
 
-async function serving(source: Source, before: () => Promise<void> = async () => {}) {
-  const at = await kit();
+async function serving(source: Source, before: () => Promise<void> = async () => {}, options = {}) {
+  const at = await kit(options);
   const server = served(at, [
     route({
       method: "GET",
@@ -84,6 +86,59 @@ test("nothing is read ahead of a client that does not read, and its leaving clos
   await server.at.deps.lifecycle.drain();
   expect([source.closes, server.at.logged]).toEqual([1, []]);
 }, 30_000);
+
+const { readMs, readBytesMin } = LIMITS;
+
+/** A connection that asks for the file. */
+function asking(port: number) {
+  const socket = connect(port, "127.0.0.1", () => socket.write("GET /file HTTP/1.1\r\nHost: x\r\n\r\n"));
+  return socket.on("error", () => {});
+}
+
+test("a client that takes nothing is cut off, however much its connection holds", async () => {
+  const clock = new FakeClock();
+  const source = new Pieces(16 * 1024);
+  await using server = await serving(source, undefined, { clock });
+  const socket = asking(server.port).pause();
+  for (let pulls = -1; pulls !== source.pulls; await Bun.sleep(100)) pulls = source.pulls;
+  clock.advance(readMs - 1);
+  expect([source.closes, server.at.logged]).toEqual([0, []]);
+  clock.advance(1);
+  await source.closed.promise;
+  await server.at.deps.lifecycle.drain();
+  expect(server.at.logged).toMatchObject([{ event: "download cut" }]);
+  // What lies in the connection comes, and then its end before that of the file.
+  let bytes = 0;
+  socket.on("data", (block) => {
+    bytes += block.length;
+  });
+  await new Promise((resolve) => socket.on("close", resolve).resume());
+  expect(bytes).toBeLessThan(32 * MiB);
+  expect(clock.armed).toBe(0);
+}, 30_000);
+
+test("only a client that takes less than the least rate is cut off, not one that waits for the source", async () => {
+  /** What becomes of 64 pieces of which the client takes `piecesInSpan` in each span, while the source takes long for each. */
+  const taken = async (piecesInSpan: number) => {
+    const clock = new FakeClock();
+    const source = new Pieces(64);
+    const pull = source.pull.bind(source);
+    source.pull = async () => {
+      clock.advance(10 * readMs);
+      return await pull();
+    };
+    const cut: string[] = [];
+    const reader = byteStream(source, { clock, cut: () => cut.push("cut"), ended: () => {} }).getReader();
+    for (let pieces = 0; ; pieces += 1) {
+      const piece = await reader.read().catch(() => undefined);
+      if (!piece || piece.done) return [pieces, cut, source.closes, clock.armed];
+      clock.advance(readMs / piecesInSpan);
+    }
+  };
+  const least = readBytesMin / (64 * 1024);
+  expect(await taken(least)).toEqual([64, [], 1, 0]);
+  expect(await taken(least - 1)).toEqual([least - 1, ["cut"], 1, 0]);
+});
 
 test("a source that fails breaks the connection off, and the log has why", async () => {
   const source = new Pieces(3, true);

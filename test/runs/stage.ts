@@ -231,7 +231,7 @@ export class RunsStage implements AsyncDisposable {
 
   /** The faults of totals, permits and folders. */
   async wrong(): Promise<unknown[]> {
-    const { requests, bodies, live } = this.service.runs;
+    const { requests, bodies, downloads, live } = this.service.runs;
     const totals = await this.store.runs.runTotalsWrong();
     const faults = this.logged.filter((line) => line.startsWith("request fault"));
     return [
@@ -239,7 +239,7 @@ export class RunsStage implements AsyncDisposable {
       faults,
       [...live],
       await this.staged(),
-      requests.size + bodies.size === 0 ? [] : [`${requests.size} and ${bodies.size} permits`],
+      [requests, bodies, downloads].flatMap(({ size }) => (size === 0 ? [] : [`${size} permits`])),
     ].flat();
   }
 

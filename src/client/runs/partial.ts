@@ -1,11 +1,10 @@
 /** A file that is being fetched: `FILE.partial` until its digest is right, then FILE. */
-import { createHash, type Hash } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, rename } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
-import { blocksOf, digestOf } from "./piece.ts";
+import { digestOf } from "./piece.ts";
 
 export interface Target {
   readonly folder: string;
@@ -27,14 +26,12 @@ export async function isThere(
 }
 
 export class Partial {
-  private hash: Hash = createHash("sha256");
-  /** Bytes in the file. */
-  private bytes = 0;
-
   private constructor(
     private readonly file: FileHandle,
     private readonly name: string,
     private readonly target: Target,
+    /** Bytes in the file. */
+    private bytes: number,
   ) {}
 
   /** With what an earlier pull has fetched, unless that is more than `size`. */
@@ -49,10 +46,10 @@ export class Partial {
       const flags =
         constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
       const file = await open(name, flags, 0o666);
-      const partial = new Partial(file, name, target);
       try {
-        await partial.takeUp((await file.stat()).size, size);
-        return partial;
+        const found = (await file.stat()).size;
+        if (found > size) await file.truncate(0);
+        return new Partial(file, name, target, found > size ? 0 : found);
       } catch (error) {
         await file.close();
         throw error;
@@ -64,20 +61,19 @@ export class Partial {
     return this.bytes;
   }
 
-  get sha256(): string {
-    return this.hash.copy().digest("hex");
+  /** SHA-256 of what lies on the disk. */
+  sha256(signal: AbortSignal): Promise<string | Problem> {
+    return digestOf({ file: this.name, start: 0, end: this.bytes }, signal);
   }
 
   async append(block: Uint8Array): Promise<Problem | undefined> {
     const problem = await onDisk(this.target.path, () => this.file.appendFile(block));
     if (problem !== undefined) return problem;
-    this.hash.update(block);
     this.bytes += block.length;
     return undefined;
   }
 
   async restart(): Promise<Problem | undefined> {
-    this.hash = createHash("sha256");
     this.bytes = 0;
     return await onDisk(this.target.path, async () => {
       await this.file.truncate(0);
@@ -97,15 +93,6 @@ export class Partial {
 
   async close(): Promise<void> {
     await this.file.close();
-  }
-
-  private async takeUp(found: number, size: number): Promise<void> {
-    if (found > size) {
-      await this.file.truncate(0);
-      return;
-    }
-    for await (const block of blocksOf({ file: this.name, start: 0, end: found })) this.hash.update(block);
-    this.bytes = found;
   }
 }
 

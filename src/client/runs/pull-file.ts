@@ -50,11 +50,13 @@ export class FilePull {
 
   /** Until the file is whole and right. */
   private async filled(partial: Partial): Promise<Problem | undefined> {
-    const { file } = this;
+    const { file, tools } = this;
     for (let damaged = 0; ; ) {
       const problem = partial.offset === file.size ? undefined : await this.fetched(partial);
       if (problem !== undefined && !isCode(problem, "invalid_range")) return problem;
-      if (problem === undefined && partial.sha256 === file.sha256) return undefined;
+      const sha256 = problem ?? (await partial.sha256(tools.client.signal));
+      if (sha256 === file.sha256) return undefined;
+      if (sha256 instanceof Problem && sha256 !== problem) return sha256;
       damaged += 1;
       if (damaged > DAMAGED_MAX) {
         return new Problem(

@@ -1,8 +1,9 @@
 /** A completed run becomes a local folder. A pull that was cut is repeated with the same words and fetches the rest. */
-import { mkdir } from "node:fs/promises";
-import { dirname } from "node:path";
+import { mkdir, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { lockFile } from "../../std/file-lock.ts";
 import { printable } from "../../std/printable.ts";
-import { Problem } from "../../std/problem.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 import { pathProblem, type RunName } from "../../std/run-names.ts";
 import type { Service } from "../http.ts";
 import { RunsClient, type RunsOptions } from "../runs.ts";
@@ -44,6 +45,8 @@ export async function pull(
   if (top instanceof Problem) return top;
   const { files } = manifest;
   const paths = new Set(files.map(({ path }) => path));
+  const unlock = locked(folder, paths);
+  if (unlock instanceof Problem) return unlock;
   watcher.begun({ files: files.length, bytes: bytesOf(files), skipped: [] });
   const amounts = { fetched: { files: 0, bytes: 0 }, there: { files: 0, bytes: 0 } };
   const queue = new Queue(parallel, () => failed.abort());
@@ -57,7 +60,33 @@ export async function pull(
       return undefined;
     });
   }
-  return (await queue.run()) ?? (await settle(folder, top, paths)) ?? { manifest, ...amounts };
+  try {
+    return (await queue.run()) ?? (await settle(folder, top, paths)) ?? { manifest, ...amounts };
+  } finally {
+    await unlock();
+  }
+}
+
+/** Keeps other pulls out of the folder: two would write into one partial file. */
+function locked(folder: string, paths: ReadonlySet<string>): (() => Promise<void>) | Problem {
+  let name = ".tendon-pull";
+  while (paths.has(name)) name += ".lock";
+  const path = join(folder, name);
+  try {
+    const release = lockFile(path);
+    if (release === "held") {
+      return new Problem(
+        `another tendon runs pull writes into '${printable(folder)}'; wait for its end, or name another folder`,
+        EXIT.usage,
+      );
+    }
+    return async () => {
+      await rm(path, { force: true }).catch(() => {});
+      release();
+    };
+  } catch (error) {
+    return new Problem(`the folder '${printable(folder)}' cannot be locked: ${(error as Error).message}`);
+  }
 }
 
 /** A service that lists such a path is no tendon service, or wants to write where it must not. */

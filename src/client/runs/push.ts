@@ -2,10 +2,12 @@
  * A local folder becomes a run: what the service lacks is sent, then the run is completed. A push that was cut is repeated with the
  * same words and sends the rest.
  */
+import { LIMITS } from "../../limits.ts";
+import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import type { RunName } from "../../std/run-names.ts";
 import type { Service } from "../http.ts";
-import { isCode, RunsClient, type RunsOptions } from "../runs.ts";
+import { completeBody, isCode, RunsClient, type RunsOptions } from "../runs.ts";
 import { differencesOf } from "./difference.ts";
 import { bytesOf, type FolderList, type LocalFile, scan } from "./folder.ts";
 import { runText } from "./names.ts";
@@ -45,6 +47,8 @@ export async function push(
 ): Promise<PushReport | Problem> {
   const scanned = await scan(wanted.folder);
   if (scanned instanceof Problem) return scanned;
+  const tooLong = completeProblem(scanned, wanted);
+  if (tooLong) return tooLong;
   const failed = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, failed.signal]) : failed.signal;
   const waiting = watcher.waiting.bind(watcher);
@@ -59,6 +63,22 @@ export async function push(
   } finally {
     await record.settled();
   }
+}
+
+/** What `complete` would refuse after all bytes have been sent: its body is known before the first one. */
+function completeProblem({ files }: FolderList, { folder, metadata = {} }: Push): Problem | undefined {
+  const { runMetadataBytesMax, runJsonBytesMax } = LIMITS;
+  const bytes = Buffer.byteLength(JSON.stringify(metadata));
+  if (bytes > runMetadataBytesMax) {
+    const most = `a run keeps at most ${runMetadataBytesMax}`;
+    return new Problem(`the metadata has ${bytes} bytes as JSON, and ${most}; put the rest into a file of the run`);
+  }
+  const listed = files.map(({ path, size }) => ({ path, size, sha256: "0".repeat(64) }));
+  const whole = Buffer.byteLength(completeBody({ files: listed, metadata }));
+  if (whole <= runJsonBytesMax) return undefined;
+  return new Problem(
+    `'${printable(folder)}' cannot be one run: the list of its ${files.length} files has ${whole} bytes as JSON, at most ${runJsonBytesMax} are taken; shorten their paths, or divide it`,
+  );
 }
 
 class Pushing {

@@ -4,7 +4,7 @@ import { errorContent, headers, type Response } from "../../http/operation.ts";
 import { LIMITS } from "../../limits.ts";
 import { RUNS } from "../errors.ts";
 import { BYTES, counted, DIGESTS, done, inHeader, NO_ROOM, ok, plain, RUN } from "./declared.ts";
-import { deleteOne, getOne, putOne } from "./files.ts";
+import { deleteOne, getOne, headOne, putOne } from "./files.ts";
 
 const FILE = `${RUN}/files/*`;
 
@@ -35,13 +35,17 @@ export const FILE_ROUTES = [
     summary: `Upload a file of at most ${LIMITS.runFileBytesMax / 2 ** 20} MiB`,
     description:
       "`Content-Length` is needed. The file is there whole and durable, or not at all; one at the same path is replaced. A body that breaks off leaves nothing.",
-    parameters: DIGESTS,
+    parameters: [
+      ...DIGESTS,
+      inHeader("If-Match", "The `ETag`s that may be replaced, or `*`."),
+      inHeader("If-None-Match", "Those that may not; with `*` it must be new."),
+    ],
     requestBody: { description: "The bytes of the file.", required: true, content: BYTES },
     responses: {
       "200": ok("It has replaced a file.", "StoredFile", "ETag"),
       "201": ok("It is new.", "StoredFile", "ETag"),
     },
-    failures: [run_not_found, RUNS.length_required, RUNS.checksum_mismatch, ...NO_ROOM],
+    failures: [...[run_not_found, RUNS.length_required, RUNS.precondition_failed, RUNS.checksum_mismatch], ...NO_ROOM],
     handle: putOne,
   }),
   plain({
@@ -83,7 +87,7 @@ export const FILE_ROUTES = [
       "304": FRESH,
     },
     failures: [run_not_found, file_not_found, invalid_request],
-    handle: getOne,
+    handle: headOne,
   }),
   plain({
     method: "DELETE",

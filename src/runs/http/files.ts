@@ -6,11 +6,12 @@ import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
 import { invalid, RUNS } from "../errors.ts";
 import { gated, type RunDeps } from "../gate.ts";
-import { type PutFile, putFile, type Sent } from "../put.ts";
+import { type PutFile, type PutKey, putFile, type Sent } from "../put.ts";
 import { removeFile } from "../runs.ts";
 import type { RunKey } from "../store/records.ts";
 import { readDigest } from "./digest.ts";
 import { download, etagOf } from "./download.ts";
+import { readPrecondition } from "./range.ts";
 import { about, readFileKey, removing } from "./target.ts";
 
 const { runFileBytesMax, runIdleMs, runIdleBytesMin, runBodyMs } = LIMITS;
@@ -18,7 +19,13 @@ const { runFileBytesMax, runIdleMs, runIdleBytesMin, runBodyMs } = LIMITS;
 type Sending = Call<Principal, BodyStream>;
 
 export async function putOne(deps: RunDeps, call: Sending): Promise<Outcome> {
-  const stored = await takeBody(deps, call, readFileKey, (key, sent) => putFile(deps, key, sent));
+  const read = (accountId: string, url: string): PutKey | Failure => {
+    const key = readFileKey(accountId, url);
+    if (key instanceof Failure) return key;
+    const precondition = readPrecondition(call.request.headers);
+    return precondition instanceof Failure ? precondition : { ...key, precondition };
+  };
+  const stored = await takeBody(deps, call, read, (key, sent) => putFile(deps, key, sent));
   return stored instanceof Failure ? stored : storedReply(stored.replaced ? 200 : 201, stored);
 }
 
@@ -44,7 +51,7 @@ export async function takeBody<Key extends RunKey, T>(
   const sha256 = readDigest(request.headers);
   if (sha256 instanceof Failure) return sha256;
   server?.timeout(request, LIMITS.runConnectionIdleSeconds);
-  const stored = await gated(deps, key, () => store(key, { size, sha256, pour: pourFrom(body) }), "body");
+  const stored = await gated(deps, key, () => store(key, { size, sha256, pour: pourFrom(body) }), "bodies");
   server?.timeout(request, LIMITS.connectionIdleSeconds);
   return stored;
 }
@@ -88,6 +95,14 @@ function pourFrom(body: BodyStream): Sent["pour"] {
   };
 }
 
-export const getOne = about(readFileKey, download);
+const getFile = about(readFileKey, download, "downloads");
+
+export async function getOne(deps: RunDeps, call: Call<Principal, undefined>): Promise<Outcome> {
+  // The least rate of a download decides, not the silence between two of its pieces.
+  call.server?.timeout(call.request, LIMITS.runConnectionIdleSeconds);
+  return await getFile(deps, call);
+}
+
+export const headOne = about(readFileKey, download);
 
 export const deleteOne = removing(readFileKey, removeFile);

@@ -1,4 +1,7 @@
 /** The ranges, conditions and dates of a request for a file (RFC 9110, sections 5.6.7, 13 and 14). */
+import { Failure } from "../../std/failure.ts";
+import { invalid } from "../errors.ts";
+import type { Precondition, Tags } from "../store/records.ts";
 
 export interface Range {
   readonly from: number;
@@ -43,6 +46,28 @@ export function isFresh(headers: Headers, etag: string, modifiedAt: number): boo
 export function mayBePart(headers: Headers, etag: string): boolean {
   const condition = headers.get("if-range");
   return condition === null || condition.trim() === etag;
+}
+
+const TAGS = /^(?:\*|(?:W\/)?"[^"]*"(?:\s*,\s*(?:W\/)?"[^"]*")*)$/;
+
+/** What a `PUT` demands of the file that it replaces. A condition that cannot be read must not be taken for none. */
+export function readPrecondition(headers: Headers): Precondition | Failure {
+  const [match, none] = ["If-Match", "If-None-Match"].map((name) => {
+    const value = headers.get(name)?.trim();
+    if (value === undefined || TAGS.test(value)) return value;
+    return invalid(`${name} is neither * nor a list of ETags, as \`"sha256-HEX"\``);
+  });
+  if (match instanceof Failure) return match;
+  if (none instanceof Failure) return none;
+  // A weak tag names no bytes for sure, so `If-Match` does not know it (RFC 9110, section 13.1.1).
+  const strong = match?.replace(/W\/"[^"]*"/g, "");
+  return { is: digests(strong), isNot: digests(none) };
+}
+
+/** The tags of a list that files can have. */
+function digests(list: string | undefined): Tags | undefined {
+  if (list === undefined || list === "*") return list && "any";
+  return [...list.matchAll(/"sha256-([0-9a-f]{64})"/g)].map(([, hex = ""]) => hex);
 }
 
 /** The tags of a list, compared weakly (RFC 9110, section 8.8.3.2). */

@@ -4,7 +4,7 @@ import type { Call, Outcome } from "../../http/route.ts";
 import { Failure } from "../../std/failure.ts";
 import { nameProblem, pathProblem } from "../../std/run-names.ts";
 import { invalid } from "../errors.ts";
-import { gated, type Keep, type RunDeps } from "../gate.ts";
+import { gated, type Keep, type Kind, type RunDeps } from "../gate.ts";
 import type { FileKey, RunKey } from "../store/records.ts";
 
 /** What stands before the robot's name, in the API and in the pages. */
@@ -71,11 +71,12 @@ type Handler = (deps: RunDeps, call: Call<Principal, undefined>) => Promise<Outc
 export function about<Key extends RunKey>(
   read: (accountId: string, url: string) => Key | Failure,
   work: (deps: RunDeps, key: Key, request: Request, keep: Keep) => Promise<Outcome>,
+  kind?: Kind,
 ): Handler {
   return async (deps, { request, principal }) => {
     const key = read(principal.accountId, request.url);
     if (key instanceof Failure) return key;
-    return await gated(deps, key, (keep) => work(deps, key, request, keep));
+    return await gated(deps, key, (keep) => work(deps, key, request, keep), kind);
   };
 }
 

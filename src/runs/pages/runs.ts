@@ -155,7 +155,7 @@ async function sendFile(from: Visit<RunPagesDeps>): Promise<Outcome> {
 }
 
 async function fileOf({ deps: { runs }, request }: Visit<RunPagesDeps>, key: FileKey): Promise<Outcome> {
-  return await gated(runs, key, (keep) => download(runs, key, request, keep));
+  return await gated(runs, key, (keep) => download(runs, key, request, keep), "downloads");
 }
 
 const NO_FILE = new PageRefusal("The run has no such file.", "notFound");

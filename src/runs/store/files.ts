@@ -1,6 +1,6 @@
 /** Files of a run that are sent in one request, and their deletion. */
 import { changes, first, type Steps } from "../../store/steps.ts";
-import type { FileKey, NewFile, Refusal, Stored } from "./records.ts";
+import type { FileKey, NewFile, Precondition, Refusal, Stored, Tags } from "./records.ts";
 import { changeRun, countUpload, forgetEmptyRun, lockAccount, makeRoom, runById, runOf } from "./totals.ts";
 
 /**
@@ -19,22 +19,33 @@ export function* forgetDone(runId: string, path?: string): Steps<void> {
 interface FileRow {
   readonly blobId: string;
   readonly size: bigint;
+  readonly sha256: Uint8Array;
   readonly replaced: bigint;
 }
 
 function* fileAt(runId: string, path: string): Steps<FileRow | undefined> {
-  const text = `SELECT blob_id AS "blobId", size, replaced FROM run_files WHERE run_id = $1 AND path = $2`;
+  const text = `SELECT blob_id AS "blobId", size, sha256, replaced FROM run_files WHERE run_id = $1 AND path = $2`;
   return yield* first<FileRow>(text, runId, path);
 }
 
+function* holds({ is, isNot }: Precondition, runId: string, path: string): Steps<boolean> {
+  const tag = (yield* fileAt(runId, path))?.sha256.toHex();
+  const isAmong = (tags: Tags) => tag !== undefined && (tags === "any" || tags.includes(tag));
+  return (is === undefined || isAmong(is)) && (isNot === undefined || !isAmong(isNot));
+}
+
 /** Reserves room for a file before its bytes come. */
-export function* fileBegin(file: NewFile): Steps<"begun" | Refusal> {
+export function* fileBegin(file: NewFile): Steps<"begun" | "precondition_failed" | Refusal> {
   const totals = yield* lockAccount(file.accountId);
   if (yield* first("SELECT id FROM run_blobs WHERE id = $1", file.blobId)) return "begun";
   const room = yield* makeRoom(file, totals);
   if (typeof room === "string") return room;
   const { runId } = room;
-  const { accountId, blobId, path, size, owner, at } = file;
+  const { accountId, blobId, path, size, owner, at, precondition = {} } = file;
+  if (!(yield* holds(precondition, runId, path))) {
+    yield* forgetEmptyRun(runId);
+    return "precondition_failed";
+  }
   yield* changes(
     `INSERT INTO run_blobs (id, state, account_id, run_id, path, size, owner, at)
      VALUES ($blobId, 'coming', $accountId, $runId, $path, $size, $owner, $at)`,
@@ -61,6 +72,7 @@ function* comingBlob(accountId: string, blobId: string): Steps<BlobRow | undefin
 interface Commit {
   readonly accountId: string;
   readonly blobId: string;
+  readonly precondition?: Precondition;
   readonly sha256: Uint8Array;
   /** Seen time. */
   readonly at: number;
@@ -71,19 +83,21 @@ interface Commit {
 
 /**
  * Makes the blob the file at its path. The outcome is `gone` if the run was deleted meanwhile, or if the reservation has ended. After
- * `gone` and `run_completed` nothing is reserved any more.
+ * `gone` and `run_completed` nothing is reserved any more; `precondition_failed` changes nothing.
  */
-export function* fileCommit(commit: Commit): Steps<Stored | "gone" | "run_completed"> {
-  const { accountId, blobId, sha256, at, storedAt, month } = commit;
+export function* fileCommit(commit: Commit): Steps<Stored | "gone" | "run_completed" | "precondition_failed"> {
+  const { accountId, blobId, precondition = {}, sha256, at, storedAt, month } = commit;
   yield* lockAccount(accountId);
   const coming = yield* comingBlob(accountId, blobId);
   if (!coming) return (yield* committedBefore(blobId)) ?? "gone";
   const { runId, path } = coming;
   const size = Number(coming.size);
   const run = yield* runById(runId);
+  const isOpen = run && run.completedAt === null;
+  if (isOpen && !(yield* holds(precondition, runId, path))) return "precondition_failed";
   yield* changes("DELETE FROM run_blobs WHERE id = $1", blobId);
   yield* changeRun(accountId, runId, { reserved: -size, coming: -1 });
-  if (!run || run.completedAt !== null) {
+  if (!isOpen) {
     const said = run ? "run_completed" : undefined;
     yield* goneBlob({ id: blobId, accountId, runId, path, size, at, said });
     return said ?? "gone";

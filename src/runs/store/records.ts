@@ -42,7 +42,19 @@ export type Refusal =
   | "run_files"
   | "quota";
 
+/** ETags as SHA-256 in hexadecimal; "any" is that of any file. */
+export type Tags = "any" | readonly string[];
+
+/** What a request demands of the file at its path before it replaces it. */
+export interface Precondition {
+  /** The file is there, and has one of these. */
+  readonly is?: Tags | undefined;
+  /** The file is not there, or has none of these. */
+  readonly isNot?: Tags | undefined;
+}
+
 export interface NewFile extends FileKey, RunBounds {
+  readonly precondition?: Precondition;
   /** The id of the run, if this is its first file. */
   readonly runId: string;
   readonly blobId: string;
@@ -53,7 +65,7 @@ export interface NewFile extends FileKey, RunBounds {
   readonly at: number;
 }
 
-export interface NewUpload extends Omit<NewFile, "owner"> {
+export interface NewUpload extends Omit<NewFile, "owner" | "precondition"> {
   readonly uploadId: string;
   readonly partSize: number;
   /** The SHA-256 of the whole file, if the client states it. */

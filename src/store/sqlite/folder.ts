@@ -1,7 +1,7 @@
 /** The data folder: private to its owner, and used by one server at a time. */
-import { Database } from "bun:sqlite";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { lockFile } from "../../std/file-lock.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 
 export const DATABASE_FILE = "tendon.sqlite";
@@ -36,29 +36,21 @@ export interface FolderLock {
   release(): void;
 }
 
-/**
- * Locks the folder for this process. The lock is an SQLite transaction that is never ended: the operating system releases
- * it when the process ends, however that happens.
- */
+/** Locks the folder for this process. */
 export function lockFolder(dir: string): FolderLock | Problem {
-  let lock: Database | undefined;
   try {
-    lock = new Database(join(dir, LOCK_FILE), { create: true, readwrite: true, strict: true });
-    lock.run("PRAGMA busy_timeout = 0");
-    lock.run("BEGIN EXCLUSIVE");
-    writeFileSync(join(dir, PROCESS_FILE), `${process.pid}\n`, { mode: 0o600 });
-    const held = lock;
-    return { release: () => held.close() };
-  } catch (error) {
-    lock?.close();
-    if ((error as { code?: string }).code !== "SQLITE_BUSY") {
+    const release = lockFile(join(dir, LOCK_FILE));
+    if (release === "held") {
       return new Problem(
-        `the data folder ${dir} cannot be locked: ${(error as Error).message}; ${DISK_ADVICE}`,
+        `another tendon serve (process ${holder(dir)}) uses ${dir}; stop it, or name another folder with --data`,
         EXIT.usage,
       );
     }
+    writeFileSync(join(dir, PROCESS_FILE), `${process.pid}\n`, { mode: 0o600 });
+    return { release };
+  } catch (error) {
     return new Problem(
-      `another tendon serve (process ${holder(dir)}) uses ${dir}; stop it, or name another folder with --data`,
+      `the data folder ${dir} cannot be locked: ${(error as Error).message}; ${DISK_ADVICE}`,
       EXIT.usage,
     );
   }

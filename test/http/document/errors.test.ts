@@ -58,7 +58,7 @@ const SPECIFIED: Readonly<Record<string, { table: Table; rows: string[]; added?:
       ...["413 request_too_large", "413 run_too_large", "413 storage_quota_exceeded", "416 invalid_range"],
       ...["422 checksum_mismatch", "422 invalid_request", "503 storage_unavailable"],
     ],
-    added: ["409 run_completed"],
+    added: ["409 run_completed", "412 precondition_failed"],
   },
 };
 

@@ -51,6 +51,7 @@ const ROWS: Readonly<Record<keyof typeof RUNS, (ann: Person) => Promise<Answer>>
     await ann.put("one", "a", "x".repeat(1_000));
     return await ann.put("two", "a", "x".repeat(501));
   },
+  precondition_failed: (ann) => ann.put("one", "a", "1", { "if-match": "*" }),
   invalid_range: async (ann) => {
     await ann.completed("one", { a: "12345" });
     return await ann.get("one", "a", { range: "bytes=5-" });

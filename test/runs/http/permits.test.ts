@@ -3,7 +3,10 @@ import { expect } from "bun:test";
 import { connect } from "node:net";
 import { LIMITS } from "../../../src/limits.ts";
 import type { Person } from "../person.ts";
-import { DEFAULT, onStores } from "../stage.ts";
+import { DEFAULT, MATRIX, onStores } from "../stage.ts";
+
+/** A malformed range is answered with the whole file, which this process reads from a folder too. */
+const READ_HERE = { range: "bytes=x" };
 
 /** Bodies that go on until they are cut. */
 function trickles(by: Person, count: number) {
@@ -31,18 +34,45 @@ onStores(DEFAULT, { fresh: true }, (test) => {
 
   test("an answer that is read here keeps its permit until its client has it, or leaves", async ({ at, ann }) => {
     await ann.completed("done", { a: new Uint8Array(32 * 2 ** 20) });
-    // A malformed range is answered with the whole file, which this process reads.
-    const { hostname, port } = new URL(at.url);
-    const slow = connect({ host: hostname, port: Number(port) });
-    const head = ["GET /v1/robot/runs/arm/done/files/a HTTP/1.1", "Host: x", `Authorization: Bearer ${ann.key}`];
-    slow.write([...head, "Range: bytes=x", "", ""].join("\r\n"));
-    // It reads nothing, so the answer does not end.
-    while (at.service.runs.requests.size === 0) await Bun.sleep(5);
+    const { downloads } = at.service.runs;
+    const slow = unread(ann, "done", "a");
+    while (downloads.size === 0) await Bun.sleep(5);
     await Bun.sleep(50);
-    expect(at.service.runs.requests.size).toBe(1);
+    expect(downloads.size).toBe(1);
     slow.destroy();
-    while (at.service.runs.requests.size > 0) await Bun.sleep(5);
-    const whole = await ann.get("done", "a", { range: "bytes=x" });
+    while (downloads.size > 0) await Bun.sleep(5);
+    const whole = await ann.get("done", "a", READ_HERE);
     expect([whole.status, whole.bytes.length]).toEqual([200, 32 * 2 ** 20]);
   });
 });
+
+onStores(
+  MATRIX.filter(({ engine }) => engine === "SQLite"),
+  { fresh: true },
+  (test) => {
+    test("readers that take every place of a run's downloads delay nothing else of it", async ({ at, ann }) => {
+      await ann.completed("done", { a: new Uint8Array(16 * 2 ** 20) });
+      const { runMax } = LIMITS.runDownloads;
+      const slow = Array.from({ length: runMax }, () => unread(ann, "done", "a"));
+      while (at.service.runs.downloads.size < runMax) await Bun.sleep(5);
+      expect((await ann.get("done", "a", READ_HERE)).said).toBe("503 storage_busy");
+      const head = await ann.send("HEAD", "/v1/robot/runs/arm/done/files/a");
+      const others = [ann.manifest("done"), ann.list(), ann.usage(), ann.put("other", "b", "1")];
+      expect([head.status, ...(await Promise.all(others)).map(({ said }) => said)]).toEqual([
+        ...[200, "200", "200", "200", "201"],
+      ]);
+      expect((await ann.erase("done")).status).toBe(204);
+      for (const one of slow) one.destroy();
+      while (at.service.runs.downloads.size > 0) await Bun.sleep(5);
+    });
+  },
+);
+
+/** A download whose client reads nothing, so that its answer does not end. */
+function unread({ url, key }: Person, run: string, path: string) {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  const head = [`GET /v1/robot/runs/arm/${run}/files/${path} HTTP/1.1`, "Host: x", `Authorization: Bearer ${key}`];
+  socket.write([...head, `Range: ${READ_HERE.range}`, "", ""].join("\r\n"));
+  return socket.on("error", () => {}).pause();
+}

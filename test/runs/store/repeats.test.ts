@@ -156,6 +156,22 @@ for (const { name, absent, title } of ENGINES) {
       await runs.fileAbort({ accountId, blobId: "blob_3", at: AT });
     });
 
+    given(
+      "a file whose condition fails when it is stored is refused, and its reservation can be ended",
+      async ({ runs }) => {
+        const precondition = { isNot: "any" } as const;
+        for (const id of ["blob_1", "blob_2"]) await runs.fileBegin({ ...newFile(id), precondition });
+        expect(await runs.fileCommit({ ...commit("blob_1"), precondition })).toEqual({ replaced: false });
+        for (const _ of [1, 2]) {
+          expect(await runs.fileCommit({ ...commit("blob_2"), precondition })).toBe("precondition_failed");
+        }
+        await runs.fileAbort({ accountId, blobId: "blob_2", at: AT });
+        expect(await runs.fileBegin({ ...newFile("blob_3"), precondition })).toBe("precondition_failed");
+        expect(await runs.fileCommit({ ...commit("blob_1"), precondition })).toEqual({ replaced: false });
+        expect(await runs.runUsage({ accountId, month: MONTH })).toMatchObject({ stored: 5, reserved: 0 });
+      },
+    );
+
     given("a joined upload has the same outcome again, whatever has become of its file since", async ({ runs }) => {
       expect(await uploaded(runs, "up_1")).toEqual({ replaced: false });
       expect(await uploaded(runs, "up_2")).toEqual({ replaced: true });
