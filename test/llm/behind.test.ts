@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { LIMITS } from "../../src/limits.ts";
 import { flush } from "../sim/world.ts";
 import { LIVE } from "./stage.ts";
-import { begin, codeOf, Two } from "./two.ts";
+import { ANSWER, begin, codeOf, Two } from "./two.ts";
 
 /** Operations that the nodes ask of the store from now on, by name. */
 function counted({ world }: Two): Map<string, number> {
@@ -29,7 +29,7 @@ test("who waits behind another node's response reads, and submits again only whe
   world.nextStep = () => ({ kind: "unavailable" });
   await two.answer(first);
   expect(codeOf(await own)).toBe("upstream_unavailable");
-  world.nextStep = () => ({ kind: "answer", usage: undefined, full: true });
+  world.nextStep = () => ANSWER;
   await world.pass(LIMITS.llmPollMs);
   expect(counts.get("submit")).toBe(2);
   await two.answer(second);
@@ -37,7 +37,7 @@ test("who waits behind another node's response reads, and submits again only whe
   await two.expectPaid(1);
 });
 
-test("a client waits 30 s in all, also behind a request of its own node that turns out to be a repeat", async () => {
+test("a client waits 30 s in all, also behind a request of the same node that is itself a repeat", async () => {
   const two = await Two.open();
   const { world, first, second } = two;
   begin(two.post(first, LIVE, "k"));

@@ -5,7 +5,7 @@ import type { StoreFault } from "../sim/llm-store.ts";
 import { flush } from "../sim/world.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { JOB, LlmStage, pass, type StageOptions } from "./stage.ts";
-import { bodyOf, Two } from "./two.ts";
+import { ANSWER, bodyOf, Two } from "./two.ts";
 
 const OTHER = "llm-b-v4-flash:async";
 const RETRY = { job_retry_seconds: 3_600 };
@@ -152,7 +152,7 @@ describe("a provider that is away", () => {
       await flush();
       two.fault("jobPutBack", ...Array<StoreFault>(2).fill(fault));
       await two.answer(first);
-      world.nextStep = () => ({ kind: "answer", usage: undefined, full: true });
+      world.nextStep = () => ANSWER;
       for (let round = 0; round < 10; round += 1) {
         await world.pass(500);
         while (world.late.size > 0) await world.late.open(0);
@@ -184,7 +184,7 @@ test("SIGTERM puts running jobs back to the queue; the next start runs them, and
   expect(owners).not.toContain(first.service.llm.deps.owner);
   first.kill();
   const next = world.start(0);
-  world.nextStep = () => ({ kind: "answer", usage: undefined, full: true });
+  world.nextStep = () => ANSWER;
   await flush();
   await two.answer(next);
   for (const { id } of jobs) expect(await two.get(next, id)).toMatchObject({ status: "completed" });
@@ -204,7 +204,7 @@ test("a job that waits is taken when it is due by the processes that start later
     node.kill();
     world.start(index);
   }
-  world.nextStep = () => ({ kind: "answer", usage: undefined, full: true });
+  world.nextStep = () => ANSWER;
   while (two.calls("job").length === 1) await world.pass(100);
   expect(world.clock.seenMs()).toBeGreaterThanOrEqual(Number(row?.due_ms));
   for (const node of world.nodes) await two.answer(node);

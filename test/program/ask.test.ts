@@ -76,10 +76,10 @@ describe("tendon ask", () => {
   });
 
   test("a failure is one clear line with its code", async () => {
-    provider.play({ kind: "refuse", status: 500 }, { kind: "refuse", status: 500 });
+    provider.play({ kind: "refuse", status: 500 }, { kind: "refuse", status: 400 });
     const cases: [words: string[], env: Record<string, string>, code: number, says: string][] = [
       [["Hello?"], {}, 1, "upstream_unavailable: "],
-      [["Hello?", "--async"], {}, 1, "upstream_unavailable: "],
+      [["Hello?", "--async"], {}, 1, "upstream_rejected: "],
       [["Hello?", "--model", "llm-c-k3:superfast"], {}, 1, "unconfigured: "],
       [["Hello?", "--model", "llm-c-k3"], {}, 1, "did you mean"],
       [[], {}, 2, "expected one TEXT"],
@@ -190,3 +190,22 @@ test("without a provider serve and ask say so, and what would change it", async 
   expect(await child.exited).toBe(0);
   expect(await child.stderr.text()).toMatch(/info no language model is configured answer=unconfigured file=\S+\n/);
 }, 30_000);
+
+test("a background response that runs at SIGTERM is put back, and answered by the next start", async () => {
+  const { key, url } = { key: server.ready.api_key, url: server.ready.url };
+  provider.play({ kind: "hang_inside", after: 1 });
+  const before = provider.exchanges.length;
+  const accepted = await fetch(`${url}/v1/responses`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "llm-a-5.3:async", input: "Later." }),
+  });
+  const { id } = (await accepted.json()) as { id: string };
+  while (provider.exchanges.length === before) await Bun.sleep(5);
+  expect(await server.stop()).toBe(0);
+  await provider.exchanges[before]?.closed;
+  provider.play({ kind: "answer", text: "At last." });
+  server = await place.serve(["--config", "tendon.toml"], KEY);
+  expect(await stored(id)).toMatchObject({ status: "completed", output_text: "At last." });
+  expect(provider.exchanges).toHaveLength(before + 2);
+});

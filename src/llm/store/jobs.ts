@@ -11,9 +11,9 @@ interface JobRequest {
   /** The jobs that the owner knows to be its own. */
   readonly known: readonly string[];
   readonly max: number;
-  /** Of one account. */
+  /** Those of one account. */
   readonly accountMax: number;
-  /** Of one model, with this owner, and of one account. */
+  /** Those of one model: with this owner, and of one account. */
   readonly modelMax: number;
   readonly nowMs: number;
 }
