@@ -70,7 +70,7 @@ interface Facts {
   readonly beginsWork?: true;
   /** Money is held before it runs. */
   readonly paid?: true;
-  /** Nobody pays for it: above the account's bound of such work it is refused at the door. A route with a body, or that begins work, is too. */
+  /** It is work that nobody pays for: an account above its bound is refused at the door. So it is where there is a body, or work begins. */
   readonly free?: true;
   /** The failures that its handler answers with. */
   readonly failures?: readonly Row[];

@@ -5,7 +5,7 @@ import type { StoreDown } from "../store/store.ts";
 
 export const LLM = table({
   invalid_request: row(422, {
-    http: "The body is not a JSON object, names an unknown model, or has an unsupported field.",
+    http: "The body is not a JSON object, names an unknown model, or has an unsupported field or parameter.",
     final: true,
   }),
   body_too_large: row(413, { http: "The body is over 2 MiB.", wire: "invalid_request" }),

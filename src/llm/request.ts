@@ -214,8 +214,7 @@ export const BODY = object(
     store: optional(
       flag({
         description:
-          "`true` is refused by `:superfast`, `false` by `:async` models. With `false` the response cannot be read; its " +
-          "key returns it for 24 hours.",
+          "`true` is refused by `:superfast`, `false` by `:async` models. With `false` only its key returns the response, for 24 hours.",
       }),
     ),
     stream: defaulting(flag({ default: false }), false),

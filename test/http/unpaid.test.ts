@@ -7,11 +7,12 @@ import { appOf } from "../../src/http/app.ts";
 import { json, NO_BODY } from "../../src/http/body-rules.ts";
 import { KEY, type Outcome, type Route, route } from "../../src/http/route.ts";
 import { Failure } from "../../src/std/failure.ts";
+import type { Timer } from "../../src/std/slices.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { FAKE, fakeSurface, kit } from "./kit.ts";
 
 /** A service whose route takes `ms` of processor time before it answers `outcome`. */
-async function stand(method: "POST" | "GET" = "POST", unpaidSeconds = 5) {
+async function stand(method: "POST" | "GET" = "POST", unpaidSeconds = 5, free = false) {
   const clock = new FakeClock();
   const at = await kit({ clock, unpaidSeconds });
   const asked = {
@@ -19,6 +20,7 @@ async function stand(method: "POST" | "GET" = "POST", unpaidSeconds = 5) {
     outcome: new Failure(FAKE.fake_missing, "no such thing") as Outcome,
     handled: 0,
     bodies: 0,
+    later: (_timed: Timer): void => {},
   };
   const one: Route = route({
     method,
@@ -26,11 +28,14 @@ async function stand(method: "POST" | "GET" = "POST", unpaidSeconds = 5) {
     name: "things",
     key: KEY,
     body: method === "POST" ? json(2 ** 20) : NO_BODY,
+    ...(free && { free }),
     // The declared type of a route has one body; here it is not looked at.
-    handle: () => {
+    handle: async ({ timed }: { timed: Timer }) => {
       asked.handled += 1;
       clock.advance(asked.ms);
-      return Promise.resolve(asked.outcome);
+      await Promise.resolve();
+      asked.later(timed);
+      return asked.outcome;
     },
   } as Parameters<typeof route>[0]);
   const app = appOf(at.deps, [fakeSurface([one])]);
@@ -104,8 +109,21 @@ describe("unpaid work", () => {
     expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
   });
 
-  test("a route without a body that begins no work is still answered", async () => {
+  test("a route without a body that begins no work is still answered, unless nobody pays for what it answers", async () => {
     const { send } = await stand("GET");
     for (let n = 0; n < 8; n += 1) expect((await send()).status).toBe(404);
+    const free = await stand("GET", 5, true);
+    const statuses: number[] = [];
+    for (let n = 0; n < 6; n += 1) statuses.push((await free.send()).status);
+    expect([statuses, free.asked.handled]).toEqual([[404, 404, 404, 404, 404, 429], 5]);
+  });
+
+  test("work behind the handler's first await counts where the handler has it timed", async () => {
+    const { clock, asked, send } = await stand();
+    asked.ms = 0;
+    asked.later = (timed) => timed(() => clock.advance(1_000));
+    const statuses: number[] = [];
+    for (let n = 0; n < 6; n += 1) statuses.push((await send()).status);
+    expect(statuses).toEqual([404, 404, 404, 404, 404, 429]);
   });
 });

@@ -7,7 +7,7 @@ export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 /** Errors of RFC 6749 section 5.2, RFC 8628 section 3.5, RFC 7009 section 2.2.1. */
 export const OAUTH = table({
   invalid_request: row(400, {
-    http: "the body is not a form, is too large, lacks a field, or a parameter is sent twice.",
+    http: "the body is no form, is too large, lacks a field or has one twice.",
   }),
   invalid_client: row(401, { http: "`client_id` is not `tendon-cli`." }),
   invalid_grant: row(400, { http: "the device code is unknown, or has given its key already." }),

@@ -46,11 +46,14 @@ export const createOperation: Operation = {
   },
 };
 
+const parameter = (name: string, schema: TSchema, description: string) =>
+  ({ name, in: "query", required: false, description, schema }) as const;
+
 export const retrieveOperation: Operation = {
   operationId: "getResponse",
   summary: "A response as it is now",
   description:
-    "Of either kind of model, live ones as well, for as long as responses are kept (30 days unless the operator sets another time).",
+    "Of either kind of model, live ones without `store: false` as well, for as long as responses are kept (30 days unless the operator sets another time).",
   parameters: [
     {
       name: "response_id",
@@ -59,8 +62,20 @@ export const retrieveOperation: Operation = {
       description: "The `id` of a response that this account has created.",
       schema: Type.String({ pattern: RESPONSE_ID.source }),
     },
+    parameter("stream", Type.Boolean(), "`true`: its events, each text in one piece."),
+    parameter(
+      "starting_after",
+      Type.Integer({ minimum: 0 }),
+      "With `stream`, of a background response: the events behind this number.",
+    ),
   ],
-  responses: { "200": { description: "The response.", headers: headers(), content: json("Response") } },
+  responses: {
+    "200": {
+      description: "The response, or its events.",
+      headers: headers(),
+      content: { ...json("Response"), "text/event-stream": { schema: { type: "string" } } },
+    },
+  },
 };
 
 export const modelsOperation: Operation = {

@@ -28,23 +28,21 @@ export async function retrieve(deps: LlmDeps, call: Call<Principal, undefined>):
     return new Failure(LLM.response_not_found, "the account has no response with this id, or it ended without one");
   if (!query.stream) return { status: 200, body: text, unpaid: true };
   const object = call.timed(() => parsedObject(text));
-  const isBackground = object.background === true;
-  if (query.after !== undefined && !isBackground)
+  if (query.after !== undefined && object.background !== true)
     return unfit(
       "starting_after",
       "the events of a live response are numbered anew here; read them from the beginning",
     );
   const stream = watch(deps, { accountId, object, replayed: true, after: query.after });
   if (stream instanceof Failure) return stream;
-  return { ...streamed(call, stream, isBackground), unpaid: true };
+  return { ...streamed(call, stream), unpaid: true };
 }
 
-/** What each parameter may be, and the words for it. Nothing of `include` is left out of a response, and no event is padded. */
+/** What each parameter may be, and the words for it. */
 const PARAMETERS: ReadonlyMap<string, readonly [pattern: RegExp, expected: string]> = new Map([
   ["stream", [/^(true|false)$/, "expected true or false"]],
   ["starting_after", [/^\d{1,9}$/, "expected the sequence_number of an event"]],
   ["include", [/^$/, "it is not supported; leave it out"]],
-  ["include_obfuscation", [/^false$/, "it is not supported; leave it out"]],
 ]);
 
 function readQuery(sent: URLSearchParams): { readonly stream: boolean; readonly after: number | undefined } | Failure {

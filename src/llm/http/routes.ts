@@ -98,7 +98,10 @@ async function create(deps: LlmDeps, call: Call<Principal, JsonObject>): Promise
   const headers = { "idempotency-key": key, ...(replayed ? { "idempotent-replayed": "true" } : {}) };
   const free = replayed && ({ unpaid: true } as const);
   if ("object" in responded) return { status: 200, body: responded.object, headers, ...free };
-  return { ...streamed(call, responded, isBackground(request.model), headers), ...free };
+  const buffered = isBackground(request.model)
+    ? { "x-service-streaming": "buffered", location: `/v1/responses/${responded.id}` }
+    : {};
+  return { ...streamed(call, responded, { ...headers, ...buffered }), ...free };
 }
 
 /** Unix seconds: when version 1.0.0 of the interface was fixed. */

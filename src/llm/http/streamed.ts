@@ -6,12 +6,10 @@ import type { ResponseStream } from "../command.ts";
 
 export function streamed(
   { request, server }: Pick<Arrival, "request" | "server">,
-  { flow, id }: ResponseStream,
-  isBackground: boolean,
+  { flow }: ResponseStream,
   headers: Readonly<Record<string, string>> = {},
 ): Reply {
   // There is always something to send now, so a client that takes nothing in this time does not read.
   server?.timeout(request, LIMITS.llmUnreadSeconds);
-  const buffered = { "x-service-streaming": "buffered", location: `/v1/responses/${id}` };
-  return { status: 200, body: flow, headers: { ...SSE_HEADERS, ...headers, ...(isBackground ? buffered : {}) } };
+  return { status: 200, body: flow, headers: { ...SSE_HEADERS, ...headers } };
 }

@@ -276,8 +276,8 @@ export const horizon = count(
     minimum: 1,
     maximum: LIMITS.chunkRowsMax,
     description:
-      `Rows to answer, at most the model's rows per chunk, and at most ${LIMITS.actionHorizonMax} unless the model's id is one of ` +
-      "the operator's own; default all. The model computes and bills the whole chunk.",
+      `Rows to answer, at most the model's rows per chunk, and ${LIMITS.actionHorizonMax} unless its id is the operator's own; ` +
+      "default all. The model computes and bills the whole chunk.",
   }),
   ({ model: { manifest } }) =>
     Math.min(manifest.action.rows, SPECIFIED_IDS.includes(manifest.id) ? LIMITS.actionHorizonMax : LIMITS.chunkRowsMax),

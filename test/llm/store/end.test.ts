@@ -96,6 +96,34 @@ for (const { name, absent, title } of ENGINES) {
       ]);
     });
 
+    test("a hidden response is found by its key alone, as long as it is kept, which may be shorter; others are not touched by that", async () => {
+      await using at = await opened(name);
+      const { llm } = at.store;
+      await llm.submit(submission("r1", { response: { hidden: true, object: "{}" } }));
+      await llm.submit(submission("r2"));
+      await llm.submit(submission("runs", { response: { hidden: true } }));
+      const found = async () => [
+        await llm.response({ id: "r1", accountId: "a1" }),
+        await llm.responseOfKey({ accountId: "a1", key: "kr1" }),
+        await llm.submit(submission("r3", { response: { key: "kr1" } })),
+      ];
+      expect(await found()).toMatchObject([
+        undefined,
+        { state: "running" },
+        { known: { id: "r1", object: "{}" } },
+      ] as never);
+      for (const id of ["r1", "r2"]) expect(await llm.complete(completion(id))).toBe("kept");
+      expect(await llm.complete(completion("r1"))).toBe("kept");
+      expect(await found()).toMatchObject([undefined, { state: "done" }, { known: { object: answer("r1") } }] as never);
+      const old = { before: AT + 1, only: "hidden" } as const;
+      expect([await llm.responsesForget(old), (await at.row("r1"))?.state]).toEqual(["done", "done"]);
+      const next = { ...old, before: AT + 10 ** 9 };
+      expect(await llm.responsesForget(next)).toBe("done");
+      const left = await at.rows("SELECT id FROM responses ORDER BY id");
+      expect(left.map(({ id }) => id)).toEqual(["r2", "runs"]);
+      await llm.end(ending("runs"));
+    });
+
     test("what ended before is forgotten, in bounded parts; what runs or waits never is", async () => {
       await using at = await opened(name);
       const { llm } = at.store;
