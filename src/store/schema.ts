@@ -326,8 +326,14 @@ const HIDDEN_RESPONSES = `
   CREATE INDEX responses_hidden ON responses (ended_at) WHERE hidden = 1 AND ended_at IS NOT NULL;
 `;
 
+/** What a person recognises an identity by on the page. */
+const IDENTITY_EMAILS = `
+  ALTER TABLE identities ADD COLUMN email TEXT NOT NULL DEFAULT '';
+  CREATE INDEX identities_account ON identities (account_id);
+`;
+
 /** Oldest first; the version of a database is the number of them that it has. */
 export const MIGRATIONS: readonly Migration[] = [
   [STORE, ACCOUNTS, PEOPLE, CHARGES, ROBOT, { postgres: ROBOT_POSTGRES }, LLM, RUNS],
-  [JOB_REPEATS, HIDDEN_RESPONSES],
+  [JOB_REPEATS, HIDDEN_RESPONSES, IDENTITY_EMAILS],
 ];

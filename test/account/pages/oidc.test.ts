@@ -67,6 +67,14 @@ async function comesBack(browser: Browser, name: string, query = "?next=%2Faccou
   return await browser.get(back.slice("http://localhost".length));
 }
 
+/** The person connects the signed-in account with who they are at the provider; what our page answers at the end. */
+async function connects(browser: Browser, name: string, fields: Record<string, string> = {}): Promise<Response> {
+  const page = await browser.submit("/account/identities", fields);
+  expect(await page.text()).toContain("goes on to the provider");
+  const [, url = ""] = /^0; url=(\S+)$/.exec(page.headers.get("refresh") ?? "") ?? [];
+  return await browser.get((await atProvider(url, name)).slice("http://localhost".length));
+}
+
 async function outcome(response: Response): Promise<(string | number | null)[]> {
   const text = /<p[^>]*>([^<]+)<\/p>/.exec((await response.text()).split("</h1>")[1] ?? "")?.[1] ?? null;
   return [response.status, response.headers.get("location"), text];
@@ -98,16 +106,13 @@ describe("somebody whom the provider knows", () => {
     expect([await browser.status("/account"), accounts(at)]).toEqual([303, ["acct_1@example.org"]]);
   });
 
-  test("comes to the operator's account for that e-mail, and makes keys without a password, which it lacks", async () => {
+  test("comes to the operator's account for that e-mail", async () => {
     const at = await stand(ANN);
     // The operator made the account; it has no password yet.
     await at.store.accounts.accountAdd(funded("acct_ann", "ann@example.org"));
     const browser = new Browser(at);
     expect((await comesBack(browser, "ann")).status).toBe(303);
     expect(await browser.text("/account")).toContain("ann@example.org");
-    at.clock.advance(2 * LIMITS.signInFreshSeconds * 1000);
-    const made = await browser.submit("/account/keys", { name: "arm" });
-    expect([made.status, await made.text()]).toEqual([200, expect.stringContaining("Your new key")]);
   });
 
   test("does not come to an account with a password: its person connects it first, and then both ways lead to it", async () => {
@@ -120,9 +125,9 @@ describe("somebody whom the provider knows", () => {
       expect.stringContaining("Sign in to it as before, then connect it"),
     ]);
     expect(await stranger.status("/account")).toBe(303);
-    // A signed-in person's account is connected only if the request asks for that, too.
-    expect((await comesBack(owner, "ann")).status).toBe(403);
-    expect((await comesBack(owner, "ann", "?next=%2Faccount&purpose=connect")).status).toBe(303);
+    // A signed-in person's account is connected only by its form.
+    expect((await comesBack(owner, "ann", "?next=%2Faccount&purpose=connect")).status).toBe(403);
+    expect((await connects(owner, "ann")).headers.get("location")).toBe("/account?done=connected");
     const later = new Browser(at);
     expect((await comesBack(later, "ann")).status).toBe(303);
     expect(await later.text("/account")).toContain("ann@example.org");
@@ -137,17 +142,12 @@ describe("somebody whom the provider knows", () => {
     expect(await newcomer.status("/account")).toBe(303);
   });
 
-  test("is connected only within 10 minutes of the sign-in, and is out again after a reset or when the keys are revoked", async () => {
+  test("is out again after a reset or when the keys are revoked", async () => {
     const at = await stand(ANN, { signUpOpen: true });
     const owner = await signedIn(at, "bob@example.org");
-    at.clock.advance(11 * 60_000);
-    const late = await owner.get("/sign-in/oidc?next=%2Faccount&purpose=connect");
-    expect([late.status, late.headers.get("location")]).toEqual([403, null]);
-    const fresh = new Browser(at);
-    await fresh.post("/sign-in", { email: "bob@example.org", password: PASSWORD });
-    expect((await comesBack(fresh, "ann", "?next=%2Faccount&purpose=connect")).status).toBe(303);
+    expect((await connects(owner, "ann")).status).toBe(303);
     const form = { current: PASSWORD, password: "another long password", keys: "revoke" };
-    expect((await fresh.submit("/account/password", form)).status).toBe(303);
+    expect((await owner.submit("/account/password", form)).status).toBe(303);
     const later = new Browser(at);
     await comesBack(later, "ann");
     expect(await later.text("/account")).not.toContain("bob@example.org");
@@ -157,10 +157,178 @@ describe("somebody whom the provider knows", () => {
     const at = await stand(ANN, { signUpOpen: true });
     await comesBack(new Browser(at), "ann");
     const other = await signedIn(at, "bob@example.org");
-    await comesBack(other, "ann", "?next=%2Faccount&purpose=connect");
-    expect(await other.text("/account")).toContain("ann@example.org");
+    expect(await outcome(await connects(other, "ann"))).toEqual([
+      403,
+      null,
+      expect.stringContaining("connected with another account"),
+    ]);
+    expect(await other.text("/account")).toContain("No person of a provider");
+    const ann = new Browser(at);
+    await comesBack(ann, "ann");
+    expect(await ann.text("/account")).toContain("<bdi>ann@example.org</bdi><br>");
   });
 });
+
+describe("a sign-in by a provider is stale after 10 minutes like any other", () => {
+  const AGAIN = "?purpose=again&next=%2Faccount";
+  const bob = { email: "bob@example.org", email_verified: true };
+
+  /** Ann, who has no password, signed in more than 10 minutes ago. */
+  async function stale() {
+    const at = await stand({ ...ANN, bob }, { signUpOpen: true });
+    // The provider's clock shows the present.
+    at.clock.jump(Date.now() - at.clock.unixMs());
+    const browser = new Browser(at);
+    await comesBack(browser, "ann");
+    await at.store.accounts.spendLimit({ accountId: "acct_1", limit: undefined });
+    const { id: accountId } = present(
+      at.store.rows<{ id: string }>("SELECT id FROM accounts WHERE email = 'ann@example.org'")[0],
+      "ann",
+    );
+    await at.store.accounts.paymentMethod({ accountId, on: true });
+    at.clock.advance((LIMITS.signInFreshSeconds + 1) * 1000);
+    at.clock.jump(-(LIMITS.signInFreshSeconds + 1) * 1000);
+    const made = async () => {
+      const answer = await browser.submit("/account/keys", { name: "arm" });
+      return [answer.status, /once more|Your new key/.exec(await answer.text())?.[0]];
+    };
+    return { at, browser, made };
+  }
+
+  test("its page leads to the provider, which asks anew; then a key is made", async () => {
+    const { browser, made } = await stale();
+    expect(await made()).toEqual([422, "once more"]);
+    const page = await browser.text("/account");
+    expect(page).toContain(
+      '<a href="/sign-in/oidc?purpose=again&amp;next=%2Faccount">sign in with Lab Login again</a>',
+    );
+    expect([page.includes('name="confirm"'), page.includes('action="/account/keys"')]).toEqual([false, false]);
+    const start = new URL((await browser.get(`/sign-in/oidc${AGAIN}`)).headers.get("location") ?? "");
+    expect([start.searchParams.get("prompt"), start.searchParams.get("max_age")]).toEqual(["login", "600"]);
+    const back = await comesBack(browser, "ann", AGAIN);
+    expect([back.status, back.headers.get("location")]).toEqual([303, "/account"]);
+    expect(await made()).toEqual([200, "Your new key"]);
+  });
+
+  test("another person of the provider proves nothing, nor does one whom it asked long ago", async () => {
+    const { at, browser, made } = await stale();
+    expect(await outcome(await comesBack(browser, "bob", AGAIN))).toEqual([
+      403,
+      null,
+      expect.stringMatching(/not connected/),
+    ]);
+    at.clock.jump((LIMITS.signInFreshSeconds + 60) * 1000);
+    expect(await outcome(await comesBack(browser, "ann", AGAIN))).toEqual([
+      403,
+      null,
+      expect.stringMatching(/ask you anew/),
+    ]);
+    expect(await made()).toEqual([422, "once more"]);
+    expect(await browser.text("/account")).toContain("ann@example.org");
+  });
+
+  test("where single sign-on asked long ago, it is stale from the start", async () => {
+    const at = await stand(ANN, { signUpOpen: true });
+    const enter = async (age: number) => {
+      const askedAt = Math.floor(at.clock.unixMs() / 1000) - age;
+      const identity = { issuer: "https://id.example", subject: "1", email: "c@example.org", askedAt };
+      const token = await at.service.identities.enter(identity);
+      return typeof token === "string" && (await at.service.people.person(token));
+    };
+    expect(await enter(600)).toMatchObject({ stale: false, hasPassword: false, hasIdentity: true });
+    expect(await enter(601)).toMatchObject({ stale: true });
+    expect(await enter(-3_600)).toMatchObject({ stale: false });
+  });
+
+  test("who has a password as well may give either, also for a device", async () => {
+    const at = await stand(ANN);
+    const owner = await signedIn(at, "bob@example.org");
+    await connects(owner, "ann");
+    at.clock.advance((LIMITS.signInFreshSeconds + 1) * 1000);
+    const page = await owner.text("/account");
+    expect([page.match(/name="confirm"/g)?.length, page.match(/Lab Login again/g)?.length]).toEqual([2, 2]);
+    const body = new URLSearchParams({ client_id: "tendon-cli", device_name: "arm" });
+    const begun = await at.send("/oauth/device_authorization", { method: "POST", body });
+    const { user_code } = (await begun.json()) as { user_code: string };
+    const confirm = await (await owner.submit("/device", { user_code })).text();
+    expect(confirm).toContain(`/sign-in/oidc?purpose=again&amp;next=%2Fdevice%3Fuser_code%3D${user_code}`);
+    await comesBack(owner, "ann", `?purpose=again&next=%2Fdevice%3Fuser_code%3D${user_code}`);
+    expect((await owner.submit("/device/decide", { user_code, decision: "approve" })).status).toBe(200);
+  });
+});
+
+describe("connecting and disconnecting an identity", () => {
+  test("takes the token of the form, from the click to the answer of the provider", async () => {
+    const at = await stand(ANN);
+    const owner = await signedIn(at, "bob@example.org");
+    const foreign = [
+      await owner.post("/account/identities", {}),
+      await owner.post("/account/identities", { csrf: "x" }),
+    ];
+    expect(foreign.map(({ status }) => status)).toEqual([403, 403]);
+    // Another site brings the browser the cookie and the answer of its own person.
+    const start = new Browser(at);
+    const begun = await start.get("/sign-in/oidc");
+    const back = (await atProvider(begun.headers.get("location") ?? "", "ann")).slice("http://localhost".length);
+    const [, value = ""] = /tendon-oidc=([^;]+)/.exec(start.cookie) ?? [];
+    const kept = JSON.parse(Buffer.from(value, "base64url").toString());
+    for (const csrf of ["", "x", await (await signedIn(at)).csrf()]) {
+      const forged = Buffer.from(JSON.stringify({ ...kept, purpose: "connect", csrf })).toString("base64url");
+      owner.cookie = `tendon-oidc=${forged}`;
+      expect(await owner.status(back)).toBe(422);
+    }
+    expect(await owner.text("/account")).toContain("No person of a provider");
+    expect((await connects(owner, "ann")).status).toBe(303);
+    const [, shown = ""] =
+      /<dl class="facts">\s*<div><dt>(<bdi>ann.*?)<\/dl>/s.exec(await owner.text("/account")) ?? [];
+    expect(shown).toContain(issuer.url);
+  });
+
+  test("asks for a proof that is at most 10 minutes old, also when the provider answers", async () => {
+    const at = await stand(ANN);
+    const owner = await signedIn(at, "bob@example.org");
+    const page = await owner.submit("/account/identities", {});
+    const [, url = ""] = /url=(\S+)/.exec(page.headers.get("refresh") ?? "") ?? [];
+    const back = (await atProvider(url, "ann")).slice("http://localhost".length);
+    at.clock.advance((LIMITS.signInFreshSeconds + 1) * 1000);
+    expect(await owner.status(back)).toBe(403);
+    expect((await owner.submit("/account/identities", {})).status).toBe(422);
+    expect((await owner.submit("/account/identities", { confirm: "wrong" })).status).toBe(422);
+    expect((await connects(owner, "ann", { confirm: PASSWORD })).status).toBe(303);
+    at.clock.advance((LIMITS.signInFreshSeconds + 1) * 1000);
+    const identity = identityOf(await owner.text("/account"));
+    const end = async (fields: Record<string, string>) =>
+      (await owner.submit("/account/identities/disconnect", { identity, ...fields })).status;
+    expect([await end({}), await end({ confirm: "wrong" }), await end({ confirm: PASSWORD })]).toEqual([422, 422, 303]);
+    expect(await owner.text("/account?done=disconnected")).toContain("No person of a provider");
+  });
+
+  test("ends its other sign-ins, never the last way to sign in, and nobody else's", async () => {
+    const at = await stand({ ...ANN, ann2: { email: "ann@work.example", email_verified: true } }, { signUpOpen: true });
+    const [ann, other] = [new Browser(at), new Browser(at)];
+    for (const browser of [ann, other]) await comesBack(browser, "ann");
+    const bob = await signedIn(at, "bob@example.org");
+    const first = identityOf(await ann.text("/account"));
+    const end = async (browser: Browser, identity: string) =>
+      await browser.submit("/account/identities/disconnect", { identity });
+    const refused = await end(ann, first);
+    expect([refused.status, await refused.text()]).toEqual([422, expect.stringContaining("no other way to sign in")]);
+    for (const identity of [first, "", "x", " "]) await end(bob, identity);
+    expect(await other.status("/account")).toBe(200);
+    expect((await connects(ann, "ann2")).status).toBe(303);
+    expect(await ann.text("/account")).toContain("ann@work.example");
+    expect((await end(ann, first)).headers.get("location")).toBe("/account?done=disconnected");
+    expect([await ann.status("/account"), await other.status("/account"), await bob.status("/account")]).toEqual([
+      200, 303, 200,
+    ]);
+    expect((await end(ann, identityOf(await ann.text("/account")))).status).toBe(422);
+  });
+});
+
+/** The value of the first button that disconnects. */
+function identityOf(page: string): string {
+  return present(/name="identity" value="([^"]+)"/.exec(page)?.[1], "a button that disconnects");
+}
 
 describe("is refused with a sentence, and signs nobody in", () => {
   const cases: readonly [name: string, known: Known, says: string][] = [
@@ -205,7 +373,7 @@ describe("is refused with a sentence, and signs nobody in", () => {
 
   test("answers that nobody asked for, without end: after the network's share the provider is left alone", async () => {
     const at = await stand(ANN);
-    const kept = { state: "a", nonce: "a", verifier: "a", next: "/account", purpose: "enter" };
+    const kept = { state: "a", nonce: "a", verifier: "a", next: "/account", purpose: "enter", csrf: "" };
     const cookie = `tendon-oidc=${Buffer.from(JSON.stringify(kept)).toString("base64url")}`;
     const statuses: number[] = [];
     for (let tries = 0; tries < LIMITS.networkTriesMax + 2; tries += 1) {

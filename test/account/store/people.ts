@@ -92,7 +92,7 @@ export function peopleTests(engine: EngineName): void {
       "password_changed",
     ]);
     const { accountId, at: provedAt } = signIn(1);
-    const known = { accountId, method: "password", email: "a1@example.org" } as const;
+    const known = { accountId, email: "a1@example.org", hasPassword: true, hasIdentity: false };
     expect(await found(1, 49)).toEqual({ ...known, provedAt });
     expect(await found(1, 50)).toBeUndefined();
     expect(await people.signInProve({ tokenSha256: bytes(1), at: 40 })).toBe("proved");
