@@ -40,16 +40,6 @@ export interface Cargo {
   readonly moved: (bytes: number) => void;
 }
 
-interface RunListing {
-  readonly files: readonly StoredFile[];
-  readonly metadata?: object | undefined;
-}
-
-/** The body of `complete`. */
-export function completeBody({ files, metadata }: RunListing): string {
-  return JSON.stringify({ files, metadata });
-}
-
 /** How often bytes are sent again that arrived damaged. */
 const DAMAGED_MAX = 4;
 /** How long the client waits for a file that is being put together. An object store takes minutes for gigabytes. */
@@ -99,8 +89,8 @@ export class RunsClient {
     return await this.remove404({ method: "DELETE", route: runRoute(run) }, "run_not_found");
   }
 
-  complete(run: RunName, list: RunListing) {
-    const body = completeBody(list);
+  complete(run: RunName, list: { readonly files: readonly StoredFile[]; readonly metadata: object | undefined }) {
+    const body = JSON.stringify(list);
     const also = { upload_in_progress: COMPLETE_LOOKS_MAX };
     return this.ask({ method: "POST", route: `${runRoute(run)}/complete`, body }, Manifest, { also });
   }

@@ -93,6 +93,7 @@ async function storeBytes(deps: RunDeps, { accountId, path, precondition }: PutK
   const stored = await store.fileCommit({ accountId, blobId, sha256, ...times, ...(precondition && { precondition }) });
   if (stored instanceof StoreDown) return unavailable(stored);
   if (stored === "gone") return runGone();
+  if (stored === "lost") return unavailable(new StoreDown("the database has lost the reservation of the file"));
   if (stored === "run_completed") return completed();
   if (stored === "precondition_failed") return preconditionFailed();
   return { path, size, sha256, ...stored };

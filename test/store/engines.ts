@@ -63,6 +63,12 @@ export async function startServer(): Promise<void> {
   if (POSTGRES !== undefined) server = await PostgresServer.start("fsync=off");
 }
 
+/** The server of this file's tests, which one of them may crash. */
+export function postgresServer(): PostgresServer {
+  if (!server) throw new Error("the server has not been started");
+  return server;
+}
+
 /** In `afterAll`. */
 export async function stopServer(): Promise<void> {
   await server?.[Symbol.asyncDispose]();

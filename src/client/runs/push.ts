@@ -7,7 +7,7 @@ import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import type { RunName } from "../../std/run-names.ts";
 import type { Service } from "../http.ts";
-import { completeBody, isCode, RunsClient, type RunsOptions } from "../runs.ts";
+import { isCode, RunsClient, type RunsOptions } from "../runs.ts";
 import { differencesOf } from "./difference.ts";
 import { bytesOf, type FolderList, type LocalFile, scan } from "./folder.ts";
 import { runText } from "./names.ts";
@@ -66,15 +66,15 @@ export async function push(
 }
 
 /** What `complete` would refuse after all bytes have been sent: its body is known before the first one. */
-function completeProblem({ files }: FolderList, { folder, metadata = {} }: Push): Problem | undefined {
+function completeProblem({ files }: FolderList, { folder, metadata }: Push): Problem | undefined {
   const { runMetadataBytesMax, runJsonBytesMax } = LIMITS;
-  const bytes = Buffer.byteLength(JSON.stringify(metadata));
+  const bytes = Buffer.byteLength(JSON.stringify(metadata ?? {}));
   if (bytes > runMetadataBytesMax) {
     const most = `a run keeps at most ${runMetadataBytesMax}`;
     return new Problem(`the metadata has ${bytes} bytes as JSON, and ${most}; put the rest into a file of the run`);
   }
   const listed = files.map(({ path, size }) => ({ path, size, sha256: "0".repeat(64) }));
-  const whole = Buffer.byteLength(completeBody({ files: listed, metadata }));
+  const whole = Buffer.byteLength(JSON.stringify({ files: listed, metadata }));
   if (whole <= runJsonBytesMax) return undefined;
   return new Problem(
     `'${printable(folder)}' cannot be one run: the list of its ${files.length} files has ${whole} bytes as JSON, at most ${runJsonBytesMax} are taken; shorten their paths, or divide it`,

@@ -1,5 +1,5 @@
 /** The ranges, conditions and dates of a request for a file (RFC 9110, sections 5.6.7, 13 and 14). */
-import { Failure } from "../../std/failure.ts";
+import type { Failure } from "../../std/failure.ts";
 import { invalid } from "../errors.ts";
 import type { Precondition, Tags } from "../store/records.ts";
 
@@ -52,16 +52,13 @@ const TAGS = /^(?:\*|(?:W\/)?"[^"]*"(?:\s*,\s*(?:W\/)?"[^"]*")*)$/;
 
 /** What a `PUT` demands of the file that it replaces. A condition that cannot be read must not be taken for none. */
 export function readPrecondition(headers: Headers): Precondition | Failure {
-  const [match, none] = ["If-Match", "If-None-Match"].map((name) => {
-    const value = headers.get(name)?.trim();
-    if (value === undefined || TAGS.test(value)) return value;
-    return invalid(`${name} is neither * nor a list of ETags, as \`"sha256-HEX"\``);
-  });
-  if (match instanceof Failure) return match;
-  if (none instanceof Failure) return none;
+  for (const name of ["If-Match", "If-None-Match"]) {
+    if (!TAGS.test(headers.get(name) ?? "*"))
+      return invalid(`${name} is neither * nor a list of ETags, as \`"sha256-HEX"\``);
+  }
   // A weak tag names no bytes for sure, so `If-Match` does not know it (RFC 9110, section 13.1.1).
-  const strong = match?.replace(/W\/"[^"]*"/g, "");
-  return { is: digests(strong), isNot: digests(none) };
+  const strong = headers.get("if-match")?.replace(/W\/"[^"]*"/g, "");
+  return { is: digests(strong), isNot: digests(headers.get("if-none-match") ?? undefined) };
 }
 
 /** The tags of a list that files can have. */

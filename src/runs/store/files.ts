@@ -82,14 +82,20 @@ interface Commit {
 }
 
 /**
- * Makes the blob the file at its path. The outcome is `gone` if the run was deleted meanwhile, or if the reservation has ended. After
- * `gone` and `run_completed` nothing is reserved any more; `precondition_failed` changes nothing.
+ * - `gone`: the run was deleted meanwhile.
+ * - `lost`: the reservation has ended. A crash of the database took it, or another process took this one to be dead.
  */
-export function* fileCommit(commit: Commit): Steps<Stored | "gone" | "run_completed" | "precondition_failed"> {
+type NotStored = "gone" | "lost" | "run_completed" | "precondition_failed";
+
+/**
+ * Makes the blob the file at its path. After `gone`, `lost` and `run_completed` nothing is reserved any more; `precondition_failed`
+ * changes nothing.
+ */
+export function* fileCommit(commit: Commit): Steps<Stored | NotStored> {
   const { accountId, blobId, precondition = {}, sha256, at, storedAt, month } = commit;
   yield* lockAccount(accountId);
   const coming = yield* comingBlob(accountId, blobId);
-  if (!coming) return (yield* committedBefore(blobId)) ?? "gone";
+  if (!coming) return (yield* committedBefore(blobId)) ?? ((yield* isDoomed(blobId)) ? "gone" : "lost");
   const { runId, path } = coming;
   const size = Number(coming.size);
   const run = yield* runById(runId);
@@ -105,6 +111,11 @@ export function* fileCommit(commit: Commit): Steps<Stored | "gone" | "run_comple
   const stored = yield* setFile({ accountId, runId, path, blobId, size, sha256, at, storedAt });
   yield* countUpload(accountId, month, size);
   return stored;
+}
+
+/** Whether the run of a blob that comes was deleted. */
+function* isDoomed(blobId: string): Steps<boolean> {
+  return (yield* first("SELECT id FROM run_blobs WHERE id = $1 AND state = 'doomed'", blobId)) !== undefined;
 }
 
 /** The outcome of the commit of a blob. Its row keeps it when the file is gone. */

@@ -1,12 +1,11 @@
 /** The facts of an MP4 file from its own boxes: no frame is decoded, and of the file only its index is read. */
-import { boxes, findIndex, kindOf, letters, ticksPerSecond, viewOf } from "../../../std/mp4-boxes.ts";
+import { boxes, findIndex, kindOf, letters, viewOf } from "../../../std/mp4-boxes.ts";
 import { Problem } from "../../../std/problem.ts";
 import type { VideoFacts } from "./facts.ts";
+import { timesOf } from "./mp4-times.ts";
 
 /** An index of this number of bytes describes days of video; a larger one is damaged. */
 const INDEX_BYTES_MAX = 256 * 1024 * 1024;
-/** A frame may be so far, in seconds, from where a constant rate has it: LeRobot refuses to read one that is further. */
-const JITTER_SECONDS_MAX = 1e-4;
 
 /** Sample entries and the names that FFmpeg has for their codecs. */
 const CODECS: Readonly<Record<string, string>> = {
@@ -56,40 +55,12 @@ function factsOf(index: DataView): VideoFacts | string {
   const videos = kinds.filter(({ kind }) => kind === "vide");
   const [video] = videos;
   if (video === undefined || videos.length > 1) return `it has ${videos.length} video tracks, and must have one`;
-  const [header] = boxes(video.track, "mdia", "mdhd");
-  const [tables] = boxes(video.track, "mdia", "minf", "stbl");
-  const [entries, times] = ["stsd", "stts"].map((type) => tables && boxes(tables, type)[0]);
-  if (header === undefined || entries === undefined || times === undefined) return "its index has no table of frames";
-  const rate = rateOf(times, ticksPerSecond(header));
-  if (typeof rate === "string") return rate;
+  const [entries] = boxes(video.track, "mdia", "minf", "stbl", "stsd");
+  if (entries === undefined) return "its index does not say how its frames are coded";
+  const times = timesOf(index, video.track);
+  if (typeof times === "string") return times;
   const hasAudio = kinds.some(({ kind }) => kind === "soun");
-  return { ...rate, ...entryFacts(entries), hasAudio };
-}
-
-/** Number of frames and their rate: runs of (count, ticks of the timescale), of which the very last frame's length says nothing. */
-function rateOf(times: DataView, timescale: number): { fps: number; frames: number } | string {
-  const runs = Array.from({ length: times.getUint32(4) }, (_, run) => ({
-    count: times.getUint32(8 + run * 8),
-    ticks: times.getUint32(12 + run * 8),
-  }));
-  const frames = runs.reduce((sum, { count }) => sum + count, 0);
-  if (frames === 0) return "it is fragmented, or empty; write it anew with: ffmpeg -i IN -c copy OUT.mp4";
-  const total = runs.reduce((sum, { count, ticks }) => sum + count * ticks, 0);
-  const last = runs.at(-1)?.ticks ?? 0;
-  const fps = frames === 1 ? timescale / total : ((frames - 1) * timescale) / (total - last);
-  if (!Number.isFinite(fps) || fps <= 0) return "its frames have no length of time";
-  let [frame, ticks] = [0, 0];
-  for (const run of runs) {
-    // Between the ends of a run frames are in line, so that its ends are the furthest from a constant rate.
-    for (const step of [1, run.count - 1]) {
-      const at = (ticks + step * run.ticks) / timescale;
-      const off = Math.abs(at - (frame + step) / fps);
-      if (frame + step < frames && off > JITTER_SECONDS_MAX)
-        return "its frames do not come at a constant rate; write it anew with: ffmpeg -i IN -vf fps=30 OUT.mp4";
-    }
-    [frame, ticks] = [frame + run.count, ticks + run.count * run.ticks];
-  }
-  return { fps, frames };
+  return { ...times, ...entryFacts(entries), hasAudio };
 }
 
 /** The first sample entry: a box of 78 bytes about the picture, then boxes about the codec. */

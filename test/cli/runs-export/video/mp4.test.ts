@@ -14,20 +14,31 @@ async function* repeated(count: number): AsyncGenerator<Uint8Array> {
 const write = (path: string, count: number, fps: number) =>
   writeMotionJpeg({ path, jpegs: repeated(count), fps, facts: FACTS });
 
+function wordsOf(values: readonly number[]): Buffer {
+  const words = Buffer.alloc(4 * values.length);
+  for (const [index, value] of values.entries()) words.writeInt32BE(value | 0, 4 * index);
+  return words;
+}
+
+/** The file with a further table in a box of its index, behind the boxes that lead to it. */
+async function withTable(path: string, parents: readonly string[], type: string, words: readonly number[]) {
+  const bytes = Buffer.from(await Bun.file(path).bytes());
+  const table = Buffer.concat([wordsOf([8 + 4 * words.length]), Buffer.from(type), wordsOf(words)]);
+  const at = bytes.indexOf(parents.at(-1) ?? "") + 4;
+  const grown = Buffer.concat([bytes.subarray(0, at), table, bytes.subarray(at)]);
+  for (const parent of parents) {
+    const head = grown.indexOf(parent) - 4;
+    grown.writeUInt32BE(grown.readUInt32BE(head) + table.length, head);
+  }
+  await Bun.write(path, grown);
+}
+
 /** The file with some words of its index replaced: the first `from` after the letters of a box, by `to`. */
 async function edited(path: string, box: string, from: readonly number[], to: readonly number[]): Promise<void> {
   const bytes = Buffer.from(await Bun.file(path).bytes());
-  const words = (values: readonly number[]) =>
-    Buffer.concat(
-      values.map((value) => {
-        const word = Buffer.alloc(4);
-        word.writeUInt32BE(value);
-        return word;
-      }),
-    );
-  const at = bytes.indexOf(words(from), bytes.indexOf(box));
+  const at = bytes.indexOf(wordsOf(from), bytes.indexOf(box));
   expect(at).toBeGreaterThan(0);
-  words(to).copy(bytes, at);
+  wordsOf(to).copy(bytes, at);
   await Bun.write(path, bytes);
 }
 
@@ -85,6 +96,81 @@ test("frames may be a tenth of a millisecond from a constant rate, and no more",
   expect(await facts(1000, 1000)).toMatchObject({ fps: 30, frames: 10 });
   expect(await facts(1000, 1001)).toMatchObject({ frames: 10 });
   expect(await facts(1000, 1100)).toMatchObject({ message: expect.stringContaining("constant rate") });
+});
+
+test("a video whose first frame is not shown at 0, or whose frames are not all shown, is refused", async () => {
+  await using folder = await Folder.make();
+  let count = 0;
+  /** Ten frames of 1000 ticks, 30000 in a second; the clock of the edit list has the same ticks. */
+  const read = async (offsets: readonly number[] | undefined, edits?: readonly (readonly number[])[], version = 0) => {
+    count += 1;
+    const path = folder.at(`${count}.mp4`);
+    await write(path, 10, 30);
+    const stbl = ["moov", "trak", "mdia", "minf", "stbl"];
+    if (offsets) await withTable(path, stbl, "ctts", [0, offsets.length / 2, ...offsets]);
+    const list = [version << 24, edits?.length ?? 0, ...(edits?.flat() ?? [])];
+    // The list lies in a box of one child, whose head is its first two words.
+    if (edits) await withTable(path, ["moov", "trak"], "edts", [8 + 4 * list.length, 0x656c7374, ...list]);
+    const facts = await mp4Facts(path);
+    return facts instanceof Problem ? facts.message : facts;
+  };
+  const whole = expect.objectContaining({ fps: 30, frames: 10 });
+  const at = (seconds: number | string) => expect.stringContaining(`its first frame is shown at ${seconds} s`);
+  const some = expect.stringContaining("its edit list");
+  const once = 0x10000;
+  // An encoder that looks ahead shows frames in another order than it decodes them.
+  const ahead = [...[1, 2000, 1, 5000], ...[1, 2000, 1, 0, 1, 1000, 1, 5000, 1, 2000, 1, 0, 1, 1000, 1, 2000]];
+  for (const [offsets, edits, found, version] of [
+    [undefined, [[10_000, 0, once]], whole],
+    [[10, 2000], undefined, at(0.067)],
+    [[10, 2000], [[10_000, 2000, once]], whole],
+    [[10, 2000], [[11_000, 1000, once]], at(0.033)],
+    [[10, 2000], [[10_000, 1000, once]], some],
+    [[10, -1000], undefined, at(-0.033)],
+    [ahead, [[10_000, 2000, once]], whole],
+    [ahead, undefined, at(0.067)],
+    [[1, 0, 9, 500], undefined, expect.stringContaining("constant rate")],
+    [
+      undefined,
+      [
+        [15_000, -1, once],
+        [10_000, 0, once],
+      ],
+      at("0.500"),
+    ],
+    [undefined, [[9_000, 1000, once]], at(-0.033)],
+    [undefined, [[8_000, 0, once]], some],
+    [
+      undefined,
+      [
+        [10_000, 0, once],
+        [10_000, 0, once],
+      ],
+      some,
+    ],
+    [undefined, [[10_000, 0, 2 * once]], some],
+    [undefined, [], whole],
+    [undefined, [[0, 10_000, 0, 0, once]], whole, 1],
+    [
+      undefined,
+      [
+        [0, 15_000, -1, -1, once],
+        [0, 10_000, 0, 0, once],
+      ],
+      at("0.500"),
+      1,
+    ],
+    [undefined, [[0, 10_000, 0]], expect.stringContaining("cut off"), 1],
+  ] as const)
+    expect([offsets, edits, await read(offsets, edits, version)]).toEqual([offsets, edits, found]);
+});
+
+test("a table of more frames than a video has is refused, and not read", async () => {
+  await using folder = await Folder.make();
+  const path = folder.at("long.mp4");
+  await write(path, 10, 30);
+  await edited(path, "stts", [1, 10, 1000], [1, 0xffffffff, 1000]);
+  expect(await mp4Facts(path)).toMatchObject({ message: expect.stringContaining("4294967295 frames") });
 });
 
 test("a file that is cut off, or is no MP4 file, is refused", async () => {
