@@ -41,6 +41,8 @@ export class LlmRequests {
   readonly sent: LlmSent[] = [];
   /** Ids that somebody was told, with their accounts. */
   readonly ids = new Map<string, number>();
+  /** Those that were asked for with `store: false`. */
+  readonly hidden = new Set<string>();
   private marks = 0;
   private replies = 0;
 
@@ -126,7 +128,8 @@ export class LlmRequests {
     const { history } = this;
     const { account, key, job, mark, stream } = request;
     const model = job ? "llm-a-5.3:async" : "llm-a-5.3:superfast";
-    const body = request.body ?? JSON.stringify({ model, input: mark, stream, max_output_tokens: 100 });
+    const more = !job && this.marks % 4 === 0 ? { store: false } : {};
+    const body = request.body ?? JSON.stringify({ model, input: mark, stream, max_output_tokens: 100, ...more });
     const node = history.anyNode();
     const sent: LlmSent = {
       ...{ index: this.sent.length, account, key, job, mark, body, node, replies: [], excused: false },
@@ -156,6 +159,7 @@ export class LlmRequests {
       text += decoder.decode(value, { stream: true });
       const [, id] = /"id":"(resp_\w+)"/.exec(text) ?? [];
       if (id !== undefined) this.ids.set(id, sent.account);
+      if (id !== undefined && sent.body.includes('"store":false')) this.hidden.add(id);
     }
     if (!sent.excused)
       this.reply(sent, response, this.told(response.status === 200 && stream ? endOf(text) : text, response));
