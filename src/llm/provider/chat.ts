@@ -122,14 +122,14 @@ function content(parts: readonly Part[]): string | JsonObject[] {
   });
 }
 
-/** Finish reasons, and why the answer is then incomplete. */
-const FINISHES: ReadonlyMap<unknown, IncompleteReason | undefined> = new Map([
-  ["stop", undefined],
-  ["tool_calls", undefined],
-  ["function_call", undefined],
+/** Finish reasons of incomplete answers. One that is not known ends a whole answer, as `stop` does. */
+const INCOMPLETE: ReadonlyMap<unknown, IncompleteReason> = new Map([
   ["length", "max_output_tokens"],
   ["content_filter", "content_filter"],
 ]);
+
+/** Finish reasons of a provider that could not go on. */
+const FAILED: readonly unknown[] = ["error", "abort", "insufficient_system_resource"];
 
 /** Fields of a piece that hold output. */
 const OUTPUT = ["content", "refusal", "reasoning_content", "reasoning", "tool_calls"] as const;
@@ -137,8 +137,8 @@ const OUTPUT = ["content", "refusal", "reasoning_content", "reasoning", "tool_ca
 export class ChatDialect implements Dialect {
   private finish: unknown;
   private usage: LlmUsage | undefined;
-  /** The open call and its place among the calls. */
-  private call: { readonly item: FunctionCall; readonly index: number } | undefined;
+  /** The open call, its place among the calls, and the provider's id of it. */
+  private call: { readonly item: FunctionCall; readonly index: number; readonly id: string | undefined } | undefined;
 
   constructor(private readonly draft: Draft) {}
 
@@ -152,13 +152,8 @@ export class ChatDialect implements Dialect {
 
   ending(): Ending | Fault {
     if (this.finish === undefined) return new Fault("invalid", "the answer ends without a finish_reason");
-    const { finish } = this;
-    if (!FINISHES.has(finish))
-      return new Fault(
-        "invalid",
-        `finish_reason ${typeof finish === "string" ? finish.slice(0, 40) : "that is no text"}`,
-      );
-    return { incomplete: FINISHES.get(this.finish), usage: this.usage };
+    if (FAILED.includes(this.finish)) return new Fault("unavailable", `finish_reason ${this.finish}`);
+    return { incomplete: INCOMPLETE.get(this.finish), usage: this.usage };
   }
 
   private take(value: unknown, field: "delta" | "message"): Fault | undefined {
@@ -167,6 +162,8 @@ export class ChatDialect implements Dialect {
     if (said.error) return providerError(said.error);
     const usage = objectOf(said.usage);
     if (usage) this.usage = reportedUsage(usage);
+    // Gateways send objects of their own kinds between the chunks.
+    if (field === "delta" && (said.choices ?? null) === null) return undefined;
     if (!Array.isArray(said.choices)) return new Fault("invalid", "the answer has no choices");
     // The request asks for one choice. The last chunk may have none and only the usage.
     const choice = objectOf(said.choices[0]);
@@ -210,15 +207,16 @@ export class ChatDialect implements Dialect {
     const index = typeof call.index === "number" ? call.index : place;
     const { name, arguments: text = "" } = said;
     if (text !== null && typeof text !== "string") return new Fault("invalid", "arguments that are no text");
-    if (this.call?.index !== index || this.call.item !== this.draft.open) {
+    const id = typeof call.id === "string" && call.id !== "" ? call.id : undefined;
+    const named = typeof name === "string" && name !== "";
+    // Some servers number no calls, and some give every piece of one call another id.
+    const renewed = named && id !== undefined && id !== this.call?.id;
+    if (renewed || this.call?.index !== index || this.call.item !== this.draft.open) {
       // Calls come one after another. A name begins the next one.
-      if (typeof name !== "string" || name === "")
-        return new Fault("invalid", "a tool call without a name, or out of order");
-      if (this.call && index <= this.call.index) return new Fault("invalid", "tool calls out of order");
-      this.call = {
-        item: this.draft.beginCall(name, typeof call.id === "string" && call.id !== "" ? call.id : undefined),
-        index,
-      };
+      if (!named) return new Fault("invalid", "a tool call without a name, or out of order");
+      if (this.call && (index < this.call.index || (index === this.call.index && !renewed)))
+        return new Fault("invalid", "tool calls out of order");
+      this.call = { item: this.draft.beginCall(name, id), index, id };
     }
     this.draft.arguments(this.call.item, text ?? "");
     return undefined;

@@ -58,23 +58,21 @@ export class Provider {
     const body = this.bodies.get(request) ?? this.bodyOf(request);
     this.bodies.delete(request);
     const fault = await this.client.call({ path, body, stream, once, signal }, reader);
-    const ending = fault ?? this.whole(reader.ending(), outputTokensMax, draft);
-    return ending instanceof Fault ? ending.logged(this.apiKey) : ending;
+    const ending = fault && !reader.whole ? fault : reader.ending();
+    return ending instanceof Fault ? ending.logged(this.apiKey) : limited(ending, outputTokensMax, draft);
   }
 
   private bodyOf(request: LlmRequest): string {
     return JSON.stringify(PROTOCOLS[this.config.protocol].body(request, this.config));
   }
+}
 
-  /** Arguments of a call that are not JSON were cut off, whatever the provider sends as its reason. */
-  private whole(ending: Ending | Fault, outputTokensMax: number, draft: Draft): Ending | Fault {
-    if (ending instanceof Fault || ending.incomplete) return ending;
-    const cut = draft.output.some((item) => item.type === "function_call" && parsed(item.arguments) === undefined);
-    if (!cut) return ending;
-    const { usage } = ending;
-    if (usage && usage.outputTokens >= outputTokensMax) return { usage, incomplete: "max_output_tokens" };
-    return new Fault("invalid", "a tool call whose arguments are no JSON");
-  }
+/** Arguments that are no JSON at the limit of tokens were cut off by it, whatever the provider sends as its reason. */
+function limited(ending: Ending, outputTokensMax: number, draft: Draft): Ending {
+  const { usage, incomplete } = ending;
+  if (incomplete || !usage || usage.outputTokens < outputTokensMax) return ending;
+  const cut = draft.output.some((item) => item.type === "function_call" && parsed(item.arguments) === undefined);
+  return cut ? { usage, incomplete: "max_output_tokens" } : ending;
 }
 
 const PROTOCOLS = {
