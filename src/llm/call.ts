@@ -71,5 +71,5 @@ export async function callProvider(deps: LlmDeps, options: CallOptions): Promise
   const { output } = draft;
   if (usage) return { output, incomplete, usage, estimated: false };
   estimates.inc({ model });
-  return { output, incomplete, usage: estimatedUsage(inputMax, draft.length), estimated: true };
+  return { output, incomplete, usage: estimatedUsage(inputMax, output), estimated: true };
 }

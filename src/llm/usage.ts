@@ -2,6 +2,7 @@
 import type { LlmConfig } from "../config/llm.ts";
 import { LIMITS } from "../limits.ts";
 import { type JsonObject, objectOf } from "./json.ts";
+import { type OutputItem, partsOf, textOf } from "./output/object.ts";
 import type { LlmRequest } from "./request.ts";
 
 export interface LlmUsage {
@@ -48,21 +49,23 @@ export function inputTokensMax(
 const BYTES_PER_TOKEN = 4;
 
 /** The usage that is charged when the provider sends none. */
-export function estimatedUsage(inputMax: number, outputChars: number): LlmUsage {
-  const inputTokens = Math.ceil(inputMax / BYTES_PER_TOKEN);
-  return {
-    inputTokens,
-    cachedTokens: 0,
-    outputTokens: Math.ceil(outputChars / BYTES_PER_TOKEN),
-    reasoningTokens: 0,
-  };
+export function estimatedUsage(inputMax: number, output: readonly OutputItem[]): LlmUsage {
+  let bytes = 0;
+  for (const item of output) {
+    if (item.type === "function_call") bytes += Buffer.byteLength(item.arguments);
+    else for (const part of partsOf(item)) bytes += Buffer.byteLength(textOf(part));
+  }
+  const [inputTokens = 0, outputTokens = 0] = [inputMax, bytes].map((count) => Math.ceil(count / BYTES_PER_TOKEN));
+  return { inputTokens, cachedTokens: 0, outputTokens, reasoningTokens: 0 };
 }
 
 /** What a provider says it used, by the names of either protocol; undefined where it is no usage. An explicit 0 is a number. */
 export function reportedUsage(said: JsonObject): LlmUsage | undefined {
   const input = said.input_tokens ?? said.prompt_tokens;
   const output = said.output_tokens ?? said.completion_tokens;
-  const cached = objectOf(said.input_tokens_details ?? said.prompt_tokens_details)?.cached_tokens ?? 0;
+  const details = objectOf(said.input_tokens_details ?? said.prompt_tokens_details);
+  // DeepSeek and Moonshot have names of their own for it.
+  const cached = details?.cached_tokens ?? said.prompt_cache_hit_tokens ?? said.cached_tokens ?? 0;
   const reasoning = objectOf(said.output_tokens_details ?? said.completion_tokens_details)?.reasoning_tokens ?? 0;
   if (!isCount(input) || !isCount(output) || !isCount(cached) || !isCount(reasoning)) return undefined;
   // Parts of a whole are never more than the whole.

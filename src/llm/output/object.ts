@@ -133,6 +133,11 @@ export function textOf(part: OutputPart): string {
   return part.type === "refusal" ? part.refusal : part.text;
 }
 
+/** The parts of an item in the order in which they are told. */
+export function partsOf(item: Message | Reasoning): readonly OutputPart[] {
+  return item.type === "message" ? item.content : [...item.summary, ...item.content];
+}
+
 /** The text of all messages. */
 function outputText(output: readonly OutputItem[]): string {
   let text = "";
