@@ -105,7 +105,7 @@ export class Live implements RunningResponse {
     const response = newRecord(command, begun, request, this.flow && JSON.stringify(begun));
     const holding = hold(deps, provider, request, response, (charge) => store.submit({ charge, response, owner }));
     // Beside the store's work.
-    provider.prepare(request);
+    provider.prepare(request, command.accountId);
     const held = await holding;
     if (!("reason" in held)) return held;
     const refused = billingDown(held);

@@ -2,7 +2,6 @@
 import type { LlmConfig } from "../config/llm.ts";
 import { LIMITS } from "../limits.ts";
 import { type JsonObject, objectOf } from "./json.ts";
-import { type OutputItem, partsOf, textOf } from "./output/object.ts";
 import type { LlmRequest } from "./request.ts";
 
 export interface LlmUsage {
@@ -49,14 +48,13 @@ export function inputTokensMax(
 const BYTES_PER_TOKEN = 4;
 
 /** The usage that is charged when the provider sends none. */
-export function estimatedUsage(inputMax: number, output: readonly OutputItem[]): LlmUsage {
-  let bytes = 0;
-  for (const item of output) {
-    if (item.type === "function_call") bytes += Buffer.byteLength(item.arguments);
-    else for (const part of partsOf(item)) bytes += Buffer.byteLength(textOf(part));
-  }
-  const [inputTokens = 0, outputTokens = 0] = [inputMax, bytes].map((count) => Math.ceil(count / BYTES_PER_TOKEN));
-  return { inputTokens, cachedTokens: 0, outputTokens, reasoningTokens: 0 };
+export function estimatedUsage(inputMax: number, outputBytes: number): LlmUsage {
+  return {
+    inputTokens: Math.ceil(inputMax / BYTES_PER_TOKEN),
+    cachedTokens: 0,
+    outputTokens: Math.ceil(outputBytes / BYTES_PER_TOKEN),
+    reasoningTokens: 0,
+  };
 }
 
 /** What a provider says it used, by the names of either protocol; undefined where it is no usage. An explicit 0 is a number. */

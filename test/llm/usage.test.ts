@@ -168,7 +168,7 @@ describe("the hold", () => {
   ];
 
   test.each(CASES)("%s", async (_, body, inputTokens, outputTokens = 7) => {
-    await using stage = await LlmStage.start();
+    await using stage = await LlmStage.start({ table: { image_urls: true } });
     stage.provider.play({ kind: "hang_inside", after: 1 });
     const left = new AbortController();
     const answer = await stage.post({ stream: true, max_output_tokens: 7, ...body }, {}, { signal: left.signal });

@@ -82,8 +82,9 @@ function conversation(input: readonly InputItem[]): JsonObject[] {
   };
   for (const item of input) {
     if (item.type === "reasoning") {
-      open = undefined;
-      assistant().reasoning_content = item.content.join("");
+      if (!open?.tool_calls) open = undefined;
+      const message = assistant();
+      message.reasoning_content = (message.reasoning_content ?? "") + item.content.join("");
     } else if (item.type === "function_call") {
       const { call_id: id, name, arguments: given } = item;
       const message = assistant();
@@ -93,7 +94,8 @@ function conversation(input: readonly InputItem[]): JsonObject[] {
       open = undefined;
       messages.push({ role: "tool", tool_call_id: item.call_id, content: item.output });
     } else if (item.role === "assistant") {
-      if (open?.content !== null || open.tool_calls) open = undefined;
+      // The outputs of calls stand directly behind their message, so that what follows a call goes into it.
+      if (open?.content !== null && !open?.tool_calls) open = undefined;
       say(assistant(), item);
     } else {
       open = undefined;
@@ -105,11 +107,11 @@ function conversation(input: readonly InputItem[]): JsonObject[] {
 }
 
 function say(message: Assistant, { content: parts }: InputMessage): void {
-  message.content = parts
-    .map((part) => (part.type === "output_text" || part.type === "input_text" ? part.text : ""))
-    .join("");
-  const refusal = parts.map((part) => (part.type === "refusal" ? part.text : "")).join("");
-  if (refusal !== "") message.refusal = refusal;
+  message.content ??= "";
+  for (const part of parts) {
+    if (part.type === "refusal") message.refusal = (message.refusal ?? "") + part.text;
+    else if (part.type !== "input_image") message.content += part.text;
+  }
 }
 
 function content(parts: readonly Part[]): string | JsonObject[] {

@@ -56,7 +56,7 @@ export class Reader implements Intake {
   }
 
   bytes(piece: Uint8Array): Fault | undefined {
-    // By lines, so that bytes behind the end do not spoil the line that says it.
+    // Lines are decoded one by one, so that bytes behind the end do not spoil the line that says it.
     for (const line of linesOf(piece)) {
       if (!this.fault && !this.ended) this.line(line);
     }
