@@ -240,6 +240,8 @@ export const LIMITS = {
   llmStreamCharsMax: 512 * MiB,
   /** One response: text, reasoning, arguments, names, ids and encrypted content, and 64 for each item and part. 65,536 long tokens fit. */
   llmOutputCharsMax: MiB,
+  /** The wait, after the end of an answer, until its connection is ready for the next call. Later it is closed. */
+  llmRestMs: 500,
   /** A provider's error object. */
   llmErrorBytesMax: 64 * KiB,
   llmRetryAfterSecondsMax: 3_600,

@@ -46,6 +46,8 @@ export const LlmTable = Type.Object(
       expected: `a list of ${REFUSABLE.map((field) => `"${field}"`).join(", ")}`,
       default: [],
     }),
+    /** Images by `https:` addresses, which the provider then fetches. */
+    image_urls: flag(false),
     message_margin_tokens: whole(0, 1_000_000, 16),
     image_tokens: whole(0, 1_000_000, 2048),
     input_usd_per_mtok: rate("0.60"),
@@ -72,6 +74,7 @@ export function llmConfig(table: StaticDecode<typeof LlmTable>) {
     stream: table.stream,
     outputLimitField: table.output_limit_field,
     refuses: Object.freeze(table.refuses),
+    imageUrls: table.image_urls,
     messageMarginTokens: table.message_margin_tokens,
     imageTokens: table.image_tokens,
     /** Nano-dollars per token. */

@@ -6,7 +6,7 @@ import { makeId } from "../std/ids.ts";
 import type { LlmDeps } from "./deps.ts";
 import { Draft } from "./output/draft.ts";
 import type { ItemEvent } from "./output/events.ts";
-import type { IncompleteReason, OutputItem } from "./output/object.ts";
+import { bytesOf, type IncompleteReason, type OutputItem } from "./output/object.ts";
 import { Fault } from "./provider/fault.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
@@ -58,7 +58,7 @@ export async function callProvider(deps: LlmDeps, options: CallOptions): Promise
   const drilled = (["unavailable", "rejected"] as const).find((kind) => strikes(`upstream_${kind}`));
   const ending = drilled
     ? new Fault(drilled, `the drill upstream_${drilled}`)
-    : await provider.answer({ request, draft, once, signal: lifecycle.over, moved });
+    : await provider.answer({ request, accountId: caller.accountId, draft, once, signal: lifecycle.over, moved });
   if (ending instanceof Fault) {
     calls.inc({ model, outcome: ending.kind });
     draft.abandon();
@@ -71,5 +71,5 @@ export async function callProvider(deps: LlmDeps, options: CallOptions): Promise
   const { output } = draft;
   if (usage) return { output, incomplete, usage, estimated: false };
   estimates.inc({ model });
-  return { output, incomplete, usage: estimatedUsage(inputMax, draft.length), estimated: true };
+  return { output, incomplete, usage: estimatedUsage(inputMax, bytesOf(output)), estimated: true };
 }

@@ -6,12 +6,13 @@ import { Reading } from "./fields.ts";
 import type { JsonObject } from "./json.ts";
 import { isBackground, type LlmId, outputTokensDefault } from "./models.ts";
 import type { Provider } from "./provider/provider.ts";
-import { BODY, type InputItem, type LlmRequest } from "./request.ts";
+import { BODY, type InputItem, imageByAddress, type LlmRequest } from "./request.ts";
+import { checkTurns } from "./turns.ts";
 
 /** A field that the model's provider cannot honour is refused as well. */
 export function readRequest(
   body: JsonObject,
-  providers: ReadonlyMap<LlmId, Pick<Provider, "refuses">>,
+  providers: ReadonlyMap<LlmId, Pick<Provider, "refuses" | "config">>,
 ): LlmRequest | Failure {
   const reading = new Reading();
   const {
@@ -29,6 +30,9 @@ export function readRequest(
     reading.bad("tool_choice", "it asks for a call, but there are no tools; send tools or leave it out");
   if (typeof tool_choice === "object" && !tools.some(({ name }) => name === tool_choice.name))
     reading.bad("tool_choice.name", "no tool has this name");
+  if (said.parallel_tool_calls !== null && tools.length === 0)
+    reading.bad("parallel_tool_calls", "there are no tools; send tools or leave it out");
+  checkTurns(reading, input);
   if (isBackground(model) && store === false)
     reading.bad("store", "the response of an :async model is stored, since it is polled; leave it out");
   if (isBackground(model) && background === false)
@@ -43,8 +47,12 @@ export function readRequest(
     input: input.length === 0 ? [EMPTY] : input,
     max_output_tokens: max_output_tokens ?? outputTokensDefault(model),
   };
-  const refused = providers.get(model)?.refuses(request);
+  const provider = providers.get(model);
+  const refused = provider?.refuses(request);
   if (refused !== undefined) reading.bad(refused, `the provider of ${model} does not support this; leave it out`);
+  const address = provider?.config.imageUrls ? undefined : imageByAddress(request);
+  if (address !== undefined)
+    reading.bad(address, `${model} takes images as data alone; send data:image/…;base64, and the bytes`);
   return reading.failure ?? request;
 }
 

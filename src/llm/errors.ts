@@ -19,14 +19,19 @@ export const LLM = table({
     http: "The earlier request with this key may still be submitting, or nobody knows yet whether its response is recorded; wait, then repeat with the same key.",
   }),
   upstream_rejected: row(400, {
-    http: "The model provider rejected the request; the status is the provider's.",
+    http: "The model provider rejected the request; status and `param` are the provider's.",
     statuses: "4XX",
     final: true,
   }),
   upstream_unavailable: row(503, {
     http: "The provider or the stored response is unavailable; retry with the same key, or retry the GET.",
   }),
-  invalid_upstream_response: row(502, { http: "The provider answered something invalid." }),
+  invalid_upstream_response: row(502, { http: "The provider answered something invalid; use a new key.", final: true }),
+  response_broken: row(500, {
+    http: "The service failed because of a bug in it while the response ran; use a new key.",
+    wire: "internal_error",
+    final: true,
+  }),
   unconfigured: row(503, { http: "No provider is configured for this model." }),
   invalid_id: row(422, { http: "The response id in the path does not match its pattern.", final: true }),
   response_not_found: row(404, { http: "The account has no response with this id.", wire: "not_found" }),
@@ -83,11 +88,6 @@ export function tooMany(whose: "account" | "owner" | "all", what: "responses" | 
   return new Failure(LLM.upstream_unavailable, `${words}; nothing was charged, retry with the same key`, SOON);
 }
 
-/** Whether a repeat may be answered: then the key of a live request is free, and a background job is sent again. */
-export function passes({ row: of }: Failure): boolean {
-  return of === LLM.upstream_unavailable;
-}
-
 /** Nothing was asked of the provider. */
 export function storeDown({ reason }: StoreDown): Failure {
   const message = "the store of responses does not answer; retry with the same key";
@@ -99,6 +99,12 @@ export function stopped(): Failure {
   const message =
     "the service stopped before the response ended; it is not begun again, nothing was charged, send it with a new key";
   return new Failure(LLM.response_lost, message);
+}
+
+/** A bug of ours. The provider may have been called, so it is not called again. */
+export function bug(id: string): Failure {
+  const message = `the service failed because of a bug in it; nothing was charged, use a new key, and report ${id}`;
+  return new Failure(LLM.response_broken, message);
 }
 
 /** What a drill says of the money, if one does. */

@@ -12,7 +12,7 @@ import { StoreDown } from "../store/store.ts";
 import { callProvider, type FailedCall } from "./call.ts";
 import type { RespondCommand } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
-import { passes, stopped, unconfigured, unsaid } from "./errors.ts";
+import { stopped, unconfigured, unsaid } from "./errors.ts";
 import { failedObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
 import { begin, complete, end, hold, newRecord, putBack } from "./record.ts";
@@ -149,7 +149,7 @@ export class Jobs {
   /** The seen time from which on the job may be sent again; undefined: it has failed. */
   private dueMs({ submittedAt, repeats }: Job, { jobRetrySeconds }: Provider["config"], failure: Failure) {
     const { clock, lifecycle } = this.deps;
-    if (!passes(failure) || jobRetrySeconds === 0) return undefined;
+    if (failure.row.final) return undefined;
     const now = Math.ceil(clock.seenMs());
     // The service stopped the call at its own end, and the next process takes the job at once.
     if (lifecycle.over.aborted) return now;

@@ -11,7 +11,7 @@ import type { StoreDown } from "../store/store.ts";
 import { type Answer, callProvider, type FailedCall } from "./call.ts";
 import type { RespondCommand, ResponseOutcome, ResponseText } from "./command.ts";
 import type { LlmDeps, RunningResponse } from "./deps.ts";
-import { passes, stopped, terminal, tooMany, unsaid } from "./errors.ts";
+import { bug, terminal, tooMany, unsaid } from "./errors.ts";
 import { EventFlow } from "./output/flow.ts";
 import { failedObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
@@ -77,9 +77,9 @@ export class Live implements RunningResponse {
   }
 
   /** Ends a response after a bug: the hold is released, and the key is spent, since the provider may have been called. */
-  async broken(error: unknown): Promise<void> {
-    const failure = stopped();
-    this.answer.reject(error);
+  async broken(): Promise<void> {
+    const failure = bug(this.id);
+    if (!this.streaming) this.answer.resolve(failure);
     this.recorded.resolve(true);
     if (this.streaming) this.fail(failure, []);
     await this.unanswered(failure, [], "terminal").last;
@@ -105,7 +105,7 @@ export class Live implements RunningResponse {
     const response = newRecord(command, begun, request, this.flow && JSON.stringify(begun));
     const holding = hold(deps, provider, request, response, (charge) => store.submit({ charge, response, owner }));
     // Beside the store's work.
-    provider.prepare(request);
+    provider.prepare(request, command.accountId);
     const held = await holding;
     if (held.is !== "unsaid") return held;
     const failure = billingDown(held);
@@ -159,7 +159,7 @@ export class Live implements RunningResponse {
 
   /** The money goes back, and the key is worth what the failure says: a provider that is not there may be asked again. */
   private async failed({ failure, output }: FailedCall): Promise<void> {
-    const key = passes(failure) ? "free" : "terminal";
+    const key = failure.row.final ? "terminal" : "free";
     const { first, last } = this.unanswered(failure, output, key);
     await first;
     this.fail(failure, output);

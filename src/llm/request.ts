@@ -25,6 +25,7 @@ import {
   whole,
   words,
 } from "./fields.ts";
+import { publicAddress } from "./image-address.ts";
 import { objectOf } from "./json.ts";
 import { isLlmId, LLM_IDS, type LlmId } from "./models.ts";
 
@@ -40,14 +41,24 @@ const jsonSchema = anyObject({ description: "A JSON Schema." });
 
 const textPart = object({ text: text() }, ["annotations", "logprobs"]);
 
-/** The service never fetches the image. */
-const imagePart = object({
-  image_url: matching(
-    "^(https?:\\/\\/\\S+|data:image\\/[\\w.+-]+;base64,[A-Za-z0-9+\\/]+={0,2})$",
-    "an http(s) address or a data:image/…;base64, URL",
-  ),
-  detail: optional(words("auto", "low", "high")),
-});
+/** The service never fetches the image. What a host's name means is asked by the provider alone. */
+const imageUrl: Field<string> = {
+  schema: Type.String({
+    pattern: "^(https:\\/\\/\\S+|data:image\\/[\\w.+-]+;base64,[A-Za-z0-9+\\/]+={0,2})$",
+    description:
+      "`data:image/…;base64,`, or, for models that take addresses, the `https:` address of a public host that needs no password.",
+  }),
+  read: (reading, given, at) => {
+    const url = typeof given === "string" && !IMAGE_DATA.test(given) ? publicAddress(given) : given;
+    if (typeof url === "string") return url;
+    reading.bad(at, "expected a data:image/…;base64, URL, or the https: address of a public host without a password");
+    return "";
+  },
+};
+
+const IMAGE_DATA = /^data:image\/[\w.+-]+;base64,[A-Za-z0-9+/]+={0,2}$/;
+
+const imagePart = object({ image_url: imageUrl, detail: optional(words("auto", "low", "high", "original")) });
 
 const askedPart = variants(
   { input_text: textPart, input_image: imagePart },
@@ -226,14 +237,14 @@ export const BODY = object(
     temperature: optional(number(0, 2)),
     top_p: optional(number(0, 1)),
     tool_choice: defaulting(toolChoice, "auto"),
-    parallel_tool_calls: optional(flag()),
+    parallel_tool_calls: optional(flag({ description: "Only with `tools`." })),
     text: defaulting(
       object({ format: defaulting(format, { type: "text" }), verbosity: optional(words("low", "medium", "high")) }),
       {},
     ),
     reasoning: defaulting(
       object({
-        effort: optional(words("none", "minimal", "low", "medium", "high", "xhigh")),
+        effort: optional(words("none", "minimal", "low", "medium", "high", "xhigh", "max")),
         summary: optional(words("auto", "concise", "detailed")),
       }),
       {},
@@ -254,4 +265,14 @@ type Body = Read<typeof BODY>;
 export interface LlmRequest
   extends Omit<Body, "previous_response_id" | "background" | "truncation" | "max_output_tokens"> {
   readonly max_output_tokens: number;
+}
+
+/** The first image that is not sent as data, by its place in the request. */
+export function imageByAddress({ input }: Pick<LlmRequest, "input">): string | undefined {
+  for (const [index, item] of input.entries()) {
+    const parts = item.type === "message" ? item.content : [];
+    const place = parts.findIndex((part) => part.type === "input_image" && part.image_url.startsWith("https:"));
+    if (place >= 0) return `input[${index}].content[${place}].image_url`;
+  }
+  return undefined;
 }

@@ -67,7 +67,7 @@ async function answer(deps: LlmDeps, command: RespondCommand, name: string): Pro
     .drive()
     .catch(async (error: unknown) => {
       deps.log.error("response fault", { request: command.requestId, response: live.id, stack: stackOf(error) });
-      await live.broken(error);
+      await live.broken();
     })
     .catch((error: unknown) => deps.log.error("response fault", { response: live.id, stack: stackOf(error) }))
     .finally(() => deps.running.delete(name));

@@ -48,12 +48,11 @@ export function inputTokensMax(
 const BYTES_PER_TOKEN = 4;
 
 /** The usage that is charged when the provider sends none. */
-export function estimatedUsage(inputMax: number, outputChars: number): LlmUsage {
-  const inputTokens = Math.ceil(inputMax / BYTES_PER_TOKEN);
+export function estimatedUsage(inputMax: number, outputBytes: number): LlmUsage {
   return {
-    inputTokens,
+    inputTokens: Math.ceil(inputMax / BYTES_PER_TOKEN),
     cachedTokens: 0,
-    outputTokens: Math.ceil(outputChars / BYTES_PER_TOKEN),
+    outputTokens: Math.ceil(outputBytes / BYTES_PER_TOKEN),
     reasoningTokens: 0,
   };
 }
@@ -62,7 +61,9 @@ export function estimatedUsage(inputMax: number, outputChars: number): LlmUsage 
 export function reportedUsage(said: JsonObject): LlmUsage | undefined {
   const input = said.input_tokens ?? said.prompt_tokens;
   const output = said.output_tokens ?? said.completion_tokens;
-  const cached = objectOf(said.input_tokens_details ?? said.prompt_tokens_details)?.cached_tokens ?? 0;
+  const details = objectOf(said.input_tokens_details ?? said.prompt_tokens_details);
+  // DeepSeek and Moonshot have names of their own for it.
+  const cached = details?.cached_tokens ?? said.prompt_cache_hit_tokens ?? said.cached_tokens ?? 0;
   const reasoning = objectOf(said.output_tokens_details ?? said.completion_tokens_details)?.reasoning_tokens ?? 0;
   if (!isCount(input) || !isCount(output) || !isCount(cached) || !isCount(reasoning)) return undefined;
   // Parts of a whole are never more than the whole.

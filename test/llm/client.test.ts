@@ -34,7 +34,7 @@ function clientOf({
 /** Why a call failed; undefined: it was answered. */
 async function asked(client: Client, options: Partial<CallOptions> = {}): Promise<string | undefined> {
   const { stream = true, once = false, signal = new AbortController().signal } = options;
-  const intake = { begin: () => undefined, bytes: () => undefined };
+  const intake = { begin: () => undefined, bytes: () => undefined, ended: false };
   const body = JSON.stringify({ stream });
   const fault = await client.call({ path: "chat/completions", body, stream, once, signal }, intake);
   return fault?.detail;
@@ -92,7 +92,7 @@ describe.each(Object.entries(ENDS))("a request whose connection is %s without a 
       once: false,
       signal,
     };
-    expect(await client.call(call, { begin: () => undefined, bytes })).toBeUndefined();
+    expect(await client.call(call, { begin: () => undefined, bytes, ended: false })).toBeUndefined();
     expect(await second).toBeUndefined();
     expect(provider.exchanges).toHaveLength(3);
   });
@@ -202,6 +202,7 @@ test("an error of the intake ends the call and its connection", async () => {
   provider.otherwise = { kind: "hang_inside", after: 1 };
   const intake = {
     begin: () => undefined,
+    ended: false,
     bytes: () => {
       throw new Error("a bug");
     },

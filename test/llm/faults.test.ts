@@ -1,6 +1,6 @@
 /** Each fault of a provider: what the client is told, what its key is worth then, what was charged, how often the provider was called. */
 import { describe, expect, test } from "bun:test";
-import { ask, expectLedger, expectNoSecret, PROTOCOLS, type Told } from "./asking.ts";
+import { ask, expectLedger, expectNoSecret, PROTOCOLS, type Told, toldBy } from "./asking.ts";
 import { expectStack } from "./event-stack.ts";
 import type { Script } from "./script.ts";
 import type { Play } from "./scripted-provider.ts";
@@ -29,9 +29,9 @@ interface Case extends Kind {
 const CASES: Record<string, Case> = {};
 const refuse = (status: number, headers = {}): Script => ({ kind: "refuse", status, headers });
 
-for (const status of [401, 403, 404, 408, 429, 500, 502, 503, 529])
+for (const status of [401, 402, 403, 404, 405, 407, 408, 410, 424, 429, 499, 500, 502, 503, 529])
   CASES[`status ${status}`] = { ...UNAVAILABLE, script: refuse(status) };
-for (const status of [400, 402, 409, 413, 422, 451])
+for (const status of [400, 409, 413, 415, 422, 451])
   CASES[`status ${status}`] = { ...rejected(status), script: refuse(status) };
 for (const status of [201, 302])
   CASES[`status ${status}`] = { ...INVALID, script: refuse(status, { location: "http://127.0.0.1:1/" }) };
@@ -169,12 +169,12 @@ describe.each(PROTOCOLS)("%s: a provider that", (protocol) => {
   });
 });
 
-/** An HTTP error. */
-function expectRefused(told: Told, { status, code, retryAfter = /^$/ }: Case): void {
+/** An HTTP error. That its key is spent is told to clients that repeat by themselves. */
+function expectRefused(told: Told, { status, code, key, retryAfter = /^$/ }: Case): void {
   expect([told.status, told.code, told.events]).toEqual([status, code, []]);
   expect(told.headers.get("idempotency-key")).toBeOneOf(Object.values(KEYS));
   expect(told.headers.get("retry-after") ?? "").toMatch(retryAfter);
-  expect(told.headers.get("x-should-retry")).toBe(code === "upstream_rejected" ? "false" : null);
+  expect(told.headers.get("x-should-retry")).toBe(key === "spent" ? "false" : null);
 }
 
 /** A stream that had begun: it ends as failed, with what had come, which `GET` shows as well. */
@@ -197,6 +197,14 @@ describe("what a provider says", () => {
       kind: "raw",
       chunks: [`data: ${JSON.stringify({ error: { message: said, code: 400 } })}\n\n`],
     }),
+    "behind its first words": (said) => ({
+      kind: "raw",
+      chunks: [
+        `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "Hel" }, finish_reason: null }] })}\n\n`,
+        `data: ${JSON.stringify({ error: { message: said, code: 400, param: said } })}\n\n`,
+      ],
+      gapMs: 5,
+    }),
   };
 
   test.each(Object.entries(tells))("%s stays in the log, without the key", async (_, tell) => {
@@ -205,10 +213,30 @@ describe("what a provider says", () => {
     for (const manner of ["live", "stream", "job"] as const) {
       const told = await ask(stage, manner);
       expect(told.code).toBe("upstream_rejected");
-      expect(told.message).not.toContain("No:");
-      expectNoSecret(stage, told);
+      const id = told.response?.id;
+      const kept = id === undefined ? told : await toldBy(await stage.get(`/v1/responses/${id}`));
+      const again = await ask(stage, manner, {}, { "idempotency-key": told.headers.get("idempotency-key") ?? "" });
+      for (const { text } of [told, kept, again]) expect(text).not.toMatch(/No:|shorter/);
+      expectNoSecret(stage, told, kept, again);
     }
     expect(stage.logged.join("\n")).toContain("No: [...] is not known at");
+  });
+
+  test.each([
+    ["temperature", "temperature"],
+    ["messages[0].content", "messages[0].content"],
+    ["your key is not good", undefined],
+    [SECRET, undefined],
+    [null, undefined],
+    [{ a: 1 }, undefined],
+  ])("the field %j that it names is the param %j of the refusal, unless it is no field", async (param, told) => {
+    await using stage = await LlmStage.start();
+    stage.provider.otherwise = { kind: "refuse", status: 422, body: { error: { message: "No.", param } } };
+    for (const manner of ["live", "stream"] as const) {
+      const refused = await ask(stage, manner);
+      expect([refused.status, refused.code, refused.param]).toEqual([422, "upstream_rejected", told]);
+      expectNoSecret(stage, refused);
+    }
   });
 
   test("at length is cut, and what is no error object is not logged", async () => {

@@ -17,6 +17,7 @@ test("a bug while a response runs is 500 internal_error, gives the money back an
   };
   const plain = await stage.post({}, { "idempotency-key": "plain" });
   expect([plain.status, await plain.json()]).toMatchObject([500, { error: { code: "internal_error" } }]);
+  expect(plain.headers.get("x-should-retry")).toBe("false");
   const streamed = await stage.post({ stream: true }, { "idempotency-key": "streamed" });
   const { events, done } = eventsOf(await streamed.text());
   expect([streamed.status, events.at(-1)?.type, done]).toEqual([200, "response.failed", true]);

@@ -1,7 +1,7 @@
 /** What is refused before anything is held or sent: with the field at fault, on both protocols and for both kinds of models. */
 import { describe, expect, test } from "bun:test";
 import { ask, expectLedger, PROTOCOLS, type Told, toldBy } from "./asking.ts";
-import { BY_TABLE, IN_CHAT, OF_KIND, REFUSED } from "./refused-fields.ts";
+import { BY_TABLE, IN_CHAT, OF_KIND, REFUSED, TURNS } from "./refused-fields.ts";
 import { JOB, LIVE, LlmStage } from "./stage.ts";
 
 function expectRefused(told: Told, param: string | undefined): void {
@@ -24,6 +24,13 @@ describe("422 with the field at fault, nothing held, nothing sent", () => {
         expectRefused(told, name.replace(/ \d$/, ""));
       }
     }
+    await expectNothing(stage);
+  });
+
+  test("the output of a call that does not stand directly behind its turn, and a call without one", async () => {
+    await using stage = await LlmStage.start({ protocol: "responses" });
+    for (const [name, input] of Object.entries(TURNS))
+      expectRefused(await ask(stage, "live", { input }), name.replace(/ \d$/, ""));
     await expectNothing(stage);
   });
 

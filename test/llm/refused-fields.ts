@@ -45,7 +45,9 @@ export const REFUSED: Readonly<Record<string, object>> = {
   "metadata 3": { metadata: { ["k".repeat(65)]: "" } },
   "metadata.a": { metadata: { a: 1 } },
   "metadata.b": { metadata: { b: "x".repeat(513) } },
-  parallel_tool_calls: { parallel_tool_calls: "no" },
+  "parallel_tool_calls 1": { parallel_tool_calls: "no" },
+  "parallel_tool_calls 2": { parallel_tool_calls: true },
+  "parallel_tool_calls 3": { parallel_tool_calls: false, tools: [] },
   "tools 1": { tools: {} },
   "tools 2": { tools: Array.from({ length: 129 }, (_, n) => tool({ name: `t${n}` })) },
   "tools[0].type 1": { tools: [{ type: "web_search" }] },
@@ -119,6 +121,42 @@ export const REFUSED: Readonly<Record<string, object>> = {
   "input[0].summary[0].type": { input: [{ type: "reasoning", summary: [{ type: "text", text: "x" }] }] },
 };
 
+const made = (call_id: string) => ({ type: "function_call", call_id, name: "add", arguments: "{}" });
+const output = (call_id: string) => ({ type: "function_call_output", call_id, output: "3" });
+const thought = { type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "Hm." }] };
+const own = { role: "assistant", content: "Well," };
+const asked = { role: "user", content: "And?" };
+
+/** Conversations, each under the field at fault: every output stands directly behind the turn of its call. */
+export const TURNS: Readonly<Record<string, readonly object[]>> = {
+  "input[0].call_id 1": [output("a")],
+  "input[1].call_id 2": [asked, output("a"), made("a")],
+  "input[2].call_id 3": [made("a"), output("a"), output("a")],
+  "input[1].call_id 4": [made("a"), output("b")],
+  "input[2].call_id 5": [made("a"), made("b"), made("a")],
+  "input[3].call_id 6": [made("a"), output("a"), asked, output("a")],
+  "input[0] 1": [made("a")],
+  "input[0] 2": [made("a"), asked, output("a")],
+  "input[1] 3": [made("a"), made("b"), output("a"), asked],
+  "input[1] 4": [made("a"), made("b"), output("a"), made("c"), output("b"), output("c")],
+  "input[1] 5": [made("a"), made("b"), output("a"), own, output("b")],
+  "input[0] 6": [made("a"), { role: "developer", content: "Now." }, output("a")],
+};
+
+export const ORDERLY: Readonly<Record<string, readonly object[]>> = {
+  "outputs in any order": [made("a"), made("b"), output("b"), output("a"), asked],
+  "one call after the other": [made("a"), output("a"), made("a"), output("a")],
+  "words and thoughts of a turn between its calls": [
+    thought,
+    made("a"),
+    own,
+    thought,
+    made("b"),
+    output("a"),
+    output("b"),
+  ],
+};
+
 /** That of one kind of models alone. */
 export const OF_KIND: readonly (readonly [param: string, sent: object])[] = [
   ["background", { model: LIVE, background: true }],
@@ -138,7 +176,7 @@ export const BY_TABLE: readonly (readonly [refused: Refusable, param: string, se
   ["images", "input[0].content", say([{ type: "input_image", image_url: "https://example.org/a.png" }])],
   ["tools", "tools", { tools: [tool()] }],
   ["tool_choice", "tool_choice", { tools: [tool()], tool_choice: "required" }],
-  ["parallel_tool_calls", "parallel_tool_calls", { parallel_tool_calls: true }],
+  ["parallel_tool_calls", "parallel_tool_calls", { tools: [tool()], parallel_tool_calls: true }],
   ["text.format", "text.format", { text: { format: { type: "json_object" } } }],
   ["text.verbosity", "text.verbosity", { text: { verbosity: "low" } }],
   ["reasoning", "reasoning", { reasoning: { effort: "low" } }],

@@ -43,9 +43,6 @@ export const FIELDS: Readonly<Record<string, readonly [sent: object, chat?: obje
   "any JSON": [{ text: { format: { type: "json_object" } } }, { response_format: { type: "json_object" } }],
   verbosity: [{ text: { verbosity: "low" } }, { verbosity: "low" }],
   "reasoning.effort": [{ reasoning: { effort: "low" } }, { reasoning_effort: "low" }],
-  user: [{ user: "u-1" }],
-  safety_identifier: [{ safety_identifier: "s-1" }],
-  prompt_cache_key: [{ prompt_cache_key: "c-1" }],
   "an image as data": [
     { input: user([WHAT, { type: "input_image", image_url: IMAGE, detail: "low" }]) },
     {
@@ -54,10 +51,6 @@ export const FIELDS: Readonly<Record<string, readonly [sent: object, chat?: obje
         { type: "image_url", image_url: { url: IMAGE, detail: "low" } },
       ]),
     },
-  ],
-  "an image by its address, which nobody here fetches": [
-    { input: user([{ type: "input_image", image_url: "https://example.invalid/a.png" }]) },
-    { messages: user([{ type: "image_url", image_url: { url: "https://example.invalid/a.png" } }]) },
   ],
 };
 

@@ -1,6 +1,7 @@
 /** Every field of a request: how it reaches the provider in either protocol, and what the response says of it. */
 import { describe, expect, test } from "bun:test";
 import { ask, PROTOCOLS } from "./asking.ts";
+import { ORDERLY } from "./refused-fields.ts";
 import { BARE, CONVERSATION, FIELDS, FORMAT, IN_CHAT, TOOL, user } from "./request-fields.ts";
 import { JOB, LIVE, LlmStage } from "./stage.ts";
 
@@ -31,12 +32,51 @@ describe.each(PROTOCOLS)("%s: the provider gets", (protocol) => {
   });
 });
 
+const NAMES = { user: "jo", safety_identifier: "jo", prompt_cache_key: "chat 7" } as const;
+
+/** What the provider gets of the names of a request, live and as a job. */
+async function namesOf(stage: LlmStage): Promise<unknown[]> {
+  for (const manner of ["live", "job"] as const)
+    expect((await ask(stage, manner, NAMES)).response).toMatchObject(NAMES);
+  return stage.provider.exchanges.map(({ body }) => Object.keys(NAMES).map((name) => body?.[name]));
+}
+
+test.each(PROTOCOLS)(
+  "%s: user, safety_identifier and prompt_cache_key reach the provider as hashes that are the account's own",
+  async (protocol) => {
+    await using mine = await LlmStage.start({ protocol });
+    await using later = await LlmStage.start({ protocol });
+    await using theirs = await LlmStage.start({ protocol, accountId: "acct_2" });
+    const [live, job] = (await namesOf(mine)) as string[][];
+    for (const name of live ?? []) expect(name).toMatch(/^[0-9a-f]{64}$/);
+    expect(job).toEqual(live);
+    // After a restart, or on another node, it is the same.
+    expect(await namesOf(later)).toEqual([live, live]);
+    const [other] = (await namesOf(theirs)) as string[][];
+    expect(new Set([...(live ?? []), ...(other ?? [])]).size).toBe(4);
+  },
+);
+
 describe("a conversation", () => {
   test("chat: thoughts, words and calls of a turn are one message of the assistant", async () => {
     await using stage = await LlmStage.start();
     const told = await ask(stage, "live", { input: CONVERSATION, tools: [TOOL, BARE] });
     expect([told.status, told.message]).toEqual([200, undefined]);
     expect(stage.provider.exchanges[0]?.body?.messages as object[]).toEqual(IN_CHAT);
+  });
+
+  test.each(Object.entries(ORDERLY))("chat: %s: each call has its output behind its message", async (_, input) => {
+    await using stage = await LlmStage.start();
+    const told = await ask(stage, "live", { input });
+    expect([told.status, told.message]).toEqual([200, undefined]);
+    const messages = stage.provider.exchanges[0]?.body?.messages as { role: string; tool_calls?: { id: string }[] }[];
+    for (const [index, { tool_calls = [] }] of messages.entries()) {
+      const behind = messages.slice(index + 1, index + 1 + tool_calls.length) as { tool_call_id?: string }[];
+      expect(behind.map(({ tool_call_id }) => tool_call_id).toSorted()).toEqual(
+        tool_calls.map(({ id }) => id).toSorted(),
+      );
+    }
+    expect(messages.filter(({ tool_calls }) => tool_calls)).toBeArrayOfSize(input.length === 4 ? 2 : 1);
   });
 
   test("Responses: items stay what they are", async () => {

@@ -10,6 +10,7 @@ const fault = await client.call(
   { path: "x", body: "{}", stream: false, once: false, signal: new AbortController().signal },
   {
     begin: () => undefined,
+    ended: false,
     bytes: (piece) => {
       text.push(Buffer.from(piece).toString());
       return undefined;

@@ -70,6 +70,35 @@ describe.each(PROTOCOLS)("%s", (protocol) => {
     expect(await metric(stage, "estimated")).toBe(0);
   });
 
+  const NAMES: readonly (readonly [string, object, number])[] = [
+    ["prompt_tokens_details.cached_tokens", { prompt_tokens_details: { cached_tokens: 4 }, cached_tokens: 9 }, 4],
+    ["an explicit 0 there", { prompt_tokens_details: { cached_tokens: 0 }, prompt_cache_hit_tokens: 9 }, 0],
+    ["prompt_cache_hit_tokens", { prompt_tokens_details: {}, prompt_cache_hit_tokens: 5, cached_tokens: 9 }, 5],
+    ["cached_tokens beside the others", { prompt_tokens_details: null, cached_tokens: 6 }, 6],
+    ["none of these", { prompt_cache_miss_tokens: 3 }, 0],
+  ];
+
+  test.each(NAMES)("the cached tokens of a provider are those of %s", async (_, names, cached) => {
+    await using stage = await LlmStage.start({ protocol });
+    const counts =
+      protocol === "chat" ? { prompt_tokens: 10, completion_tokens: 1 } : { input_tokens: 10, output_tokens: 1 };
+    stage.provider.play({ kind: "answer", usage: { wire: { ...counts, ...names } } });
+    const { usage } = (await ask(stage, "live")).response ?? {};
+    expect(usage).toMatchObject({ input_tokens: 10, input_tokens_details: { cached_tokens: cached } });
+    await expectLedger(stage, BigInt(10 - cached) * RATES.input + BigInt(cached) * RATES.cached + RATES.output);
+  });
+
+  test("an estimate counts the bytes of the input and of the output, arguments and thoughts included", async () => {
+    await using stage = await LlmStage.start({ protocol });
+    const said = { text: "こんにちは", reasoning: "é".repeat(6), calls: [{ name: "add", arguments: '{"a":"é"}' }] };
+    stage.provider.play({ kind: "answer", ...said, usage: "none" });
+    const { response } = await ask(stage, "live", { input: "é".repeat(40) });
+    const input = (80 + 2 * MARGIN) / 4;
+    const output = Math.ceil((15 + 12 + 10) / 4);
+    expect(response?.usage).toMatchObject({ input_tokens: input, output_tokens: output });
+    await expectLedger(stage, BigInt(input) * RATES.input + BigInt(output) * RATES.output);
+  });
+
   test("more cached tokens than input count as all of it", async () => {
     await using stage = await LlmStage.start({ protocol });
     stage.provider.play({ kind: "answer", usage: { input: 10, cached: 99, output: 1, reasoning: 5 } });
@@ -139,7 +168,7 @@ describe("the hold", () => {
   ];
 
   test.each(CASES)("%s", async (_, body, inputTokens, outputTokens = 7) => {
-    await using stage = await LlmStage.start();
+    await using stage = await LlmStage.start({ table: { image_urls: true } });
     stage.provider.play({ kind: "hang_inside", after: 1 });
     const left = new AbortController();
     const answer = await stage.post({ stream: true, max_output_tokens: 7, ...body }, {}, { signal: left.signal });

@@ -38,7 +38,7 @@ export function llm({ llm: deps }: { readonly llm: LlmDeps }): Surface {
         path: "/v1/responses",
         name: "responses",
         key: KEY,
-        body: json(LIMITS.llmBodyBytesMax, { smaller: "send a shorter conversation, or images by their addresses" }),
+        body: json(LIMITS.llmBodyBytesMax, { smaller: "send a shorter conversation, or smaller images" }),
         beginsWork: true,
         paid: true,
         failures: created,

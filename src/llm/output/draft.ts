@@ -157,6 +157,8 @@ export class Draft {
     if (item.type === "message" && item.content.length === 0) this.beginPart("output_text");
     this.closePart();
     if (item.type === "function_call") {
+      // Clients parse the arguments of a call that was made.
+      if (item.arguments === "" && status === "completed") this.arguments(item, "{}");
       const { name, arguments: given } = item;
       const said = { name, arguments: given };
       this.emit({ type: "response.function_call_arguments.done", ...this.inItem(item), ...said });

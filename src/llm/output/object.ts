@@ -133,6 +133,19 @@ export function textOf(part: OutputPart): string {
   return part.type === "refusal" ? part.refusal : part.text;
 }
 
+/** The parts of an item in the order in which they are told. */
+export function partsOf(item: Message | Reasoning): readonly OutputPart[] {
+  return item.type === "message" ? item.content : [...item.summary, ...item.content];
+}
+
+/** Bytes of all that the model has written. */
+export function bytesOf(output: readonly OutputItem[]): number {
+  const texts = output.flatMap((item) =>
+    item.type === "function_call" ? [item.arguments] : partsOf(item).map((part) => textOf(part)),
+  );
+  return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+}
+
 /** The text of all messages. */
 function outputText(output: readonly OutputItem[]): string {
   let text = "";

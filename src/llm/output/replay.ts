@@ -3,7 +3,7 @@ import { present } from "../../std/assert.ts";
 import { Draft } from "./draft.ts";
 import type { ResponsesEvent } from "./events.ts";
 import type { EventFlow } from "./flow.ts";
-import { type OutputItem, type ResponseObject, textOf } from "./object.ts";
+import { type OutputItem, partsOf, type ResponseObject, textOf } from "./object.ts";
 
 /** A response's object before it had output. */
 export function begunOf(object: ResponseObject): ResponseObject {
@@ -42,8 +42,7 @@ function replayItem(item: OutputItem, draft: Draft): void {
   }
   if (item.type === "message") draft.beginMessage(item.phase ?? undefined);
   else draft.beginReasoning().encrypted_content = item.encrypted_content;
-  const parts = item.type === "message" ? item.content : [...item.summary, ...item.content];
-  for (const [place, part] of parts.entries()) {
+  for (const [place, part] of partsOf(item).entries()) {
     draft.beginPart(part.type, place);
     draft.add(part.type, textOf(part), place);
   }

@@ -82,8 +82,9 @@ function conversation(input: readonly InputItem[]): JsonObject[] {
   };
   for (const item of input) {
     if (item.type === "reasoning") {
-      open = undefined;
-      assistant().reasoning_content = item.content.join("");
+      if (!open?.tool_calls) open = undefined;
+      const message = assistant();
+      message.reasoning_content = (message.reasoning_content ?? "") + item.content.join("");
     } else if (item.type === "function_call") {
       const { call_id: id, name, arguments: given } = item;
       const message = assistant();
@@ -93,7 +94,8 @@ function conversation(input: readonly InputItem[]): JsonObject[] {
       open = undefined;
       messages.push({ role: "tool", tool_call_id: item.call_id, content: item.output });
     } else if (item.role === "assistant") {
-      if (open?.content !== null || open.tool_calls) open = undefined;
+      // The outputs of calls stand directly behind their message, so that what follows a call goes into it.
+      if (open?.content !== null && !open?.tool_calls) open = undefined;
       say(assistant(), item);
     } else {
       open = undefined;
@@ -105,11 +107,11 @@ function conversation(input: readonly InputItem[]): JsonObject[] {
 }
 
 function say(message: Assistant, { content: parts }: InputMessage): void {
-  message.content = parts
-    .map((part) => (part.type === "output_text" || part.type === "input_text" ? part.text : ""))
-    .join("");
-  const refusal = parts.map((part) => (part.type === "refusal" ? part.text : "")).join("");
-  if (refusal !== "") message.refusal = refusal;
+  message.content ??= "";
+  for (const part of parts) {
+    if (part.type === "refusal") message.refusal = (message.refusal ?? "") + part.text;
+    else if (part.type !== "input_image") message.content += part.text;
+  }
 }
 
 function content(parts: readonly Part[]): string | JsonObject[] {
@@ -122,14 +124,14 @@ function content(parts: readonly Part[]): string | JsonObject[] {
   });
 }
 
-/** Finish reasons, and why the answer is then incomplete. */
-const FINISHES: ReadonlyMap<unknown, IncompleteReason | undefined> = new Map([
-  ["stop", undefined],
-  ["tool_calls", undefined],
-  ["function_call", undefined],
+/** Finish reasons of incomplete answers. One that is not known ends a whole answer, as `stop` does. */
+const INCOMPLETE: ReadonlyMap<unknown, IncompleteReason> = new Map([
   ["length", "max_output_tokens"],
   ["content_filter", "content_filter"],
 ]);
+
+/** Finish reasons of a provider that could not go on. */
+const FAILED: readonly unknown[] = ["error", "abort", "insufficient_system_resource"];
 
 /** Fields of a piece that hold output. */
 const OUTPUT = ["content", "refusal", "reasoning_content", "reasoning", "tool_calls"] as const;
@@ -137,8 +139,8 @@ const OUTPUT = ["content", "refusal", "reasoning_content", "reasoning", "tool_ca
 export class ChatDialect implements Dialect {
   private finish: unknown;
   private usage: LlmUsage | undefined;
-  /** The open call and its place among the calls. */
-  private call: { readonly item: FunctionCall; readonly index: number } | undefined;
+  /** The open call, its place among the calls, and the provider's id of it. */
+  private call: { readonly item: FunctionCall; readonly index: number; readonly id: string | undefined } | undefined;
 
   constructor(private readonly draft: Draft) {}
 
@@ -152,13 +154,8 @@ export class ChatDialect implements Dialect {
 
   ending(): Ending | Fault {
     if (this.finish === undefined) return new Fault("invalid", "the answer ends without a finish_reason");
-    const { finish } = this;
-    if (!FINISHES.has(finish))
-      return new Fault(
-        "invalid",
-        `finish_reason ${typeof finish === "string" ? finish.slice(0, 40) : "that is no text"}`,
-      );
-    return { incomplete: FINISHES.get(this.finish), usage: this.usage };
+    if (FAILED.includes(this.finish)) return new Fault("unavailable", `finish_reason ${this.finish}`);
+    return { incomplete: INCOMPLETE.get(this.finish), usage: this.usage };
   }
 
   private take(value: unknown, field: "delta" | "message"): Fault | undefined {
@@ -167,6 +164,8 @@ export class ChatDialect implements Dialect {
     if (said.error) return providerError(said.error);
     const usage = objectOf(said.usage);
     if (usage) this.usage = reportedUsage(usage);
+    // Gateways send objects of their own kinds between the chunks.
+    if (field === "delta" && (said.choices ?? null) === null) return undefined;
     if (!Array.isArray(said.choices)) return new Fault("invalid", "the answer has no choices");
     // The request asks for one choice. The last chunk may have none and only the usage.
     const choice = objectOf(said.choices[0]);
@@ -210,15 +209,16 @@ export class ChatDialect implements Dialect {
     const index = typeof call.index === "number" ? call.index : place;
     const { name, arguments: text = "" } = said;
     if (text !== null && typeof text !== "string") return new Fault("invalid", "arguments that are no text");
-    if (this.call?.index !== index || this.call.item !== this.draft.open) {
+    const id = typeof call.id === "string" && call.id !== "" ? call.id : undefined;
+    const named = typeof name === "string" && name !== "";
+    // Some servers number no calls, and some give every piece of one call another id.
+    const renewed = named && id !== undefined && id !== this.call?.id;
+    if (renewed || this.call?.index !== index || this.call.item !== this.draft.open) {
       // Calls come one after another. A name begins the next one.
-      if (typeof name !== "string" || name === "")
-        return new Fault("invalid", "a tool call without a name, or out of order");
-      if (this.call && index <= this.call.index) return new Fault("invalid", "tool calls out of order");
-      this.call = {
-        item: this.draft.beginCall(name, typeof call.id === "string" && call.id !== "" ? call.id : undefined),
-        index,
-      };
+      if (!named) return new Fault("invalid", "a tool call without a name, or out of order");
+      if (this.call && (index < this.call.index || (index === this.call.index && !renewed)))
+        return new Fault("invalid", "tool calls out of order");
+      this.call = { item: this.draft.beginCall(name, id), index, id };
     }
     this.draft.arguments(this.call.item, text ?? "");
     return undefined;

@@ -27,6 +27,8 @@ export interface Intake {
   /** The head of an answer with status 200 has come. */
   begin(contentType: string): Fault | undefined;
   bytes(piece: Uint8Array): Fault | undefined;
+  /** The end of the answer was said: that of its connection is not waited for. */
+  readonly ended: boolean;
 }
 
 /** Error codes of `fetch` for an answer that is no HTTP. One that ends within its head has the code of a closed connection. */
@@ -118,7 +120,13 @@ export class Client {
     limits.enter("first_byte_seconds", 1_000 * (call.stream ? firstByteSeconds : totalSeconds));
     const response = await this.response(call, over);
     if (response instanceof Fault) return response;
-    const touched = () => limits.enter("idle_seconds", 1_000 * idleSeconds);
+    let last = false;
+    const touched = () => {
+      if (last) return;
+      last = intake.ended;
+      if (last) limits.enter("the wait for the end of the connection", LIMITS.llmRestMs);
+      else limits.enter("idle_seconds", 1_000 * idleSeconds);
+    };
     const { status, headers } = response;
     const kind = kindOfStatus(status);
     let fault: Fault | undefined;
@@ -188,9 +196,9 @@ async function read(
     });
     if (next instanceof Fault) return next;
     if (!next?.value) return undefined;
-    touched();
     const fault = take(next.value);
     if (fault) return fault;
+    touched();
   }
 }
 

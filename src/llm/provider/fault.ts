@@ -15,6 +15,8 @@ type FaultKind = "unavailable" | "rejected" | "invalid";
 interface Facts {
   /** The provider's, where it is passed on. */
   readonly status?: number;
+  /** The field of the request that the provider names. */
+  readonly param?: string;
   readonly retryAfterSeconds?: number;
 }
 
@@ -32,11 +34,13 @@ export class Fault {
   /** The fault as it may be logged: on one line, and without the provider's key, which its words may repeat. */
   logged(key: string | undefined): Fault {
     const known = key ? this.detail.replaceAll(key, "[...]") : this.detail;
-    return new Fault(this.kind, printable(known.slice(0, DETAIL_CHARS_MAX)), this.facts);
+    const { param, ...facts } = this.facts;
+    const named = param === undefined || (key && param.includes(key)) ? {} : { param };
+    return new Fault(this.kind, printable(known.slice(0, DETAIL_CHARS_MAX)), { ...facts, ...named });
   }
 
   failure(): Failure {
-    const { status, retryAfterSeconds } = this.facts;
+    const { retryAfterSeconds, ...facts } = this.facts;
     const { detail } = this;
     if (this.kind === "invalid") {
       const message =
@@ -46,7 +50,7 @@ export class Fault {
     if (this.kind === "rejected") {
       const message =
         "the model's provider rejected the request; nothing was charged, change the request and use a new key";
-      return new Failure(LLM.upstream_rejected, message, { detail, ...(status === undefined ? {} : { status }) });
+      return new Failure(LLM.upstream_rejected, message, { detail, ...facts });
     }
     const message = "the model's provider is not available; nothing was charged, retry with the same key";
     return new Failure(LLM.upstream_unavailable, message, {
@@ -56,14 +60,14 @@ export class Fault {
   }
 }
 
-/** 4xx that say nothing against the request itself: our key, our address of the provider, its load. */
-const UNAVAILABLE: ReadonlySet<number> = new Set([401, 403, 404, 408, 429]);
+/** Statuses of a request that the provider does not take. Other 4xx are its operator's: key, money, address, load. */
+const REJECTED: ReadonlySet<number> = new Set([400, 409, 413, 415, 422, 451]);
 
 /** The table of statuses (contract section 4); undefined for 200. */
 export function kindOfStatus(status: number): FaultKind | undefined {
   if (status === 200) return undefined;
-  if (status >= 500 || UNAVAILABLE.has(status)) return "unavailable";
-  return status >= 400 && status < 500 ? "rejected" : "invalid";
+  if (REJECTED.has(status)) return "rejected";
+  return status >= 400 ? "unavailable" : "invalid";
 }
 
 /** What comes with a status that refuses. */
@@ -77,19 +81,25 @@ interface RefusedAnswer {
 
 export function refusal(kind: FaultKind, { status, retryAfter, text }: RefusedAnswer, nowMs: number): Fault {
   const seconds = secondsOf(retryAfter, nowMs);
-  const said = text === undefined ? undefined : messageOf(text);
+  const { said, param } = text === undefined ? {} : errorOf(text);
   return new Fault(kind, `status ${status}${said === undefined ? "" : `: ${said}`}`, {
     status,
+    ...paramOf(param),
     ...(seconds === undefined ? {} : { retryAfterSeconds: seconds }),
   });
 }
 
-/** The message of an error object, in the forms that servers have for it. */
-function messageOf(body: string): string | undefined {
+/** The message and the field of an error object, in the forms that servers have for it. */
+function errorOf(body: string): { readonly said?: string; readonly param?: unknown } {
   const { error, message } = Object(parsed(body)) as { error?: unknown; message?: unknown };
-  const text = typeof error === "string" ? error : (Object(error) as { message?: unknown }).message;
-  const found = text ?? message;
-  return typeof found === "string" ? found : undefined;
+  const { message: inner, param } = Object(error) as { message?: unknown; param?: unknown };
+  const said = typeof error === "string" ? error : (inner ?? message);
+  return { param, ...(typeof said === "string" ? { said } : {}) };
+}
+
+/** A field's name alone: anything else would be the provider's words. */
+function paramOf(param: unknown): { readonly param?: string } {
+  return typeof param === "string" && /^[A-Za-z_][\w.[\]-]{0,127}$/.test(param) ? { param } : {};
 }
 
 /** Seconds of a `Retry-After`, which may be a date. */
@@ -102,20 +112,21 @@ function secondsOf(header: string | null, nowMs: number): number | undefined {
 
 /** What says nothing against the request: the provider's own trouble, or its operator's key, money and models. */
 const PASSING =
-  /server|overload|(?:^|[^a-z])rate|rate.?limit|time.?out|timed.?out|authenti|permission|api.?key|quota|billing|internal|unavailable|model_not_found/i;
+  /server|overload|insufficient|payment|(?:^|[^a-z])rate|rate.?limit|time.?out|timed.?out|authenti|permission|api.?key|quota|billing|internal|unavailable|model_not_found/i;
 
 /** Characters of a code or type that are read. */
 const WORD_CHARS_MAX = 128;
 /** `error`: the error object, or its text. Some servers give a status as `code`; without any clue the provider is at fault. */
 export function providerError(error: unknown): Fault {
-  const { code, type, status, message } = Object(error) as Record<string, unknown>;
+  const { code, type, status, message, param } = Object(error) as Record<string, unknown>;
   const text = typeof error === "string" ? error : message;
   const detail = `an error inside the answer: ${shown(code)}${typeof text === "string" ? `: ${text}` : ""}`;
   const number = [status, code].map(statusOf).find((one) => one !== undefined);
-  if (number !== undefined) return new Fault(kindOfStatus(number) ?? "invalid", detail, { status: number });
+  if (number !== undefined)
+    return new Fault(kindOfStatus(number) ?? "invalid", detail, { status: number, ...paramOf(param) });
   const passing = [code, type].some((word) => typeof word === "string" && PASSING.test(word.slice(0, WORD_CHARS_MAX)));
   const rejected = !passing && (typeof code === "string" || type === "invalid_request_error");
-  return new Fault(rejected ? "rejected" : "unavailable", detail);
+  return new Fault(rejected ? "rejected" : "unavailable", detail, paramOf(param));
 }
 
 function shown(code: unknown): string {

@@ -12,6 +12,7 @@ import { ResponsesDialect, responsesBody } from "./responses.ts";
 
 export interface Call {
   readonly request: LlmRequest;
+  readonly accountId: string;
   readonly draft: Draft;
   /** The request must not be sent twice. */
   readonly once: boolean;
@@ -46,35 +47,45 @@ export class Provider {
   }
 
   /** Makes the body that `answer` will send, while the caller waits for something else. */
-  prepare(request: LlmRequest): void {
-    this.bodies.set(request, this.bodyOf(request));
+  prepare(request: LlmRequest, accountId: string): void {
+    this.bodies.set(request, this.bodyOf(request, accountId));
   }
 
-  async answer({ request, draft, once, signal, moved }: Call): Promise<Ending | Fault> {
+  async answer({ request, accountId, draft, once, signal, moved }: Call): Promise<Ending | Fault> {
     const { path, Dialect } = PROTOCOLS[this.config.protocol];
     const { stream } = this.config;
     const { max_output_tokens: outputTokensMax } = request;
     const reader = new Reader(new Dialect(draft, outputTokensMax), draft, moved);
-    const body = this.bodies.get(request) ?? this.bodyOf(request);
+    const body = this.bodies.get(request) ?? this.bodyOf(request, accountId);
     this.bodies.delete(request);
     const fault = await this.client.call({ path, body, stream, once, signal }, reader);
-    const ending = fault ?? this.whole(reader.ending(), outputTokensMax, draft);
-    return ending instanceof Fault ? ending.logged(this.apiKey) : ending;
+    const ending = fault && !reader.whole ? fault : reader.ending();
+    return ending instanceof Fault ? ending.logged(this.apiKey) : limited(ending, outputTokensMax, draft);
   }
 
-  private bodyOf(request: LlmRequest): string {
-    return JSON.stringify(PROTOCOLS[this.config.protocol].body(request, this.config));
+  private bodyOf(request: LlmRequest, accountId: string): string {
+    return JSON.stringify(PROTOCOLS[this.config.protocol].body(ownNames(request, accountId), this.config));
   }
+}
 
-  /** Arguments of a call that are not JSON were cut off, whatever the provider sends as its reason. */
-  private whole(ending: Ending | Fault, outputTokensMax: number, draft: Draft): Ending | Fault {
-    if (ending instanceof Fault || ending.incomplete) return ending;
-    const cut = draft.output.some((item) => item.type === "function_call" && parsed(item.arguments) === undefined);
-    if (!cut) return ending;
-    const { usage } = ending;
-    if (usage && usage.outputTokens >= outputTokensMax) return { usage, incomplete: "max_output_tokens" };
-    return new Fault("invalid", "a tool call whose arguments are no JSON");
-  }
+/** Arguments that are no JSON at the limit of tokens were cut off by it, whatever the provider sends as its reason. */
+function limited(ending: Ending, outputTokensMax: number, draft: Draft): Ending {
+  const { usage, incomplete } = ending;
+  if (incomplete || !usage || usage.outputTokens < outputTokensMax) return ending;
+  const cut = draft.output.some((item) => item.type === "function_call" && parsed(item.arguments) === undefined);
+  return cut ? { usage, incomplete: "max_output_tokens" } : ending;
+}
+
+/** What names the client's users and caches, as hashes that no other account has: to the provider all accounts are one. */
+function ownNames(request: LlmRequest, accountId: string): LlmRequest {
+  const own = (name: string | null) => name && new Bun.CryptoHasher("sha256", accountId).update(name).digest("hex");
+  const { user, safety_identifier, prompt_cache_key } = request;
+  return {
+    ...request,
+    user: own(user),
+    safety_identifier: own(safety_identifier),
+    prompt_cache_key: own(prompt_cache_key),
+  };
 }
 
 const PROTOCOLS = {

@@ -1,7 +1,7 @@
 /** A provider's answer as it arrives: from bytes to events or one JSON value, and from these to a draft, by the provider's protocol. */
 import { createParser } from "eventsource-parser";
 import { LIMITS } from "../../limits.ts";
-import { parsed } from "../json.ts";
+import { objectOf, parsed } from "../json.ts";
 import type { Draft } from "../output/draft.ts";
 import type { IncompleteReason } from "../output/object.ts";
 import type { LlmUsage } from "../usage.ts";
@@ -17,8 +17,8 @@ export interface Ending {
 
 /** A protocol's reading of an answer. */
 export interface Dialect {
-  /** One event of a stream, JSON of any form. */
-  event(value: unknown): Fault | undefined;
+  /** One event of a stream, JSON of any form. `end`: it was the last one. */
+  event(value: unknown): Fault | "end" | undefined;
   /** An answer without a stream. */
   whole(value: unknown): Fault | undefined;
   /** Called after the last event. A fault: only a part of an answer has come. */
@@ -26,12 +26,12 @@ export interface Dialect {
 }
 
 export class Reader implements Intake {
+  ended = false;
   private fault: Fault | undefined;
   private readonly decoder = new TextDecoder("utf-8", { fatal: true });
   /** Text of an answer without a stream. */
   private text: string[] | undefined;
   private length = 0;
-  private done = false;
   private readonly parser = createParser({
     maxBufferSize: LIMITS.llmLineCharsMax,
     onEvent: ({ data }) => this.take(data),
@@ -56,24 +56,33 @@ export class Reader implements Intake {
   }
 
   bytes(piece: Uint8Array): Fault | undefined {
-    const text = this.decoded(piece);
-    if (text === undefined) return new Fault("invalid", "the answer is not UTF-8");
-    this.length += text.length;
-    if (this.text) {
-      if (this.length > LIMITS.llmLineCharsMax) return new Fault("invalid", "the answer is too long");
-      this.text.push(text);
-      return undefined;
+    // Lines are decoded one by one, so that bytes behind the end do not spoil the line that says it.
+    for (const line of linesOf(piece)) {
+      if (!this.fault && !this.ended) this.line(line);
     }
-    if (this.length > LIMITS.llmStreamCharsMax) return new Fault("invalid", "the stream is too long");
-    // The parser may not be fed after a fault.
-    if (!this.fault) this.parser.feed(text);
-    this.fault ??= this.moved();
+    if (!this.text) this.fault ??= this.moved();
     return this.fault;
+  }
+
+  private line(bytes: Uint8Array): void {
+    const text = this.decoded(bytes);
+    this.length += text?.length ?? 0;
+    if (text === undefined) this.fault = new Fault("invalid", "the answer is not UTF-8");
+    else if (this.length > (this.text ? LIMITS.llmLineCharsMax : LIMITS.llmStreamCharsMax))
+      this.fault = new Fault("invalid", "the answer is too long");
+    else if (this.text) this.text.push(text);
+    else this.parser.feed(text);
+  }
+
+  /** Whether the end of the answer was said, so that it is whole however its connection ends. */
+  get whole(): boolean {
+    return this.ended || objectOf(parsed(this.text?.join("") ?? "")) !== undefined;
   }
 
   /** Called after the last byte. */
   ending(): Ending | Fault {
-    if (this.decoded(undefined) === undefined) return new Fault("invalid", "the answer ends inside a character");
+    if (!this.ended && this.decoded(undefined) === undefined)
+      return new Fault("invalid", "the answer ends inside a character");
     if (this.text) {
       const value = parsed(this.text.join(""));
       if (value === undefined) return new Fault("invalid", "the answer is not JSON");
@@ -84,13 +93,15 @@ export class Reader implements Intake {
   }
 
   private take(data: string): void {
-    if (this.fault || this.done) return;
+    if (this.fault || this.ended) return;
     if (data === "[DONE]") {
-      this.done = true;
+      this.ended = true;
       return;
     }
     const value = parsed(data);
-    this.fault = value === undefined ? new Fault("invalid", "an event is not JSON") : this.dialect.event(value);
+    const said = value === undefined ? new Fault("invalid", "an event is not JSON") : this.dialect.event(value);
+    if (said === "end") this.ended = true;
+    else this.fault = said;
     this.fault ??= this.tooLong();
   }
 
@@ -104,5 +115,14 @@ export class Reader implements Intake {
     } catch {
       return undefined;
     }
+  }
+}
+
+/** Lines with their ends. No character of UTF-8 has the byte of a line's end inside. */
+function* linesOf(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let from = 0, to = 1; from < bytes.length; to += 1) {
+    if (to < bytes.length && bytes[to - 1] !== 10 && bytes[to - 1] !== 13) continue;
+    yield bytes.subarray(from, to);
+    from = to;
   }
 }

@@ -86,10 +86,9 @@ export class ResponsesDialect implements Dialect {
     private readonly outputTokensMax: number,
   ) {}
 
-  event(value: unknown): Fault | undefined {
+  event(value: unknown): Fault | "end" | undefined {
     const event = objectOf(value);
     if (!event) return new Fault("invalid", "an event is no object");
-    if (this.end) return new Fault("invalid", "an event after the end");
     switch (event.type) {
       case "response.output_item.added":
         return this.itemOf(event, objectOf(event.item)) instanceof Fault ? outOfOrder("an item") : undefined;
@@ -102,7 +101,7 @@ export class ResponsesDialect implements Dialect {
       case "response.completed":
       case "response.incomplete":
       case "response.failed":
-        return this.whole(event.response);
+        return this.whole(event.response) ?? "end";
       case "error":
         return providerError(event.error ?? event);
     }
@@ -234,7 +233,7 @@ export class ResponsesDialect implements Dialect {
   }
 
   private call(ours: FunctionCall, { arguments: text }: JsonObject): Fault | undefined {
-    const said = { had: ours.arguments, last: true, all: text };
+    const said = { had: ours.arguments, last: true, all: text === "" ? null : text };
     return this.rest(ours, said, (rest) => this.draft.arguments(ours, rest));
   }
 

@@ -185,7 +185,7 @@ describe("a sign-in by a provider is stale after 10 minutes like any other", () 
       at.store.rows<{ id: string }>("SELECT id FROM accounts WHERE email = 'ann@example.org'")[0],
       "ann",
     );
-    await at.store.accounts.paymentMethod({ accountId, on: true });
+    await at.store.accounts.accountSet({ accountId, paymentMethod: true });
     at.clock.advance((LIMITS.signInFreshSeconds + 1) * 1000);
     at.clock.jump(-(LIMITS.signInFreshSeconds + 1) * 1000);
     const made = async () => {

@@ -49,6 +49,8 @@ const SPECIFIED: Readonly<Record<string, { table: Table; rows: string[]; added?:
       ...["503 upstream_unavailable", "502 invalid_upstream_response", "503 unconfigured", "422 invalid_id"],
       "404 not_found",
     ],
+    // A bug that has used up a key.
+    added: ["500 internal_error"],
   },
   "### Robot runs": {
     table: RUNS,
@@ -125,6 +127,8 @@ describe("x-should-retry: false", () => {
       "idempotency_conflict",
       "idempotency_replay_terminal",
       "upstream_rejected",
+      "invalid_upstream_response",
+      "response_broken",
       "invalid_id",
     ]);
   });
