@@ -4,6 +4,7 @@
  */
 import type { Configuration } from "openid-client";
 import type { OidcConfig } from "../config/oidc.ts";
+import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { PageRefusal } from "./errors.ts";
@@ -22,6 +23,8 @@ export interface Identity {
   readonly subject: string;
   /** Verified by the provider. */
   readonly email: string;
+  /** Unix seconds of the provider's own sign-in, if it says so. */
+  readonly askedAt?: number;
 }
 
 /** The time limit of each answer of the provider. */
@@ -47,8 +50,11 @@ export class OidcProvider {
     return this.config.name;
   }
 
-  /** The address to which the browser is sent, and what it keeps meanwhile. */
-  async begin(redirectUri: string): Promise<{ readonly url: string; readonly transaction: Transaction } | PageRefusal> {
+  /** The address to which the browser is sent, and what it keeps meanwhile. `anew`: the provider must ask, although it knows the browser. */
+  async begin(
+    redirectUri: string,
+    anew: boolean,
+  ): Promise<{ readonly url: string; readonly transaction: Transaction } | PageRefusal> {
     const provider = await this.provider();
     if (!provider) return this.down();
     const { randomState, randomNonce, randomPKCECodeVerifier, calculatePKCECodeChallenge, buildAuthorizationUrl } =
@@ -61,6 +67,8 @@ export class OidcProvider {
       nonce: transaction.nonce,
       code_challenge: await calculatePKCECodeChallenge(transaction.verifier),
       code_challenge_method: "S256",
+      // With `max_age` the ID token says when the provider asked.
+      ...(anew && { prompt: "login", max_age: String(LIMITS.signInFreshSeconds) }),
     });
     return { url: url.href, transaction };
   }
@@ -96,7 +104,8 @@ export class OidcProvider {
       if (known.email_verified !== true) {
         return new PageRefusal(`${this.name} has not verified your e-mail. Verify it there, then sign in again.`);
       }
-      return { issuer: claims.iss, subject: claims.sub, email };
+      const asked = claims.auth_time === undefined ? {} : { askedAt: claims.auth_time };
+      return { issuer: claims.iss, subject: claims.sub, email, ...asked };
     } catch (error) {
       return this.unproven(error instanceof Error ? `${error.name}: ${error.message}` : String(error));
     }

@@ -6,7 +6,6 @@ import { siteOf } from "../std/networks.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import { PageRefusal, unavailable } from "./errors.ts";
-import type { Identity } from "./oidc.ts";
 import { Passwords, passwordProblem } from "./password.ts";
 import { isToken, knownBrowser, makeToken, sameText, sha256 } from "./secret.ts";
 import { type Account, type AccountStore, readEmail } from "./store/accounts.ts";
@@ -18,8 +17,10 @@ export interface Person {
   readonly email: string;
   /** The value of the sign-in cookie; a secret. */
   readonly token: string;
-  /** The sign-in is older than `signInFreshSeconds`: making a key asks for the password. */
+  /** The last proof is older than `signInFreshSeconds`: making a key asks for another one, by one of these ways. */
   readonly stale: boolean;
+  readonly hasPassword: boolean;
+  readonly hasIdentity: boolean;
 }
 
 /** What a browser gets that has signed in with a password; both are secrets. */
@@ -41,6 +42,8 @@ export interface LinkFor {
 }
 
 const WRONG = new PageRefusal("The e-mail or the password is wrong.", "signInFailed");
+const PASSWORD_AGAIN = new PageRefusal("You signed in a while ago: give your password once more.");
+const PROVIDER_AGAIN = new PageRefusal("You signed in a while ago: sign in with your provider once more.");
 const NO_EMAIL = new PageRefusal("This is no e-mail address: write one like name@example.org.");
 const BUSY = new PageRefusal(
   "Too many people are signing in at this moment: try again in some seconds.",
@@ -109,8 +112,8 @@ export class People {
     const found = await store.people.signInByToken({ tokenSha256: sha256(token), now });
     if (found instanceof StoreDown) return unavailable();
     if (!found) return undefined;
-    const stale = found.method === "password" && now - found.provedAt > LIMITS.signInFreshSeconds;
-    return { accountId: found.accountId, email: found.email, token, stale };
+    const { provedAt, ...rest } = found;
+    return { ...rest, token, stale: now - provedAt > LIMITS.signInFreshSeconds };
   }
 
   /** A wrong e-mail and a wrong password get the same text after the same time. `known`: the cookie of an earlier sign-in. */
@@ -143,32 +146,6 @@ export class People {
   /** Counts a visit that costs the provider a request. */
   async triedProvider(what: "provider" | "provider back", network: string): Promise<PageRefusal | undefined> {
     return await this.tried(...networkCounters(what, network));
-  }
-
-  /** The token of a new sign-in by an identity. `connect` is the person whose account is to be connected with it. */
-  async enter(identity: Identity, connect: Person | undefined): Promise<string | PageRefusal> {
-    const { store, clock } = this.options;
-    const token = makeToken();
-    const now = seenSeconds(clock);
-    const entered = await store.people.identityEnter({
-      ...identity,
-      connect: connect?.accountId,
-      newAccountId: this.signUpOpen ? makeId("acct_", clock) : undefined,
-      signIn: { tokenSha256: sha256(token), at: now, expiresAt: now + LIMITS.signInSeconds },
-      at: unixSeconds(clock),
-    });
-    if (entered instanceof StoreDown) return unavailable();
-    if (entered === "unknown") {
-      return new PageRefusal(
-        `There is no account for ${identity.email}. Accounts of this service are made by its operator.`,
-        "forbidden",
-      );
-    }
-    if (entered !== "email_taken") return token;
-    return new PageRefusal(
-      `There is an account for ${identity.email} already. Sign in to it as before, then connect it on its page; if it is not yours, ask the operator of this service.`,
-      "forbidden",
-    );
   }
 
   async signOut({ token }: Person): Promise<PageRefusal | undefined> {
@@ -253,11 +230,11 @@ export class People {
     return await this.begin(redeemed.accountId, password);
   }
 
-  /** Ends all other sign-ins of the account, and its keys where `keys` says "revoke". The new password makes the browser known anew. */
+  /** Ends all other sign-ins of the account, and its keys where `keys` says "revoke"; what was done with them. */
   async changePassword(
     person: Person,
     typed: { current: string; password: string; keys: string; network: string },
-  ): Promise<Pick<SignedIn, "known"> | PageRefusal> {
+  ): Promise<"kept" | "revoked" | PageRefusal> {
     const { store, clock } = this.options;
     const { accountId, token } = person;
     const problem = passwordProblem(typed.password);
@@ -273,13 +250,13 @@ export class People {
     const change = { accountId, password, keepSignIn: sha256(token), revokeKeys: revokeKeys === true };
     const changed = await store.people.passwordSet({ ...change, now: unixSeconds(clock) });
     if (changed instanceof StoreDown) return unavailable();
-    return { known: knownBrowser(makeToken(), { id: accountId, password }) };
+    return revokeKeys ? "revoked" : "kept";
   }
 
   /** With an old sign-in the person proves again to be the one who signed in, which makes the sign-in young. */
   async prove(person: Person, typed: { current: string; network: string }): Promise<PageRefusal | undefined> {
     if (!person.stale) return undefined;
-    if (typed.current === "") return new PageRefusal("You signed in a while ago: give your password once more.");
+    if (typed.current === "") return person.hasPassword ? PASSWORD_AGAIN : PROVIDER_AGAIN;
     const wrong = await this.checked(person, typed);
     if (wrong) return wrong;
     const { store, clock } = this.options;

@@ -4,6 +4,7 @@
  */
 import { authenticator } from "../account/authenticate.ts";
 import { DeviceLogins } from "../account/device-login.ts";
+import { Identities } from "../account/identities.ts";
 import { Keys } from "../account/keys.ts";
 import { oauth } from "../account/oauth/oauth.ts";
 import { OidcProvider } from "../account/oidc.ts";
@@ -167,7 +168,9 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     live: new Set(),
   };
   const { signUpOpen, operatorEmail } = settings;
-  const people = new People({ store, clock, signUpOpen, ...(operatorEmail === undefined ? {} : { operatorEmail }) });
+  const peopleOptions = { store, clock, signUpOpen, ...(operatorEmail === undefined ? {} : { operatorEmail }) };
+  const people = new People(peopleOptions);
+  const identities = new Identities(peopleOptions);
   const oidc = settings.oidc && new OidcProvider(settings.oidc, clock, log);
   const deviceLogins = new DeviceLogins(store, people, clock);
   const tries = new Allowance(LIMITS.oauthTriesMax, LIMITS.oauthSeconds * 1_000, clock);
@@ -177,6 +180,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   return {
     core,
     people,
+    identities,
     http,
     robot,
     llm: { deps: llmDeps, jobs, owners: new Owners(llmDeps) },
@@ -194,7 +198,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     surfaces: [
       ...Object.values(products).map((surface) => surface(parts)),
       oauth({ clock, store, keys, deviceLogins, tries }),
-      pages({ clock, store, keys, people, deviceLogins, isLanguage: isLlmId, ...(oidc && { oidc }) }),
+      pages({ clock, store, keys, people, identities, deviceLogins, isLanguage: isLlmId, ...(oidc && { oidc }) }),
       runPages({ people, runs: runDeps }),
       health({ clock, log, lifecycle, catalog, store, blobs, ledger }),
     ] satisfies readonly Surface[],

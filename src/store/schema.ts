@@ -309,7 +309,14 @@ const RUNS = `
   ) STRICT;
 `;
 
+/** What a person recognises an identity by on the page. */
+const IDENTITY_EMAILS = `
+  ALTER TABLE identities ADD COLUMN email TEXT NOT NULL DEFAULT '';
+  CREATE INDEX identities_account ON identities (account_id);
+`;
+
 /** Oldest first; the version of a database is the number of them that it has. */
 export const MIGRATIONS: readonly Migration[] = [
   [STORE, ACCOUNTS, PEOPLE, CHARGES, ROBOT, { postgres: ROBOT_POSTGRES }, LLM, RUNS],
+  [IDENTITY_EMAILS],
 ];

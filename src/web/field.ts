@@ -3,6 +3,8 @@ import { LIMITS } from "../limits.ts";
 import { Html, html } from "./markup.ts";
 
 interface Field {
+  /** That of its element, where the name alone is not the only one of the page. */
+  readonly id?: string;
   readonly name: string;
   readonly label: string;
   readonly type?: "text" | "email" | "password";
@@ -20,7 +22,7 @@ export const PROBLEM_ID = "problem";
 
 export function field(it: Field): Html {
   const { name, label, type = "text", value, hint, problem, required = true, attributes = {} } = it;
-  const id = `field-${name}`;
+  const { id = `field-${name}` } = it;
   const described = [...(problem === undefined ? [] : [PROBLEM_ID]), ...(hint === undefined ? [] : [`${id}-hint`])];
   const all = Object.entries({
     ...(value === undefined ? {} : { value }),
@@ -57,14 +59,26 @@ export function newPassword(label: string, problem?: string): Html {
 }
 
 /** A password that the account has. */
-export function ownPassword(it: Pick<Field, "name" | "label" | "hint" | "problem">): Html {
+export function ownPassword(it: Pick<Field, "id" | "name" | "label" | "hint" | "problem">): Html {
   return field({ ...it, type: "password", attributes: { autocomplete: "current-password" } });
 }
 
-/** The password once more, before something that outlives the sign-in is given out. */
-export function passwordAgain(): Html {
+/** The ways in which a person can prove anew who they are, before something that outlives the sign-in is given out. */
+export interface ProofAsked {
+  readonly password: boolean;
+  /** The provider whose sign-in is a proof, and the address where it begins. */
+  readonly provider?: { readonly name: string; readonly href: string } | undefined;
+}
+
+/** The password once more, or the way to the provider. `form`: its name, as a page may have several. */
+export function proofAgain({ password, provider }: ProofAsked, form: string): Html {
+  const id = `field-confirm-${form}`;
   const hint = "Asked for because you signed in more than ten minutes ago.";
-  return ownPassword({ name: "confirm", label: "Your password", hint });
+  const typed = ownPassword({ id, name: "confirm", label: "Your password", hint });
+  const link = provider && html`<a href="${provider.href}">sign in with ${provider.name} again</a>`;
+  if (password) return html`${typed}${link && html`<p class="hint">Or ${link}.</p>`}`;
+  const way = link ?? html`ask the operator of this service for a link that sets a password`;
+  return html`<p class="warning">You signed in more than ten minutes ago: ${way} first.</p>`;
 }
 
 /** The choice whether the account's keys stay valid with a new password. No answer is selected beforehand. */

@@ -175,11 +175,8 @@ for (const { name, absent, title } of ENGINES) {
       await stage.jumping(async (when) => {
         expect([when, await stage.service.people.person(token)]).toMatchObject([when, { email: person.email }]);
       });
-      const { people } = stage.service;
-      const provided = await people.enter(
-        { issuer: "https://id.example", subject: "1", email: "b@example.org" },
-        undefined,
-      );
+      const { people, identities } = stage.service;
+      const provided = await identities.enter({ issuer: "https://id.example", subject: "1", email: "b@example.org" });
       if (typeof provided !== "string") throw new Error(provided.text);
       await stage.jumping(async (when) => {
         expect([when, await stage.service.people.person(provided)]).toMatchObject([when, { email: "b@example.org" }]);

@@ -1,4 +1,4 @@
-/** `/account`: credit, spend limit, keys, usage and password of the person who is signed in. */
+/** `/account`: credit, spend limit, keys, usage, password and identities of the person who is signed in. */
 import type { Reply } from "../../http/route.ts";
 import { dayOf, monthOf, monthOfDay, monthStart } from "../../std/calendar.ts";
 import { unixSeconds } from "../../std/clock.ts";
@@ -14,15 +14,16 @@ import type { Account } from "../store/accounts.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import { type Change, NOTICES, type Said } from "./change.ts";
 import { DAYS, usageSection } from "./chart.ts";
+import { type IdentitiesShown, identitiesSection } from "./identities.ts";
 import { keysSection, newKeySection } from "./keys.ts";
 import {
   elsewhere,
   type FormVisit,
   formPerson,
-  knownCookie,
   message,
   type PagesDeps,
   person,
+  proofAsked,
   shown,
   type Visit,
   viewer,
@@ -43,9 +44,6 @@ export function changeAccount(change: Change): (from: FormVisit) => Promise<Repl
     if (!("token" in who)) return who;
     const outcome = await change(from.deps, who, from.form, from.origin.network);
     if (typeof outcome === "string") return elsewhere(`/account?done=${outcome}`);
-    if ("known" in outcome) {
-      return elsewhere(`/account?done=${outcome.notice}`, [knownCookie(from.origin, outcome.known)]);
-    }
     if (!(outcome instanceof PageRefusal)) return await account(from.deps, who, outcome);
     return await account(from.deps, who, { problem: outcome.text }, PAGE[outcome.kind].status);
   };
@@ -65,9 +63,9 @@ export const changePassword: Change = async ({ people, keys }, who, form, networ
   const typed = { current: form("current"), password: form("password"), keys: form("keys"), network };
   const changed = await people.changePassword(who, typed);
   if (changed instanceof PageRefusal) return changed;
-  if (form("keys") !== "revoke") return { ...changed, notice: "password" };
+  if (changed === "kept") return "password";
   await keys.refresh();
-  return { ...changed, notice: "passwordAndKeys" };
+  return "passwordAndKeys";
 };
 
 async function account(deps: PagesDeps, who: Person, said: Said, status = 200): Promise<Reply> {
@@ -77,18 +75,19 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
   const [today, month] = [dayOf(now), monthOf(now)];
   // The page shows the times of use, of which the last ones are still in memory.
   await deps.keys.flush();
-  const [found, keys, days] = await Promise.all([
+  const [found, keys, days, identities] = await Promise.all([
     store.accounts.accountById(accountId),
     store.accounts.keysOf(accountId),
     // A month may have 31 days.
     store.charges.usageDays({ accountId, fromDay: Math.min(today - DAYS + 1, dayOf(monthStart(month))) }),
+    deps.identities.of(who),
   ]);
-  if (!found || found instanceof StoreDown || keys instanceof StoreDown || days instanceof StoreDown) {
-    return message("Sorry", unavailable());
-  }
+  if (!found || found instanceof StoreDown || keys instanceof StoreDown) return message("Sorry", unavailable());
+  if (days instanceof StoreDown || identities instanceof StoreDown) return message("Sorry", unavailable());
   const html = accountPage({
     viewer: viewer(who),
-    askPassword: who.stale && said.newKey === undefined,
+    asked: said.newKey === undefined ? proofAsked(deps, who, "/account") : undefined,
+    identities,
     ...said,
     account: found,
     month: MONTH.format(clock.unixMs()),
@@ -104,8 +103,7 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
 
 const MONTH = new Intl.DateTimeFormat("en", { month: "long", year: "numeric", timeZone: "UTC" });
 
-export interface AccountPage extends Said {
-  readonly viewer: Viewer;
+export interface AccountPage extends Said, IdentitiesShown {
   readonly account: Pick<Account, "credits" | "settled" | "held" | "paymentMethod" | "spendLimit">;
   /** The name of this month. */
   readonly month: string;
@@ -115,12 +113,10 @@ export interface AccountPage extends Said {
   readonly usage: readonly UsageRow[];
   /** Last day of the usage that is shown (std/calendar.ts). */
   readonly today: number;
-  readonly provider?: string | undefined;
-  readonly askPassword: boolean;
 }
 
 export function accountPage(page: AccountPage): string {
-  const { viewer, notice, problem, newKey, account, keys, provider, askPassword } = page;
+  const { viewer, notice, problem, newKey, account, keys, asked } = page;
   const validKeys = keys.filter(({ revokedAt }) => revokedAt === undefined).length;
   const mayCreate = account.paymentMethod || account.credits > account.settled;
   return layout({
@@ -136,10 +132,10 @@ export function accountPage(page: AccountPage): string {
 ${creditSection(account)}
 ${limitSection(page)}
 </div>
-${keysSection(viewer, keys, { mayCreate, askPassword })}
+${keysSection(viewer, keys, { mayCreate, asked })}
 ${usageSection(page.usage, page.today)}
 ${passwordSection(viewer, validKeys)}
-${provider === undefined ? undefined : providerSection(provider)}`,
+${identitiesSection(page)}`,
   });
 }
 
@@ -190,15 +186,6 @@ function bar(spent: bigint, limit: bigint): Html {
   return html`<svg class="progress" width="100%" height="8" aria-hidden="true" focusable="false"><rect class="track" width="100%" height="8" rx="4"/>${
     permille <= 0 ? undefined : html`<rect class="${level}" width="${permille / 10}%" height="8" rx="4"/>`
   }</svg>`;
-}
-
-function providerSection(provider: string): Html {
-  return section(
-    "provider",
-    `Sign-in with ${provider}`,
-    html`<p>Your sign-in with ${provider} opens this account from then on.</p>
-<p><a href="/sign-in/oidc?next=%2Faccount&amp;purpose=connect">Connect this account with ${provider}</a></p>`,
-  );
 }
 
 function passwordSection({ csrf, email }: Viewer, keys: number): Html {

@@ -17,15 +17,11 @@ export const NOTICES = {
   limit: "The spend limit is changed.",
   revoked: "The key is revoked. It ends within a second.",
   password: "The password is changed. Other sign-ins have ended.",
+  connected: "The account is connected. The provider’s sign-in opens it from now on.",
+  disconnected: "It is disconnected. Other sign-ins with a provider have ended.",
   passwordAndKeys:
     "The password is changed. Other sign-ins have ended, and all keys are revoked: they end within a second.",
 } as const;
-
-/** A notice, with the cookie by which the browser is known from now on. */
-interface Done {
-  readonly notice: keyof typeof NOTICES;
-  readonly known: string;
-}
 
 /** The work of a form: its outcome is a notice, what the page shows, or a refusal. */
 export type Change = (
@@ -33,4 +29,4 @@ export type Change = (
   person: Person,
   form: Form,
   network: string,
-) => Promise<keyof typeof NOTICES | Done | Said | PageRefusal>;
+) => Promise<keyof typeof NOTICES | Said | PageRefusal>;

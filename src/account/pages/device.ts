@@ -1,14 +1,14 @@
 /** `/device`: a person compares the code on the terminal, sees what asks and from where, and decides. */
 import type { Reply } from "../../http/route.ts";
 import { seenSeconds } from "../../std/seen-clock.ts";
-import { field, hidden, passwordAgain } from "../../web/field.ts";
+import { field, hidden, type ProofAsked, proofAgain } from "../../web/field.ts";
 import { layout, type Viewer } from "../../web/layout.ts";
 import { Html, html } from "../../web/markup.ts";
 import { ago } from "../../web/time.ts";
 import { PageRefusal } from "../errors.ts";
 import type { Person } from "../people.ts";
 import type { DeviceLogin } from "../store/device-logins.ts";
-import { again, type FormVisit, formPerson, person, shown, type Visit, viewer } from "./page.ts";
+import { again, type FormVisit, formPerson, person, proofAsked, shown, type Visit, viewer } from "./page.ts";
 
 /** The code of a complete link is shown to be compared, never taken as confirmed (RFC 8628, section 5.4). */
 export async function showDevice(from: Visit): Promise<Reply> {
@@ -27,7 +27,8 @@ export async function enterCode(from: FormVisit): Promise<Reply> {
   const { deviceName, address, createdAt } = found.login;
   const askedSecondsAgo = Math.max(0, seenSeconds(from.deps.clock) - createdAt);
   const login = { userCode: found.userCode, deviceName, address, askedSecondsAgo };
-  return shown(deviceConfirmPage({ viewer: viewer(who), ...login, askPassword: who.stale }));
+  const asked = proofAsked(from.deps, who, `/device?user_code=${found.userCode}`);
+  return shown(deviceConfirmPage({ viewer: viewer(who), ...login, asked }));
 }
 
 export async function decide(from: FormVisit): Promise<Reply> {
@@ -91,11 +92,11 @@ interface DeviceConfirmPage extends Pick<DeviceLogin, "deviceName" | "address"> 
   readonly viewer: Viewer;
   readonly userCode: string;
   readonly askedSecondsAgo: number;
-  readonly askPassword: boolean;
+  readonly asked: ProofAsked | undefined;
 }
 
 export function deviceConfirmPage(data: DeviceConfirmPage): string {
-  const { viewer, userCode, deviceName, address, askedSecondsAgo, askPassword } = data;
+  const { viewer, userCode, deviceName, address, askedSecondsAgo, asked } = data;
   return layout({
     heading: "Does this device belong to you?",
     lead: html`<p>Approve it only if your terminal shows exactly this code.</p>`,
@@ -114,9 +115,9 @@ ${hidden("user_code", userCode)}
 </dl>
 <p>The device gets a key of this account. With it, it can run models and spend this account’s credit, until you revoke the key.</p>
 <p class="warning" id="warning"><strong>Approve only if you started this yourself.</strong> If somebody sent you the code or a link to this page, deny.</p>
-${askPassword ? passwordAgain() : undefined}
+${asked && proofAgain(asked, "device")}
 <div class="choice">
-${decision("approve", "Approve")}
+${asked && !asked.password ? undefined : decision("approve", "Approve")}
 ${decision("deny", "Deny")}
 </div>
 </form>`,

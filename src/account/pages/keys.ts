@@ -1,7 +1,7 @@
 /** The keys on the account page: a new key, the list, and the form for another one. */
 import { unixSeconds } from "../../std/clock.ts";
 import { StoreDown } from "../../store/store.ts";
-import { field, hidden, passwordAgain } from "../../web/field.ts";
+import { field, hidden, type ProofAsked, proofAgain } from "../../web/field.ts";
 import { section, type Viewer } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { moment } from "../../web/time.ts";
@@ -51,23 +51,25 @@ export function newKeySection({ key, name }: { readonly key: string; readonly na
 
 interface KeysShown {
   readonly mayCreate: boolean;
-  readonly askPassword: boolean;
+  readonly asked: ProofAsked | undefined;
 }
 
-export function keysSection(viewer: Viewer, keys: readonly KeyRecord[], { mayCreate, askPassword }: KeysShown): Html {
+export function keysSection(viewer: Viewer, keys: readonly KeyRecord[], { mayCreate, asked }: KeysShown): Html {
   return section(
     "keys",
     "Keys",
     html`<p class="soft">Programs and robots use a key to act for this account.</p>
 ${keys.length === 0 ? html`<p>There are no keys yet.</p>` : keysTable(viewer, keys)}
 <h3>Create a key</h3>
-${mayCreate ? keyForm(viewer, askPassword) : WHY_NOT}`,
+${mayCreate ? keyForm(viewer, asked) : WHY_NOT}`,
   );
 }
 
 const WHY_NOT = html`<p class="warning">An account needs a payment method or credit before a key can be created, and this one has neither. Ask the operator of this service for credit.</p>`;
 
-function keyForm({ csrf }: Viewer, askPassword: boolean): Html {
+function keyForm({ csrf }: Viewer, asked: ProofAsked | undefined): Html {
+  const proof = asked && proofAgain(asked, "key");
+  if (proof && !asked.password) return proof;
   return html`<form class="line" method="post" action="/account/keys">
 ${hidden("csrf", csrf)}
 ${field({
@@ -76,7 +78,7 @@ ${field({
   hint: "So that you know later where it is used, such as “arm in lab 2”.",
   attributes: { autocomplete: "off" },
 })}
-${askPassword ? passwordAgain() : undefined}
+${proof}
 <button class="second" type="submit">Create the key</button>
 </form>
 `;

@@ -7,9 +7,11 @@ import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Failure } from "../../std/failure.ts";
 import type { SeenClock } from "../../std/seen-clock.ts";
+import type { ProofAsked } from "../../web/field.ts";
 import { messagePage, type Viewer, WEB_POLICY } from "../../web/layout.ts";
 import type { DeviceLogins } from "../device-login.ts";
 import { PAGE, PAGE_ANSWERS, PageRefusal, unavailable } from "../errors.ts";
+import type { Identities } from "../identities.ts";
 import type { Keys } from "../keys.ts";
 import type { OidcProvider } from "../oidc.ts";
 import type { People, Person, SignedIn } from "../people.ts";
@@ -24,6 +26,7 @@ export interface PagesDeps {
   };
   readonly keys: Pick<Keys, "flush" | "prove" | "refresh">;
   readonly people: People;
+  readonly identities: Identities;
   readonly deviceLogins: Pick<DeviceLogins, "find" | "decide">;
   /** Tells the usage of a language model from that of a robot model. */
   readonly isLanguage: (item: string) => boolean;
@@ -115,22 +118,17 @@ function cookieName({ isSecure }: Origin, name: string): string {
   return isSecure ? `__Host-${own}` : own;
 }
 
-/** The cookies of a browser that has signed in with a password. */
+/** The cookie by which the tries of a browser are counted apart from those of strangers. */
+export const KNOWN_COOKIE = "known";
+
+/** The cookies of a browser that has signed in with a password. The second one outlasts the sign-in. */
 export function signedInCookies(origin: Origin, { token, known }: SignedIn): readonly string[] {
-  return [cookie(origin, token), knownCookie(origin, known)];
+  return [cookie(origin, token), setCookie(origin, KNOWN_COOKIE, known, LIMITS.knownBrowserSeconds)];
 }
 
 /** The cookie that signs the browser in, or out with an empty token. */
 export function cookie(origin: Origin, token: string): string {
   return setCookie(origin, "", token, token === "" ? 0 : LIMITS.signInSeconds);
-}
-
-/** Its name in `cookieValue`. */
-export const KNOWN_COOKIE = "known";
-
-/** The cookie by which the tries of a browser are counted apart from those of strangers. It outlasts the sign-in. */
-export function knownCookie(origin: Origin, known: string): string {
-  return setCookie(origin, KNOWN_COOKIE, known, LIMITS.knownBrowserSeconds);
 }
 
 /** `name` tells cookies apart; that of the sign-in is empty. */
@@ -153,6 +151,13 @@ export async function person(from: Visit<SignedInDeps>, next: string): Promise<P
   const found = await from.deps.people.person(cookieValue(from, ""));
   if (found instanceof PageRefusal) return message("Sorry", found);
   return found ?? elsewhere(`/sign-in?next=${encodeURIComponent(next)}`);
+}
+
+/** What the person has to prove anew before a key is given out or the ways to sign in change; `next`: the page that asks. */
+export function proofAsked({ oidc }: PagesDeps, who: Person, next: string): ProofAsked | undefined {
+  if (!who.stale) return undefined;
+  const href = `/sign-in/oidc?purpose=again&next=${encodeURIComponent(next)}`;
+  return { password: who.hasPassword, provider: who.hasIdentity && oidc ? { name: oidc.name, href } : undefined };
 }
 
 export function viewer({ email, token }: Person): Viewer {

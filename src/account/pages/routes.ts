@@ -2,8 +2,9 @@
 import type { Surface } from "../../http/surface.ts";
 import { changeAccount, changeLimit, changePassword, showAccount } from "./account.ts";
 import { decide, enterCode, showDevice } from "./device.ts";
+import { disconnectIdentity } from "./identities.ts";
 import { createKey, revokeKey } from "./keys.ts";
-import { finishOidc, OIDC_BACK, startOidc } from "./oidc.ts";
+import { connectIdentity, finishOidc, OIDC_BACK, startOidc } from "./oidc.ts";
 import { type PagesDeps, pageRoutes } from "./page.ts";
 import { showSignIn, showSignUp, showWelcome, signIn, signOut, signUp, welcome } from "./sign-in.ts";
 
@@ -25,6 +26,8 @@ export function pages(deps: PagesDeps): Surface {
     get("/account", showAccount),
     post("/account/keys", changeAccount(createKey)),
     post("/account/keys/revoke", changeAccount(revokeKey)),
+    post("/account/identities", connectIdentity),
+    post("/account/identities/disconnect", changeAccount(disconnectIdentity)),
     post("/account/limit", changeAccount(changeLimit)),
     post("/account/password", changeAccount(changePassword)),
   ]);

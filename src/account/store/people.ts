@@ -2,8 +2,9 @@
 import type { DomainOf, Slice } from "../../store/domain.ts";
 import { changes, first, type Steps } from "../../store/steps.ts";
 import { deviceAdd, deviceByUserCode, deviceDecide, devicePoll } from "./device-logins.ts";
+import { identitiesOf, identityConnect, identityEnd, identityEnter } from "./identities.ts";
 import { linkAdd, linkByToken, linkRedeem, passwordReset, passwordSet } from "./links.ts";
-import { identityEnter, signInAdd, signInByToken, signInProve, signInRemove } from "./sign-ins.ts";
+import { signInAdd, signInByToken, signInProve, signInRemove } from "./sign-ins.ts";
 
 /** True while no person can sign in with a password. */
 function* operatorMissing(): Steps<boolean> {
@@ -39,7 +40,7 @@ function* peopleForget({ now }: { now: number }): Steps<"done"> {
   return "done";
 }
 
-const reads = { operatorMissing, linkByToken, signInByToken, deviceByUserCode };
+const reads = { operatorMissing, linkByToken, signInByToken, deviceByUserCode, identitiesOf };
 
 const writes = {
   linkAdd,
@@ -55,6 +56,8 @@ const writes = {
   deviceDecide,
   devicePoll,
   identityEnter,
+  identityConnect,
+  identityEnd,
 };
 
 export const people = {

@@ -172,7 +172,7 @@ describe("forms", () => {
       deviceName: "lab-laptop",
       address: "203.0.113.7",
       askedSecondsAgo: 200,
-      askPassword: false,
+      asked: undefined,
     });
     expect(formsOf(confirm)).toContain("/device/decide: csrf user_code decision decision");
     expect(confirm).toMatch(/name="decision" value="approve"[\s\S]*name="decision" value="deny"/);
@@ -188,9 +188,11 @@ describe("forms", () => {
       "/account/keys/revoke: csrf prefix",
       "/account/keys: csrf name",
       "/account/password: csrf current password keys keys",
+      "/account/identities: csrf identity",
     ]);
-    const later = accountPage({ ...accountData("arm"), askPassword: true });
-    expect(formsOf(later)).toContain("/account/keys: csrf name confirm");
+    const later = formsOf(accountPage({ ...accountData("arm"), provider: "Lab", asked: { password: true } }));
+    expect(later).toContain("/account/keys: csrf name confirm");
+    expect(later).toContain("/account/identities: csrf confirm identity");
     expect(formsOf(accountPage({ ...accountData("arm"), keys: [] }))).toContain(
       "/account/password: csrf current password",
     );

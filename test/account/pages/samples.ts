@@ -47,7 +47,8 @@ export function accountData(text: string): AccountPage {
       usageRow("2026-11-20", `${text}:async`, 3, 1_300_000n, { kind: "language" }),
     ],
     today: dayNumber("2026-11-21"),
-    askPassword: false,
+    identities: [{ issuer: text, subject: text, email: text, createdAt: 1_795_233_827 }],
+    asked: undefined,
   };
 }
 
@@ -56,7 +57,8 @@ export function pagesOf(text: string): Readonly<Record<string, string>> {
   const viewer = { email: text, csrf: "csrf-1" };
   const account = accountData(text);
   const poor = { ...account.account, credits: 0n, settled: 0n, held: 0n };
-  const device = { viewer, userCode: text, deviceName: text, address: text, askedSecondsAgo: 40, askPassword: true };
+  const device = { viewer, userCode: text, deviceName: text, address: text, askedSecondsAgo: 40 };
+  const provider = { name: text, href: "/sign-in/oidc" };
   const welcome = { token: text, email: text };
   return {
     signIn: signInPage({ email: text, next: text, problem: text, signUpOpen: true, provider: text }),
@@ -64,7 +66,8 @@ export function pagesOf(text: string): Readonly<Record<string, string>> {
     welcome: welcomePage({ ...welcome, keys: 2, operator: false, problem: text }),
     operator: welcomePage({ ...welcome, keys: 0, operator: true }),
     deviceEnter: deviceEnterPage({ viewer, userCode: text, problem: text }),
-    deviceConfirm: deviceConfirmPage(device),
+    deviceConfirm: deviceConfirmPage({ ...device, asked: { password: true, provider } }),
+    deviceProvider: deviceConfirmPage({ ...device, asked: { password: false, provider } }),
     deviceApproved: deviceDonePage({ viewer, decision: "approve" }),
     deviceDenied: deviceDonePage({ viewer, decision: "deny" }),
     account: accountPage({
@@ -73,7 +76,9 @@ export function pagesOf(text: string): Readonly<Record<string, string>> {
       notice: text,
       problem: text,
       provider: text,
+      asked: { password: true, provider },
     }),
+    accountProvider: accountPage({ ...account, provider: text, asked: { password: false, provider } }),
     accountEmpty: accountPage({ ...account, account: poor, keys: [], usage: [] }),
     message: messagePage({ heading: text, text, link: { href: "/sign-in", text } }),
   };

@@ -114,7 +114,10 @@ describe("a browser that has signed in before", () => {
     const cookies = async (headers: Record<string, string>) =>
       (await new Browser(at, headers).post("/sign-in", { email: EMAIL, password: PASSWORD })).headers.getSetCookie();
     const known = String.raw`tendon-known=\w{43}\.[\w-]{43}; Path=/; Max-Age=31536000; HttpOnly; SameSite=Lax`;
-    expect(await cookies({})).toEqual([expect.stringMatching(/^tendon=/), expect.stringMatching(new RegExp(`^${known}$`))]);
+    expect(await cookies({})).toEqual([
+      expect.stringMatching(/^tendon=/),
+      expect.stringMatching(new RegExp(`^${known}$`)),
+    ]);
     expect((await cookies({ "x-forwarded-proto": "https" }))[1]).toMatch(new RegExp(`^__Host-${known}; Secure$`));
   });
 });
