@@ -212,6 +212,7 @@ describe("ambient things have one home each", () => {
     const shown = [
       "account/dev",
       "account/device-login",
+      "account/identities",
       "account/keys",
       "account/people",
       "account/oauth/oauth",

@@ -149,7 +149,7 @@ export class Jobs {
   /** The seen time from which on the job may be sent again; undefined: it has failed. */
   private dueMs({ submittedAt, repeats }: Job, { jobRetrySeconds }: Provider["config"], failure: Failure) {
     const { clock, lifecycle } = this.deps;
-    if (failure.row.final) return undefined;
+    if (failure.row.final || jobRetrySeconds === 0) return undefined;
     const now = Math.ceil(clock.seenMs());
     // The service stopped the call at its own end, and the next process takes the job at once.
     if (lifecycle.over.aborted) return now;

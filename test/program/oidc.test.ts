@@ -49,6 +49,14 @@ device = "echo"
       notes.length = 0;
       expect(await page.locator("body").textContent()).toContain("ann@example.org");
       await look(page, "account-provider");
+      // The form leads to the provider although the policy lets forms lead to this service alone. The provider knows the browser.
+      await page.getByRole("button", { name: "Connect with Lab Login" }).click();
+      await page.waitForURL("**/account?done=connected");
+      await page.getByRole("button", { name: "Disconnect ann@example.org" }).click();
+      expect(await page.locator("#problem").textContent()).toContain("no other way to sign in");
+      await look(page, "identities");
+      notes.length = 0;
+      await page.goto(`${url}/account`);
       const credit = await place.run(["admin", "credit", "--account", "ann@example.org", "--usd", "5", "--unverified"]);
       expect(credit).toMatchObject({ code: 0 });
       await page.reload();

@@ -4,18 +4,17 @@ import { dayOf, monthOf, monthOfDay, monthStart } from "../../std/calendar.ts";
 import { unixSeconds } from "../../std/clock.ts";
 import { nanosOf, usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
-import { field, hidden, keysChoice, newPassword, ownPassword, type ProofAsked } from "../../web/field.ts";
+import { field, hidden, keysChoice, newPassword, ownPassword } from "../../web/field.ts";
 import { layout, section, type Viewer } from "../../web/layout.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { exactMoneyText, money } from "../../web/money.ts";
 import { PAGE, PageRefusal, unavailable } from "../errors.ts";
 import type { Person } from "../people.ts";
 import type { Account } from "../store/accounts.ts";
-import type { ConnectedIdentity } from "../store/identities.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import { type Change, NOTICES, type Said } from "./change.ts";
 import { DAYS, usageSection } from "./chart.ts";
-import { identitiesSection } from "./identities.ts";
+import { type IdentitiesShown, identitiesSection } from "./identities.ts";
 import { keysSection, newKeySection } from "./keys.ts";
 import {
   elsewhere,
@@ -104,8 +103,7 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
 
 const MONTH = new Intl.DateTimeFormat("en", { month: "long", year: "numeric", timeZone: "UTC" });
 
-export interface AccountPage extends Said {
-  readonly viewer: Viewer;
+export interface AccountPage extends Said, IdentitiesShown {
   readonly account: Pick<Account, "credits" | "settled" | "held" | "paymentMethod" | "spendLimit">;
   /** The name of this month. */
   readonly month: string;
@@ -115,9 +113,6 @@ export interface AccountPage extends Said {
   readonly usage: readonly UsageRow[];
   /** Last day of the usage that is shown (std/calendar.ts). */
   readonly today: number;
-  readonly identities: readonly ConnectedIdentity[];
-  readonly provider?: string | undefined;
-  readonly asked: ProofAsked | undefined;
 }
 
 export function accountPage(page: AccountPage): string {

@@ -10,9 +10,9 @@ export interface IdentityKey {
 }
 
 export interface ConnectedIdentity extends IdentityKey {
-  /** As the provider said it last; empty where none was kept. */
+  /** What the provider said last; empty where none was kept. */
   readonly email: string;
-  /** By the wall clock. */
+  /** Time of the wall clock. */
   readonly createdAt: number;
 }
 

@@ -58,7 +58,7 @@ export function pagesOf(text: string): Readonly<Record<string, string>> {
   const account = accountData(text);
   const poor = { ...account.account, credits: 0n, settled: 0n, held: 0n };
   const device = { viewer, userCode: text, deviceName: text, address: text, askedSecondsAgo: 40 };
-  const provider = { name: text, href: text };
+  const provider = { name: text, href: "/sign-in/oidc" };
   const welcome = { token: text, email: text };
   return {
     signIn: signInPage({ email: text, next: text, problem: text, signUpOpen: true, provider: text }),

@@ -114,6 +114,38 @@ export function peopleTests(engine: EngineName): void {
     expect(await found(3, 5)).toBeUndefined();
   });
 
+  test("an identity is of the first account that connects it, and ends with its sign-ins unless it is the last way in", async (store) => {
+    const { people } = store;
+    await addAccount(store, { password: "p" });
+    await addAccount(store, { id: "a2", email: "ann@example.org" });
+    const ann = { issuer: "https://id.example", subject: "ann", email: "ann@example.org", at: 7 };
+    const enter = (byte: number) => {
+      const entry = { tokenSha256: bytes(byte), at: 40, provedAt: 30, expiresAt: AT };
+      return people.identityEnter({ ...ann, newAccountId: undefined, signIn: entry });
+    };
+    for (const byte of [1, 1, 2]) expect(await enter(byte)).toBe("entered");
+    const found = (byte: number) => people.signInByToken({ tokenSha256: bytes(byte), now: 50 });
+    const who = { accountId: "a2", email: "ann@example.org", provedAt: 30, hasPassword: false, hasIdentity: true };
+    expect(await found(1)).toEqual(who);
+    const connect = (accountId: string, subject: string) => people.identityConnect({ ...ann, subject, accountId });
+    expect([await connect("a1", "ann"), await connect("a1", "bob")]).toEqual(["taken", "connected"]);
+    const { at: createdAt, ...kept } = ann;
+    expect(await people.identitiesOf("a2")).toEqual([{ ...kept, createdAt }]);
+    const end = (accountId: string, subject: string, byte: number) =>
+      people.identityEnd({ accountId, issuer: ann.issuer, subject, keepSignIn: bytes(byte) });
+    // With a password, or with another identity, there is another way.
+    expect([await end("a1", "bob", 9), await end("a2", "ann", 1)]).toEqual(["ended", "last_way"]);
+    expect([await found(2), await connect("a2", "other")]).toEqual([who, "connected"]);
+    expect([await end("a1", "ann", 9), await people.identitiesOf("a2")]).toMatchObject(["ended", { length: 2 }]);
+    const both = await Promise.all([end("a2", "ann", 1), end("a2", "other", 1)]);
+    expect(both.toSorted()).toEqual(["ended", "last_way"]);
+    expect([await found(1), await found(2), await people.identitiesOf("a2")]).toMatchObject([
+      who,
+      undefined,
+      { length: 1 },
+    ]);
+  });
+
   test("a device login is decided once, gives its key once, and only while the sign-in that approved it lasts", async (store) => {
     const { people, accounts } = store;
     await addAccount(store, { password: "p" });
