@@ -19,7 +19,7 @@ cd "$(dirname "$0")/.." || exit 1
 ASKED_P50_MS=20 ASKED_P99_MS=22 ASKED_BATCH8_MS=80 ASKED_HOST_MS=0.3 ASKED_HALF=0.01
 MEASURED_BF16=0.2
 STEPS=(setup libraries doctor kernels sanitizer parity own tensorrt half build-bf16 build-f16 bench-bf16 bench-f16
-  bench-own graph small gr00t molmoact2 dreamzero)
+  bench-own graph two-replicas small gr00t molmoact2 dreamzero)
 device=cuda:0 out=bench/results/gpu work=dist/gpu-work chunks=200 python=python3 tensorrt="" small="" dry=""
 passed=0 failed=0 skipped=0
 
@@ -272,6 +272,24 @@ graph() {
   else say FAIL graph "$(why)"; fi
 }
 
+# Replicas of one GPU side by side, and captures beside loads. Where replicas wait for each other, two give no more chunks than one.
+two_replicas() {
+  local said wrong kind=bf16
+  # No CPU computes in bf16.
+  [ -z "$small" ] || kind=f16
+  [ "${program[0]}" = node_modules/.bin/bun ] || { say SKIP two-replicas "the program is ${program[0]}" && return; }
+  built $kind "$full" "$work/$tag-$kind" two-replicas || return
+  run node_modules/.bin/bun bench/gpu/replicas.ts "$work/$tag-$kind" "$device" "$chunks" || { say FAIL two-replicas "$(why)" && return; }
+  [ -z "$dry" ] || return 0
+  said=$(python3 -c 'import json, sys
+r = json.loads(open(sys.argv[1]).read().strip().splitlines()[-1])
+print("%.1f and %.1f chunks a second by one and two replicas, %d of %d models captured" % (r["one"], r["two"], r["captured"], r["models"]))
+sys.exit(r["two"] <= r["one"] or r["captured"] < r["models"])' "$last")
+  wrong=$?
+  if [ -z "$nvidia" ] || [ -n "$small" ]; then say SKIP two-replicas "$said; asked of the full size on a GPU: two give more, all captured"
+  elif [ "$wrong" = 0 ]; then say PASS two-replicas "$said"; else say FAIL two-replicas "$said"; fi
+}
+
 # The six reference bundles, a report.
 small() { measure small dist/models small ""; }
 
@@ -290,6 +308,7 @@ for one in "${chosen[@]}"; do
   build-*) build "${one#build-}" ;;
   bench-bf16 | bench-f16) bench "${one#bench-}" ;;
   bench-own) bench_own ;;
+  two-replicas) two_replicas ;;
   gr00t) another gr00t gr00t-n1.7 ;;
   molmoact2) another molmoact2 molmoact2 ;;
   dreamzero) another dreamzero dreamzero-5b ;;

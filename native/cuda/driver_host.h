@@ -36,6 +36,8 @@ struct Counts {
     uint64_t contexts, streams, events, registered, registered_bytes, registered_ever, faults, contexts_set, records, relaxed, pushes;
     /** Allocations of the device's memory. */
     uint64_t memories;
+    /** Waits for a stream; 1 if a thread sleeps meanwhile; ended threads that had entered a context. */
+    uint64_t waits, sleeping, entered;
 };
 
 inline std::mutex turn;
@@ -52,6 +54,19 @@ inline size_t device_free = size_t(64) << 30, device_used = size_t(16) << 30;
 inline std::atomic<bool> lost = false;
 inline int the_context = 0;
 inline thread_local void *current = nullptr;
+
+/** A thread, which is counted when it ends. */
+struct Thread {
+    int mode = 0;
+    bool has_entered = false;
+    ~Thread() {
+        const std::lock_guard<std::mutex> guard(turn);
+        counts.relaxed += mode == 2;
+        counts.entered += has_entered;
+    }
+};
+inline thread_local Thread thread;
+
 inline thread_local std::vector<void *> below;
 
 inline int wrong(int code) {
@@ -109,6 +124,13 @@ void cpu_streams_refused(int refused) { cpu::streams_refused = refused != 0; }
 /** Loses the device: every later wait for a stream fails. */
 void cpu_lose(int lost) { cpu::lost = lost != 0; }
 
+/** The order of CU_CTX_SCHED_BLOCKING_SYNC, before the context is retained. */
+int cuDevicePrimaryCtxSetFlags_v2(int, unsigned flags) {
+    const std::lock_guard<std::mutex> guard(cpu::turn);
+    cpu::counts.sleeping = flags == 4;
+    return cpu::SUCCESS;
+}
+
 int cuDevicePrimaryCtxRetain(void **context, int) {
     const std::lock_guard<std::mutex> guard(cpu::turn);
     cpu::counts.contexts++;
@@ -128,6 +150,7 @@ int cuCtxSetCurrent(void *context) {
     const std::lock_guard<std::mutex> guard(cpu::turn);
     cpu::counts.contexts_set++;
     cpu::current = context;
+    cpu::thread.has_entered = true;
     return cpu::SUCCESS;
 }
 
@@ -136,6 +159,7 @@ int cuCtxPushCurrent_v2(void *context) {
     cpu::counts.pushes++;
     cpu::below.push_back(cpu::current);
     cpu::current = context;
+    cpu::thread.has_entered = true;
     return cpu::SUCCESS;
 }
 
@@ -149,17 +173,7 @@ int cuCtxPopCurrent_v2(void **context) {
 }
 
 int cuThreadExchangeStreamCaptureMode(int *mode) {
-    static thread_local struct Mode {
-        int mode = 0;
-        ~Mode() {
-            if (mode != 2) return;
-            const std::lock_guard<std::mutex> guard(cpu::turn);
-            cpu::counts.relaxed++;
-        }
-    } own;
-    const int before = own.mode;
-    own.mode = *mode;
-    *mode = before;
+    std::swap(cpu::thread.mode, *mode);
     return cpu::SUCCESS;
 }
 
@@ -187,6 +201,7 @@ int cuStreamDestroy_v2(void *stream) {
 int cuStreamSynchronize(void *stream) {
     CPU_HOST_CALL
     if (cpu::streams.count(stream) == 0) return cpu::wrong(cpu::INVALID_HANDLE);
+    cpu::counts.waits++;
     if (cpu::lost) return cpu::LAUNCH_FAILED;
     cpu::reach(stream, cpu::records);
     return cpu::SUCCESS;

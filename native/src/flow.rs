@@ -167,7 +167,7 @@ impl Network {
         let parts =
             Parts { manifest, encoder, owned: &owned, at: &at, video: video_at, batch: most.batch, whole: whole_there };
         let device_flow = DeviceFlow::of(&mut driver_device, &parts, resides);
-        let mut mirrors = Mirrors::default();
+        let mut mirrors = Mirrors::on(driver_device.stream());
         let mut graph = |session: Arc<GraphSession>, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
             let stays = |port, is_input| {
                 device_flow.as_ref().filter(|_| owner == Owner::Denoise)?.bound(port, &owned, is_input)
@@ -219,7 +219,7 @@ impl Network {
             _episodes: episodes,
             driver_device,
         };
-        network.attach(options)?;
+        network.attach();
         Ok(network)
     }
 

@@ -3,7 +3,9 @@
  * beside ONNX Runtime (native/src/ort/driver_device.rs). The CPU plays the GPU (native/src/core/rehearsal.rs) and its driver (native/cuda/driver_host.h).
  */
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { availableParallelism } from "node:os";
 import type { Bundle } from "../../src/bundle/read.ts";
+import { gpuOptions } from "../../src/config/gpu.ts";
 import type { ChunkResult, Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
@@ -24,16 +26,19 @@ interface LoadChoice {
   readonly name?: string;
   readonly library?: string;
   readonly slots?: number | undefined;
+  readonly captures?: boolean;
+  readonly own?: boolean;
 }
 
 async function load(wanted: LoadChoice = {}) {
-  const { replicas = 1, name = "molmoact2-yam", library = driver.path } = wanted;
-  await rehearse({ device: GPU, driver: library });
+  const { replicas = 1, name = "molmoact2-yam", library = driver.path, captures = false, own = false } = wanted;
+  await rehearse({ device: GPU, driver: library, captures });
   open = ok(await openEngine({ decodeThreads: 2 }));
   return await Opened.with(open, await bundleOf(name), {
     device: GPU,
     replicas,
     slots: "slots" in wanted ? wanted.slots : 2,
+    gpu: gpuOptions({ own_kernels: own }),
   });
 }
 
@@ -50,16 +55,16 @@ async function rowsWithout(): Promise<number[]> {
   return [...(await opened.chunk()).actions];
 }
 
-/** Threads that ended relaxed, once there are no more of them: they end a moment after they were waited for. */
-async function relaxed(): Promise<number> {
-  let [count, same] = [driver.counts().relaxed, 0];
+/** Threads that ended relaxed, and in a context, once there are no more of them: they end a moment after they were waited for. */
+async function ended(): Promise<readonly [relaxed: number, entered: number]> {
+  let [counts, same] = [driver.counts(), 0];
   while (same < 20) {
     await Bun.sleep(10);
-    const now = driver.counts().relaxed;
-    same = now === count ? same + 1 : 0;
-    count = now;
+    const now = driver.counts();
+    same = now.relaxed === counts.relaxed && now.entered === counts.entered ? same + 1 : 0;
+    counts = now;
   }
-  return count;
+  return [counts.relaxed, counts.entered];
 }
 
 /** Runs of the denoise graph of a chunk. */
@@ -100,13 +105,39 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
   });
 
   // ONNX Runtime captures so that the calls of all threads are meant, and models are loaded side by side.
-  test("threads that load, run or unload do not end the capture of a CUDA graph by another model's thread", async () => {
-    const before = await relaxed();
+  test("threads that load, run or unload do not end the capture of a CUDA graph by another model's thread, and enter the device's context first", async () => {
+    const [relaxed, entered] = await ended();
     const opened = await load();
     await opened.chunk();
     await close();
     // That of the load, that of its second graph, that of the replica, that of the end.
-    expect((await relaxed()) - before).toBe(4);
+    expect(await ended()).toEqual([relaxed + 4, entered + 4]);
+  });
+
+  test("each run of a captured graph is waited for once, in the stream of its replica alone; our kernels leave one wait for a chunk", async () => {
+    const rows = await rowsWithout();
+    for (const own of [false, true]) {
+      const opened = await load({ replicas: 2, captures: true, own });
+      const runs = 1 + runsOf(opened, opened.bundle);
+      const loaded = driver.counts();
+      const chunks = await Promise.all(Array.from({ length: 6 }, () => opened.chunk()));
+      for (const { actions } of chunks) expect([...actions]).toEqual(rows);
+      const now = driver.counts();
+      expect((now.waits - loaded.waits) / (now.records - loaded.records)).toBe((own ? 1 : runs) / (2 * runs));
+      await close();
+      expect(driver.counts()).toMatchObject(NONE);
+    }
+    // ONNX Runtime waits for what it launches kernel by kernel: its page-locked memory must come back.
+    const plain = await load();
+    const { waits } = driver.counts();
+    await plain.chunk();
+    expect(driver.counts().waits).toBe(waits);
+  });
+
+  test("threads that wait for the device sleep where event loop and decode have no core beside them", async () => {
+    await load({ replicas: 2 });
+    // Spinning is the driver's own choice, which is never taken back.
+    expect(driver.counts().sleeping).toBe(availableParallelism() < 2 + 2 ? 1 : 0);
   });
 
   test("each replica has a stream and each inference two events: the device's times are those of inferences alone", async () => {

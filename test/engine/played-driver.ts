@@ -24,6 +24,11 @@ const COUNTS = [
   "relaxed",
   "pushes",
   "memories",
+  "waits",
+  // 1 if threads that wait for the device sleep.
+  "sleeping",
+  // Threads that ended and had entered a context.
+  "entered",
 ] as const;
 
 export const PLAYED = {

@@ -17,6 +17,8 @@ export interface Rehearsal {
   readonly stale?: boolean;
   /** No run ends. */
   readonly hangs?: boolean;
+  /** Graphs are run as if they were captured. */
+  readonly captures?: boolean;
   /** The time that its first inferences may take, in milliseconds. */
   readonly proof_ms_max?: number;
   /** A library that plays its driver; without it none is asked. */
@@ -27,7 +29,10 @@ export interface Rehearsal {
 
 /** What the next loads of this process meet; without a rehearsal: the machine as it is. */
 export async function rehearse(...devices: readonly Rehearsal[]): Promise<void> {
-  const plan = devices.map(({ stale = false, hangs = false, ...device }) => ({ ...device, playing: { stale, hangs } }));
+  const plan = devices.map(({ stale = false, hangs = false, captures = false, ...device }) => ({
+    ...device,
+    playing: { stale, hangs, captures },
+  }));
   await begin({ devices: plan });
 }
 

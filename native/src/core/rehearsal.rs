@@ -20,6 +20,8 @@ pub struct Playing {
     pub stale: bool,
     /// No inference ends.
     pub hangs: bool,
+    /// Graphs are run as if they were captured.
+    pub captures: bool,
     #[cfg_attr(feature = "rehearsal", serde(skip))]
     possible: Possible,
 }

@@ -4,7 +4,6 @@ use super::Network;
 use crate::episode::Entry;
 use crate::ort::driver_device::DriverUse;
 use crate::ort::graph::Graph;
-use crate::ort::terminator::Terminator;
 
 /// The device's time for one chunk, milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,21 +14,12 @@ pub struct DeviceTimes {
 }
 
 impl Network {
-    /// Registers the tensors with the driver, and puts the work into the stream of the driver device. `options` are those of its
-    /// inferences.
-    pub(super) fn attach(&mut self, options: &Terminator) -> Result<(), String> {
+    /// Registers the tensors with the driver, and has runs return when their work is in the stream, where our kernels follow them.
+    pub(super) fn attach(&mut self) {
         let mut driver_device = std::mem::take(&mut self.driver_device);
         self.tensors.iter_mut().for_each(|tensor| driver_device.register(tensor));
-        if let (Some(device_flow), Some(stream)) = (&mut self.device_flow, driver_device.stream().cloned()) {
+        if let Some(device_flow) = &mut self.device_flow {
             device_flow.register(&mut driver_device);
-            self.mirrors.copy_in(stream);
-            let graphs = || [Some(&self.prefill), self.extend.as_ref(), Some(&self.denoise)].into_iter().flatten();
-            // ONNX Runtime gives page-locked memory that kernels were launched with back at the end of a run that it waits for. Without
-            // the wait it keeps all of that until the session is closed. Then it frees the memory in a callback of the stream, which CUDA
-            // refuses, and the process is aborted. A captured graph launches no kernel by itself.
-            if graphs().all(Graph::is_captured) {
-                options.leave_running()?;
-            }
             [Some(&mut self.prefill), self.extend.as_mut(), Some(&mut self.denoise)]
                 .into_iter()
                 .flatten()
@@ -43,7 +33,6 @@ impl Network {
             }
         }
         self.driver_device = driver_device;
-        Ok(())
     }
 
     /// Makes this thread the one that runs it; once, before its first run.

@@ -2,11 +2,9 @@
 
 use super::{Files, Graphs, Whole};
 use crate::bundle::manifest::{self, Graph as GraphSpec, Role};
-use crate::bundle::onnx::unroll::unused_inputs;
 use crate::ort::home::Home;
 use crate::ort::session::GraphSession;
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Names of prefill's caches that every graph writes and reads in `home`. A cache that a graph uses on the CPU goes through the host: bound
@@ -52,8 +50,7 @@ pub(super) fn latents_reside(spec: &GraphSpec, session: &GraphSession, home: Opt
     Ok(())
 }
 
-/// An error, which is a sentence, if a graph uses episode memory on the CPU. ONNX Runtime reports an unread input as on the CPU; it does
-/// not count. `files` are the files of the sessions.
+/// An error, which is a sentence, if a graph uses episode memory on the CPU. `files` are the files of the sessions.
 pub fn memory_resides(
     specs: &manifest::Graphs,
     sessions: &Graphs<Arc<GraphSession>>,
@@ -69,15 +66,9 @@ pub fn memory_resides(
     for (spec, session, path, made) in graphs {
         let (Some(spec), Some(session), Some(path)) = (spec, session, path) else { continue };
         for (ports, is_input) in [(&spec.inputs, true), (&spec.outputs, false)] {
-            let elsewhere = home.elsewhere(session.get(), is_input)?;
-            let remembered = ports.iter().filter(|port| matches!(port.role, Role::Memory | Role::Block));
-            let mut gone = remembered.filter(|port| elsewhere.contains(&port.name)).peekable();
-            let mut unused = HashSet::new();
-            if is_input && gone.peek().is_some() {
-                let read = |path: &Path| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
-                unused = made.map_or_else(|| unused_inputs(&read(path)?), unused_inputs)?;
-            }
-            if let Some(port) = gone.find(|port| !unused.contains(&port.name)) {
+            let elsewhere = home.used_elsewhere(session.get(), is_input, (path, made))?;
+            let mut remembered = ports.iter().filter(|port| matches!(port.role, Role::Memory | Role::Block));
+            if let Some(port) = remembered.find(|port| elsewhere.contains(&port.name)) {
                 return Err(format!("{} has {} on the CPU", spec.file, port.name));
             }
         }

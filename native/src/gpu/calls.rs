@@ -50,6 +50,7 @@ calls! {
     device_name = "cuDeviceGetName": (*mut c_char, c_int, c_int);
     device_attribute = "cuDeviceGetAttribute": (*mut c_int, c_int, c_int);
     device_bytes = "cuDeviceTotalMem_v2": (*mut usize, c_int);
+    context_flags = "cuDevicePrimaryCtxSetFlags_v2": (c_int, c_uint);
     context_retain = "cuDevicePrimaryCtxRetain": (*mut Handle, c_int);
     context_release = "cuDevicePrimaryCtxRelease_v2": (c_int);
     context_set = "cuCtxSetCurrent": (Handle);

@@ -2,8 +2,11 @@
 
 use super::CudaError;
 use super::calls::{Calls, Code, Handle};
+use super::stream::Stream;
 use crate::core::memory::{Block, Registration};
 use std::ffi::{c_int, c_void};
+use std::marker::PhantomData;
+use std::num::NonZero;
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -12,6 +15,14 @@ use std::sync::Arc;
 const PORTABLE: u32 = 1;
 /// `CU_STREAM_CAPTURE_MODE_RELAXED`.
 const RELAXED: c_int = 2;
+/// `CU_CTX_SCHED_BLOCKING_SYNC`: a thread that waits sleeps.
+const BLOCKING_SYNC: u32 = 4;
+
+/// Whether the threads of `replicas` sleep while they wait. By default such a thread spins, which answers some microseconds earlier and
+/// keeps a core. It may, if the event loop and a decode have a core each beside all of them.
+fn sleeps(cores: usize, replicas: usize) -> bool {
+    cores < replicas + 2
+}
 
 /// Relaxes this thread: its calls are no longer refused while another thread captures a graph, and do not end that capture. ONNX Runtime's
 /// captures affect all threads. No context is needed or made.
@@ -47,6 +58,11 @@ impl Context {
             calls.check("cuInit", absent((calls.init)(0))?)?;
             let (mut device, mut handle) = (0, null_mut());
             calls.check("cuDeviceGet", absent((calls.device_get)(&mut device, index))?)?;
+            let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+            if sleeps(cores, Stream::count() + 1) {
+                // A driver that refuses this spins.
+                (calls.context_flags)(device, BLOCKING_SYNC);
+            }
             calls.check("cuDevicePrimaryCtxRetain", (calls.context_retain)(&mut handle, device))?;
             Ok(Arc::new(Context { calls, device, handle }))
         }
@@ -56,6 +72,13 @@ impl Context {
     pub fn enter(&self) -> Result<(), CudaError> {
         // SAFETY: a live context.
         self.calls.check("cuCtxSetCurrent", unsafe { (self.calls.context_set)(self.handle) })
+    }
+
+    /// Has this thread enter it until what is returned is dropped. The thread has its own context again then.
+    pub fn entered(self: &Arc<Self>) -> Result<Entered, CudaError> {
+        // SAFETY: a live context, which is popped before it is released.
+        self.calls.check("cuCtxPushCurrent", unsafe { (self.calls.context_push)(self.handle) })?;
+        Ok(Entered { context: self.clone(), _thread: PhantomData })
     }
 
     /// Calls `work` on a thread that may have any context, and leaves that as it was. It is for loading and closing.
@@ -128,6 +151,22 @@ impl Context {
     }
 }
 
+/// A thread in a context.
+#[must_use]
+pub struct Entered {
+    context: Arc<Context>,
+    /// It is dropped where it was made.
+    _thread: PhantomData<*const ()>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let mut popped = null_mut();
+        // SAFETY: an out pointer; this thread has pushed the context.
+        unsafe { (self.context.calls.context_pop)(&mut popped) };
+    }
+}
+
 /// Registered host memory, until this is dropped.
 pub struct Registered {
     context: Arc<Context>,
@@ -148,5 +187,19 @@ impl Drop for Registered {
             // SAFETY: registered once, by `register`, and mapped still.
             calls.check("cuMemHostUnregister", unsafe { (calls.host_unregister)(self.start) })
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waiting_thread_sleeps_unless_event_loop_and_decode_have_a_core_beside_those_that_spin() {
+        for (cores, replicas, expected) in
+            [(1, 1, true), (2, 1, true), (3, 1, false), (3, 2, true), (16, 14, false), (16, 15, true)]
+        {
+            assert_eq!(sleeps(cores, replicas), expected, "{cores} cores, {replicas} replicas");
+        }
     }
 }

@@ -6,9 +6,13 @@ use super::{Address, CudaError};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The stream does not wait for the default stream, like ONNX Runtime's own streams.
 const NON_BLOCKING: u32 = 1;
+
+/// The streams of this process: one for each replica.
+static STREAMS: AtomicUsize = AtomicUsize::new(0);
 
 /// A sequence of work on a device.
 pub struct Stream {
@@ -28,7 +32,12 @@ impl Stream {
             // SAFETY: an out pointer.
             calls.check("cuStreamCreate", unsafe { (calls.stream_create)(&mut handle, NON_BLOCKING) })
         })?;
+        STREAMS.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(Stream { context: context.clone(), handle }))
+    }
+
+    pub(super) fn count() -> usize {
+        STREAMS.load(Ordering::Relaxed)
     }
 
     /// The address for ONNX Runtime's options. A user keeps the stream, because the address is invalid after its end.
@@ -85,6 +94,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        STREAMS.fetch_sub(1, Ordering::Relaxed);
         // The driver waits for its work. A lost device refuses this too.
         let _ = self.context.within(|calls| {
             // SAFETY: made by `new`; every user keeps it alive.

@@ -2,6 +2,7 @@
 
 use super::{LostReplica, Model};
 use crate::core::device::Device;
+use crate::gpu::context::Entered;
 use crate::model::devices::{HostedModel, Load};
 use crate::ort::driver_device;
 use std::sync::atomic::Ordering;
@@ -15,10 +16,10 @@ impl Model {
         }
     }
 
-    /// For the thread that frees the model's memory on its devices (`driver_device::relax_thread`).
-    pub fn relax_thread(&self) {
+    /// For the thread that frees the model's memory on its devices.
+    pub fn enter(&self) -> Vec<Entered> {
         let names = self.placement.get().map_or(&[][..], |placement| &placement.devices);
-        names.iter().filter_map(|name| Device::candidates(name)).flatten().for_each(driver_device::relax_thread);
+        names.iter().filter_map(|name| Device::candidates(name)).flatten().filter_map(driver_device::enter).collect()
     }
 
     /// Whether a replica takes nothing more from a shared queue. A replica with its own queue empties that first.

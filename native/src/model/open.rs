@@ -16,7 +16,6 @@ use crate::ort::home::Reach;
 use crate::ort::provider::{self, GpuOptions, Kind};
 use crate::ort::runtime::{Beside, Providers, Runtime, Threads};
 use crate::ort::session::{GraphSession, Tally};
-use crate::ort::turn::Turns;
 use crate::ort::weight_store::{DeviceWeights, Store};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -71,6 +70,8 @@ impl Model {
         let mut networks = Vec::with_capacity(devices.len());
         for (replica, &device) in devices.iter().enumerate() {
             let refused = |reason: String| ProofFailure::Refused(replica, reason);
+            // This thread copies the weights, and makes the memory of sessions.
+            let _entered = driver_device::enter(device);
             let known = sites.iter().position(|site| site.device == device);
             let at = match known {
                 Some(at) => at,
@@ -136,8 +137,6 @@ impl Model {
     /// The site of a device on which `together` replicas run.
     fn site(&self, opening: &Opening<'_>, device: Device, together: usize, tally: &mut Tally) -> Result<Site, String> {
         let Opening { runtime, wanted, apart, .. } = *opening;
-        // This thread copies the weights.
-        driver_device::relax_thread(device);
         if device == Device::Cpu && self.manifest.compute == Some(Dtype::Bf16) {
             return Err(
                 "its graphs compute in bf16, for which ONNX Runtime has no kernels on a CPU: f16 is computed there"
@@ -189,7 +188,7 @@ impl Model {
     ) -> Result<Graphs<Arc<GraphSession>>, String> {
         let providers = self.providers(runtime, &wanted.gpu, *device)?.on_stream(stream);
         files.open(threads, whole.as_ref(), |graph, threads| {
-            driver_device::relax_thread(*device);
+            let _entered = driver_device::enter(*device);
             runtime.session(graph, threads, &providers, device_weights).map(Arc::new)
         })
     }
@@ -203,7 +202,7 @@ impl Model {
         };
         let turns = Reach::of(device).turns();
         if rehearsal::of(&device.name()).is_some() {
-            return Ok(Providers { chain: Vec::new(), beside, turns: Turns::Free, stream: None });
+            return Ok(Providers { chain: Vec::new(), beside, turns, stream: None });
         }
         let kept = match (device, &options.engine_cache) {
             (Device::TensorRt(id), Some(root)) => self.engines(runtime, options, root, id)?,

@@ -14,16 +14,16 @@ use std::sync::Arc;
 const BYTE: sys::ONNXTensorElementDataType = sys::ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8;
 
 /// Runs a session with the input `x` and the output `y`. Both may be used again afterwards.
-fn pass(session: &Session, x: &Value, y: &Value) -> Result<(), String> {
+fn pass(session: &Session, turns: Turns, x: &Value, y: &Value) -> Result<(), String> {
     let (api, mut binding, session) = (ort::api(), null_mut(), session.ptr().cast_mut());
     // SAFETY: a live session, C strings, values that live through the run, and an object that is released once.
     unsafe {
         check((api.CreateIoBinding)(session, &mut binding))?;
         let ran = check((api.BindInput)(binding, c"x".as_ptr(), x.pointer()))
             .and_then(|()| check((api.BindOutput)(binding, c"y".as_ptr(), y.pointer())))
-            .and_then(|()| check((api.SynchronizeBoundInputs)(binding)))
+            .and_then(|()| turns.settle(|| check((api.SynchronizeBoundInputs)(binding))))
             .and_then(|()| check((api.RunWithBinding)(session, null(), binding)))
-            .and_then(|()| check((api.SynchronizeBoundOutputs)(binding)));
+            .and_then(|()| turns.settle(|| check((api.SynchronizeBoundOutputs)(binding))));
         (api.ReleaseIoBinding)(binding);
         ran
     }
@@ -77,7 +77,7 @@ impl DeviceBlock {
         drop(turn);
         match copied {
             // No part of a WebGPU block can be addressed: it is a handle.
-            Err(_) if home.turns == Turns::Free => block.fill(session, home, values)?,
+            Err(_) if home.turns != Turns::One => block.fill(session, home, values)?,
             copied => copied?,
         }
         Ok(block)
@@ -99,7 +99,7 @@ impl DeviceBlock {
                     Value::at(&device, start, piece.len(), (&dims, BYTE))?,
                 ]
             };
-            pass(session, &from, &to)?;
+            pass(session, home.turns, &from, &to)?;
         }
         Ok(())
     }
@@ -116,7 +116,8 @@ impl DeviceBlock {
 
 impl Drop for DeviceBlock {
     fn drop(&mut self) {
-        let _turn = self.turns.wait();
+        // The session may end with its last block.
+        let _turn = self.turns.outside_captures();
         // SAFETY: made in `new`, given back once. A failure would leak the block.
         unsafe {
             if !self.start.is_null() {

@@ -12,7 +12,7 @@
 use crate::core::device::Device;
 use crate::core::memory::Block;
 use crate::core::rehearsal;
-use crate::gpu::context::{self, Context};
+use crate::gpu::context::{self, Context, Entered};
 use crate::gpu::device::{self, Module};
 use crate::gpu::stream::{Laps, Stream};
 use crate::ort::provider::GpuOptions;
@@ -56,13 +56,15 @@ pub fn memory(device: Device) -> Option<(u64, u64)> {
     Context::open(&driver, index).and_then(|context| context.memory()).ok()
 }
 
-/// Relaxes a thread that opens graphs for the device, copies to it or runs there. Another thread's capture of a CUDA graph then neither
-/// refuses its calls nor ends because of them. Models are loaded side by side. A driver that refuses this refuses later calls too, with a
-/// reason.
-pub fn relax_thread(device: Device) {
-    if let Some((_, driver)) = driver_of(device) {
-        let _ = context::relax_thread(&driver);
-    }
+/// Prepares a thread that opens graphs for the device, copies to it or frees there, until what is returned is dropped. ONNX Runtime copies on
+/// the present device of a thread, which is the first one until the thread enters another.
+///
+/// The thread stays relaxed: another thread's capture of a CUDA graph then neither refuses its calls nor ends because of them. Models are
+/// loaded side by side. A driver that refuses this refuses later calls too, with a reason.
+pub fn enter(device: Device) -> Option<Entered> {
+    let (index, driver) = driver_of(device)?;
+    let _ = context::relax_thread(&driver);
+    Context::open(&driver, index).and_then(|context| context.entered()).ok()
 }
 
 /// The device code of this build. A played driver has the kernels already, and reads the first bytes alone.
@@ -151,14 +153,14 @@ impl DriverDevice {
         made.ok()
     }
 
-    /// Prepares the replica's thread before its first inference: it is relaxed (`relax_thread`) and enters the context for events and
-    /// kernels. If the driver refuses, no time is known, and an inference with our kernels fails.
+    /// Prepares the replica's thread before its first inference: it is relaxed and enters the context, for as long as it lives. If the
+    /// driver refuses, no time is known, and an inference that copies in the stream fails.
     pub fn enter(&self) {
         if let Some(driver) = &self.driver {
             let _ = context::relax_thread(driver);
         }
-        if let Some(stream) = &self.stream {
-            let _ = stream.context().enter();
+        if let Some(context) = &self.context {
+            let _ = context.enter();
         }
     }
 

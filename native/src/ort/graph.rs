@@ -62,6 +62,9 @@ pub struct Graph {
     feeds: Vec<Feed>,
     /// The name of each variant's captured kernels; empty if kernels are launched one by one.
     captures: Vec<CString>,
+    /// For each variant the first one with its kernels, and whether it has run.
+    firsts: Vec<usize>,
+    has_run: Vec<bool>,
     /// The device's clock, if it has one.
     laps: Option<Laps>,
     /// Its outputs are read in the stream of its runs. The host reads them only after a wait for the stream.
@@ -99,7 +102,9 @@ impl Graph {
     ) -> Result<Graph, String> {
         let Binding { reach, options, variants, mirrors } = with;
         let most = *variants.last().ok_or("it has no variant")?;
-        let (bindings, values, feeds, captures) = Default::default();
+        let (bindings, values, feeds, captures, has_run) = Default::default();
+        // Variants of one shape are places of a memory. They have the same addresses on a device that their rows are copied to.
+        let first = |extent| variants.iter().position(|other| other == extent).unwrap_or(0);
         let (options, ports) = (options.clone(), [inputs, outputs]);
         let mut graph = Graph {
             bindings,
@@ -107,6 +112,8 @@ impl Graph {
             reach,
             feeds,
             captures,
+            firsts: variants.iter().map(first).collect(),
+            has_run,
             laps: None,
             followed: false,
             options,
@@ -118,15 +125,13 @@ impl Graph {
             // SAFETY: the caller's.
             unsafe { graph.add_variant(extent, mirrors) }?;
         }
-        if graph.session.is_captured() {
+        if graph.session.is_captured() || matches!(reach, Reach::Played(Playing { captures: true, .. })) {
             if let Some(why) = mirrors.refused() {
                 return Err(format!(
                     "cuda_graph is set, but its inputs cannot be written into the device's memory: {why}"
                 ));
             }
-            // Variants of one shape are places of a memory. They have the same addresses on a device that their rows are copied to.
-            let first = |extent| variants.iter().position(|other| other == extent).unwrap_or(0);
-            graph.captures = variants.iter().map(|extent| number(first(extent))).collect();
+            graph.captures = graph.firsts.iter().copied().map(number).collect();
         }
         Ok(graph)
     }
@@ -149,9 +154,13 @@ impl Graph {
         let feed: Result<Feed, String> = bind(self);
         self.ports = ports;
         self.feeds.push(feed?);
-        if !self.captures.is_empty() {
-            let apart = self.ports.iter().flatten().any(BoundPort::is_apart);
-            self.captures.push(number(if apart { variant } else { 0 }));
+        self.has_run.push(false);
+        if self.firsts.len() < self.feeds.len() {
+            let apart = self.is_captured() && self.ports.iter().flatten().any(BoundPort::is_apart);
+            self.firsts.push(if apart { variant } else { 0 });
+        }
+        if self.is_captured() {
+            self.captures.push(number(self.firsts[variant]));
         }
         Ok(())
     }
@@ -164,22 +173,30 @@ impl Graph {
         mirrors: &mut Mirrors,
         _tensors: &mut [Tensor],
     ) -> Result<(), String> {
-        let _turn = self.reach.turns().wait();
-        let binding = self.bindings[variant];
-        if !matches!(self.reach, Reach::InPlace | Reach::Played(Playing { stale: true, .. })) {
-            // SAFETY: values and memory live as `bind` demands, and this is their only user.
-            unsafe { self.feeds[variant].send(binding, changed, mirrors) }?;
-        }
         if matches!(self.reach, Reach::Played(Playing { hangs: true, .. })) {
             loop {
                 std::thread::park();
             }
+        }
+        let first = !self.has_run[self.firsts[variant]];
+        let _turn = self.session.turns().run(first, self.is_captured());
+        let binding = self.bindings[variant];
+        if !matches!(self.reach, Reach::InPlace | Reach::Played(Playing { stale: true, .. })) {
+            // SAFETY: values and memory live as `bind` demands, and this is their only user.
+            unsafe { self.feeds[variant].send((self.session.turns(), binding), changed, mirrors) }?;
         }
         let api = ort::api();
         let session = self.session.get().ptr().cast_mut();
         if let Some(id) = self.captures.get(variant) {
             // SAFETY: live options, of which no other thread touches the entries; C strings that are copied.
             check(unsafe { (api.AddRunConfigEntry)(self.options.0, c"gpu_graph_id".as_ptr(), id.as_ptr()) })?;
+        }
+        // ONNX Runtime gives page-locked memory that kernels were launched with back at the end of a run that it waits for. Without the
+        // wait it keeps all of that until the session is closed. Then it frees the memory in a callback of the stream, which CUDA
+        // refuses, and the process is aborted. A replay launches no kernel by itself.
+        let replays = mirrors.has_stream() && self.is_captured() && !first;
+        if mirrors.has_stream() {
+            self.options.leave_running(replays)?;
         }
         if let Some(laps) = &mut self.laps {
             if changed == Changed::All {
@@ -188,20 +205,24 @@ impl Graph {
             laps.begin();
         }
         // SAFETY: live session, options and binding; the memory lives as `bind` demands.
-        check(unsafe { (api.RunWithBinding)(session, self.options.0, binding) })?;
+        let ran = check(unsafe { (api.RunWithBinding)(session, self.options.0, binding) });
+        // Copies of a run that has failed must not read what the host writes next.
+        ran.inspect_err(|_| drop(mirrors.wait()))?;
         if let Some(laps) = &mut self.laps {
             laps.end();
         }
-        if matches!(self.reach, Reach::Copied(_)) && !(self.followed && self.feeds[variant].returns_nothing()) {
+        self.has_run[self.firsts[variant]] = true;
+        if self.reach != Reach::InPlace && !(self.followed && self.feeds[variant].returns_nothing()) {
             // SAFETY: as above.
-            check(unsafe { (api.SynchronizeBoundOutputs)(binding) })?;
+            self.session.turns().settle(|| check(unsafe { (api.SynchronizeBoundOutputs)(binding) }))?;
             // SAFETY: as above.
-            unsafe { self.feeds[variant].fetch(mirrors) }?;
+            unsafe { self.feeds[variant].fetch(mirrors, replays) }?;
         }
         Ok(())
     }
 
-    /// Has `run` return when its work is in the stream, in order. Outputs that the host reads are waited for as before.
+    /// Has the run of a captured graph return when its work is in the stream, in order. Outputs that the host reads are waited for as
+    /// before.
     pub fn follow(&mut self) {
         self.followed = true;
     }

@@ -1,5 +1,6 @@
 //! The memory that a provider computes in, and how its device reads the inputs of a graph.
 
+use crate::bundle::onnx::unroll::unused_inputs;
 use crate::core::device::Device;
 use crate::core::rehearsal::Playing;
 use crate::ort::environment::check;
@@ -9,6 +10,7 @@ use ort::session::Session;
 use ort::sys::{self, OrtMemoryInfo};
 use std::collections::HashSet;
 use std::ffi::CStr;
+use std::path::Path;
 use std::ptr::{null, null_mut};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -26,12 +28,40 @@ impl Home {
     /// The memory of the WebGPU device. ONNX Runtime has one per process.
     pub const WEBGPU: Home = Home { name: c"WebGPU_Buf", id: 0, turns: Turns::One };
 
+    /// The memory of the NVIDIA GPU of that number.
+    pub fn gpu(id: i32) -> Home {
+        Home { name: c"Cuda", id, turns: Turns::Gpu(id) }
+    }
+
     /// Names of the inputs (`is_input`) or outputs of a session that lie elsewhere. They are used where they are: a tensor of this memory
     /// would be copied when it is bound.
     pub fn elsewhere(self, session: &Session, is_input: bool) -> Result<HashSet<String>, String> {
         let ports = if is_input { session.inputs() } else { session.outputs() };
         let is_here = self.are_here(session, is_input)?;
         Ok(ports.iter().zip(is_here).filter(|(_, is_here)| !is_here).map(|(port, _)| port.name().to_string()).collect())
+    }
+
+    /// The names of `elsewhere` that the graph at `path` uses, or `made`, which was made of it. ONNX Runtime reports an unread input as on the
+    /// CPU; it does not count.
+    pub fn used_elsewhere(
+        self,
+        session: &Session,
+        is_input: bool,
+        (path, made): (&Path, Option<&[u8]>),
+    ) -> Result<HashSet<String>, String> {
+        let names = self.elsewhere(session, is_input)?;
+        if names.is_empty() || !is_input {
+            return Ok(names);
+        }
+        let read = || std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+        let unused = made.map_or_else(|| unused_inputs(&read()?), unused_inputs)?;
+        Ok(&names - &unused)
+    }
+
+    /// Whether a run leaves this memory for an input or an output.
+    pub fn is_left(self, session: &Session, graph: (&Path, Option<&[u8]>)) -> Result<bool, String> {
+        let names = |is_input| self.used_elsewhere(session, is_input, graph);
+        Ok(!names(true)?.is_empty() || !names(false)?.is_empty())
     }
 
     fn are_here(self, session: &Session, is_input: bool) -> Result<Vec<bool>, String> {
@@ -98,7 +128,7 @@ impl Reach {
     pub fn of(device: Device) -> Reach {
         match device {
             Device::Cpu => Reach::InPlace,
-            Device::Cuda(id) | Device::TensorRt(id) => Reach::Copied(Home { name: c"Cuda", id, turns: Turns::Free }),
+            Device::Cuda(id) | Device::TensorRt(id) => Reach::Copied(Home::gpu(id)),
             Device::WebGpu(_) => Reach::Copied(Home::WEBGPU),
         }
     }

@@ -9,8 +9,12 @@ use ort::sys::OrtSessionOptions;
 use std::ffi::CString;
 use std::path::Path;
 
-/// Tensors over mapped memory or a device's, by their names in one graph. They live until the session is made.
-pub struct Initializers(Vec<(CString, Value, usize)>);
+/// Tensors over mapped memory or a device's, by their names in one graph, and that memory. They live as long as their session: ONNX Runtime
+/// keeps the addresses of both.
+pub struct Initializers {
+    tensors: Vec<(CString, Value, usize)>,
+    _weights: DeviceWeights,
+}
 
 impl DeviceWeights {
     /// The tensors of the graph at `path` that lie in the files.
@@ -23,13 +27,14 @@ impl DeviceWeights {
             let shared = self.store.as_ref().and_then(|store| store.find_tensor(file, tensor));
             let (info, start) = shared.unwrap_or((&host, values.as_ptr().cast_mut().cast()));
             let External { kind, dims, bytes, .. } = tensor;
-            // SAFETY: that number of bytes lies there, aligned, as `externals` and `values` have checked; `GraphSession` keeps both for as long as
-            // the session runs. ONNX Runtime only reads initializers.
+            // SAFETY: that number of bytes lies there, aligned, as `externals` and `values` have checked; what is made here keeps both.
+            // ONNX Runtime only reads initializers.
             Ok((name, unsafe { Value::at(info, start, *bytes, (dims, *kind)) }?, *bytes))
         };
         let in_file = |error: String| format!("{}: {error}", path.display());
         let tensors = self.weights.of_graph(path)?;
-        Ok(Initializers(tensors.iter().map(value).collect::<Result<_, _>>().map_err(in_file)?))
+        let tensors = tensors.iter().map(value).collect::<Result<_, _>>().map_err(in_file)?;
+        Ok(Initializers { tensors, _weights: self.clone() })
     }
 }
 
@@ -37,20 +42,19 @@ impl Initializers {
     /// Has a session use these tensors in place. Tensors that ONNX Runtime folds into others are read from the file once more.
     ///
     /// # Safety
-    /// `options` are live and are not used when this is gone, and every session that is made with them becomes part of a `GraphSession`
-    /// that keeps the weights.
+    /// `options` are live, and every session that is made with them is closed before this is dropped.
     pub unsafe fn add_to(&self, options: *mut OrtSessionOptions) -> Result<(), String> {
         let add = |name: &CString, value: &Value| {
             // SAFETY: live options, as demanded; ONNX Runtime copies the name and keeps the value's address.
             check(unsafe { (ort::api().AddInitializer)(options, name.as_ptr(), value.pointer()) })
         };
-        self.0.iter().try_for_each(|(name, value, _)| add(name, value))
+        self.tensors.iter().try_for_each(|(name, value, _)| add(name, value))
     }
 
     /// Bytes of all tensors, or of those in `names`.
     pub fn bytes(&self, names: Option<&[String]>) -> usize {
         let counts =
             |name: &CString| names.is_none_or(|names| names.iter().any(|other| other.as_bytes() == name.as_bytes()));
-        self.0.iter().filter(|(name, ..)| counts(name)).map(|(.., bytes)| bytes).sum()
+        self.tensors.iter().filter(|(name, ..)| counts(name)).map(|(.., bytes)| bytes).sum()
     }
 }

@@ -4,6 +4,7 @@ use crate::core::memory::Block;
 use crate::gpu::stream::Stream;
 use crate::ort::device_memory::DeviceBlock;
 use crate::ort::environment::{check, copy};
+use crate::ort::turn::Turns;
 use ort::sys::{OrtIoBinding, OrtValue};
 use std::ffi::{CString, c_void};
 
@@ -63,10 +64,19 @@ impl Mirrors {
         self.copies.iter_mut().for_each(|mirror| mirror.due |= !mirror.fixed);
     }
 
-    /// Copies changed values in the stream of the runs from now on. The host tensors must not change before the runs that read them are
-    /// done.
-    pub fn copy_in(&mut self, stream: Arc<Stream>) {
-        self.stream = Some(stream);
+    /// Copies in the stream of the runs, if the replica has one, on a thread that has entered its context. The host tensors must not change
+    /// before the runs that read them are done.
+    pub fn on(stream: Option<&Arc<Stream>>) -> Mirrors {
+        Mirrors { stream: stream.cloned(), ..Mirrors::default() }
+    }
+
+    pub(super) fn has_stream(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Waits for the stream.
+    pub(super) fn wait(&self) -> Result<(), String> {
+        self.stream.as_ref().map_or(Ok(()), |stream| stream.wait().map_err(|error| error.to_string()))
     }
 
     pub fn bytes(&self) -> usize {
@@ -96,9 +106,9 @@ impl Mirrors {
         Ok((at, self.copies[at].block.address()))
     }
 
-    /// Whether values can be written into the device's memory; the first input of all is the test.
+    /// Whether values can be written into the device's memory; without a stream the first input of all is the test.
     pub(super) fn try_once(&mut self, pair: &Pair) -> bool {
-        if self.copies.len() == 1 && self.refused.is_none() {
+        if self.stream.is_none() && self.copies.len() == 1 && self.refused.is_none() {
             self.refused = copy(&[pair.host], &mut [pair.device.cast_const()]).err();
         }
         self.refused.is_none()
@@ -111,7 +121,8 @@ pub(super) struct Pair {
     pub(super) mirror: usize,
     pub(super) host: *const OrtValue,
     pub(super) device: *mut OrtValue,
-    pub(super) start: *const c_void,
+    /// The address on the host.
+    pub(super) start: *mut c_void,
     pub(super) bytes: usize,
 }
 
@@ -203,7 +214,7 @@ impl Feed {
     /// The values and their memory live, and no other thread uses them meanwhile; `binding` is that of the variant.
     pub(super) unsafe fn send(
         &mut self,
-        binding: *mut OrtIoBinding,
+        (turns, binding): (Turns, *mut OrtIoBinding),
         changed: Changed,
         mirrors: &mut Mirrors,
     ) -> Result<(), String> {
@@ -242,22 +253,33 @@ impl Feed {
         }
         copy(&self.from, &mut self.to)?;
         // SAFETY: live binding.
-        if bound { check(unsafe { (ort::api().SynchronizeBoundInputs)(binding) }) } else { Ok(()) }
+        if bound { turns.settle(|| check(unsafe { (ort::api().SynchronizeBoundInputs)(binding) })) } else { Ok(()) }
     }
 
-    /// Copies outputs to the host. Other graphs find them on the device.
+    /// Copies outputs to the host. Other graphs find them on the device. It waits for the stream, if the run was left in it or a copy was
+    /// put there.
     ///
     /// # Safety
     /// The contract is that of `send`.
-    pub(super) unsafe fn fetch(&mut self, mirrors: &mut Mirrors) -> Result<(), String> {
+    pub(super) unsafe fn fetch(&mut self, mirrors: &mut Mirrors, was_left: bool) -> Result<(), String> {
         self.from.clear();
         self.to.clear();
         for pair in &self.outputs {
-            mirrors.copies[pair.mirror].due = false;
+            let mirror = &mut mirrors.copies[pair.mirror];
+            mirror.due = false;
+            if let Some(stream) = &mirrors.stream {
+                // SAFETY: the host has the bytes of this run, and the mirror those of the largest.
+                let copied = unsafe { stream.copy_out(pair.start, mirror.block.address() as u64, pair.bytes) };
+                copied.map_err(|error| error.to_string())?;
+                continue;
+            }
             self.from.push(pair.device.cast_const());
             self.to.push(pair.host);
         }
-        copy(&self.from, &mut self.to)
+        match &mirrors.stream {
+            Some(_) if was_left || !self.outputs.is_empty() => mirrors.wait(),
+            _ => copy(&self.from, &mut self.to),
+        }
     }
 
     /// Bytes that a run copies to the device and from it for an observation, without constants. Marks the values as present on the device.

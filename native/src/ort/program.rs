@@ -15,6 +15,7 @@ use std::ptr::{null, null_mut};
 pub struct Program {
     bindings: Vec<*mut OrtIoBinding>,
     turns: Turns,
+    has_run: bool,
     session: OpenSession,
 }
 
@@ -23,7 +24,7 @@ unsafe impl Send for Program {}
 
 impl Program {
     pub fn new(session: OpenSession, turns: Turns) -> Program {
-        Program { bindings: Vec::new(), turns, session }
+        Program { bindings: Vec::new(), turns, has_run: false, session }
     }
 
     pub fn block(&self, home: Home, bytes: usize) -> Result<DeviceBlock, String> {
@@ -58,7 +59,7 @@ impl Program {
     /// # Safety
     /// The contract is that of `bind`, and no other thread uses the memory meanwhile.
     pub unsafe fn run(&mut self, binding: usize, inputs: &[(CString, Value)]) -> Result<(), String> {
-        let _turn = self.turns.wait();
+        let _turn = self.turns.run(!std::mem::replace(&mut self.has_run, true), false);
         let (api, binding) = (ort::api(), self.bindings[binding]);
         let session = self.session.get().ptr().cast_mut();
         // SAFETY: live session, binding, names and values.
@@ -67,7 +68,7 @@ impl Program {
                 check((api.BindInput)(binding, name.as_ptr(), value.pointer()))?;
             }
             check((api.RunWithBinding)(session, null(), binding))?;
-            check((api.SynchronizeBoundOutputs)(binding))
+            self.turns.settle(|| check((api.SynchronizeBoundOutputs)(binding)))
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::gpu::stream::Stream;
 use crate::ort::assignment;
 use crate::ort::assignment::RECORD;
 use crate::ort::environment;
+use crate::ort::home::Home;
 use crate::ort::provider::{Kind, Provider};
 use crate::ort::session::GraphSession;
 use crate::ort::session::OpenSession;
@@ -101,6 +102,15 @@ impl Providers {
         self.chain.is_empty()
     }
 
+    /// The memory that its sessions compute in.
+    fn home(&self) -> Home {
+        match self.turns {
+            Turns::Free => Home::HOST,
+            Turns::Gpu(gpu) => Home::gpu(gpu),
+            Turns::One => Home::WEBGPU,
+        }
+    }
+
     fn without_capture(&self) -> Providers {
         let chain = self.chain.iter().map(Provider::without_capture).collect();
         Providers { chain, beside: self.beside, turns: self.turns, stream: self.stream.clone() }
@@ -148,14 +158,15 @@ impl Runtime {
     ) -> Result<GraphSession, String> {
         let captures = providers.chain.iter().any(Provider::captures);
         // Both graphs have the same weights.
-        let initializers = if weights.weights.is_empty() { None } else { Some(weights.of_graph(path)?) };
+        let initializers = if weights.weights.is_empty() { None } else { Some(Arc::new(weights.of_graph(path)?)) };
         let refused = CopyLog::default();
         let commit = |mut builder: SessionBuilder| {
             if let Some(initializers) = &initializers {
                 builder = with_weights(builder, initializers)?;
+                let kept = (providers.stream.clone(), initializers.clone());
                 builder = match &providers.chain[..] {
-                    [] => frugal(builder)?,
-                    _ => refused.log_to(builder, providers.stream.clone())?,
+                    [] => Self::keeping(kept, frugal(builder)?)?,
+                    _ => refused.log_to(builder, kept)?,
                 };
             }
             match made {
@@ -169,10 +180,13 @@ impl Runtime {
                 }
             }
         };
+        let plain = providers.without_capture();
         let (opened, is_captured) = match self.opened(threads, providers, commit) {
-            // Some nodes lie on the CPU, which cannot be captured. Kernels are then launched one by one.
-            Err(text) if captures && text.contains(NOT_CAPTURED) => {
-                (self.opened(threads, &providers.without_capture(), commit)?, false)
+            // Nodes on the CPU cannot be captured, and a replay would not read or write values there. Kernels are then launched one by one.
+            Err(text) if captures && text.contains(NOT_CAPTURED) => (self.opened(threads, &plain, commit)?, false),
+            Ok(opened) if captures && providers.home().is_left(opened.get(), (path, made))? => {
+                drop(opened);
+                (self.opened(threads, &plain, commit)?, false)
             }
             opened => (opened?, captures),
         };
@@ -195,7 +209,7 @@ impl Runtime {
     ) -> Result<OpenSession, String> {
         providers.chain.iter().try_for_each(|provider| self.ready(provider))?;
         logged::forget();
-        let turn = providers.turns.wait();
+        let turn = providers.turns.outside_captures();
         let session = self.builder(threads, providers).and_then(commit);
         drop(turn);
         session.map(|session| OpenSession::new(session, providers.turns)).map_err(|error| message(&error))
@@ -203,7 +217,7 @@ impl Runtime {
 
     /// The options of a session, without those of its file.
     fn builder(&self, threads: u32, providers: &Providers) -> ort::Result<SessionBuilder> {
-        let mut builder = Self::keeping(providers.stream.as_ref(), self.plain(threads)?)?;
+        let mut builder = Self::keeping(providers.stream.clone(), self.plain(threads)?)?;
         if providers.chain.is_empty() {
             return Ok(builder);
         }

@@ -21,11 +21,15 @@ impl OpenSession {
     pub fn get(&self) -> &Session {
         self.session.as_ref().expect("taken only by drop")
     }
+
+    pub fn turns(&self) -> Turns {
+        self.turns
+    }
 }
 
 impl Drop for OpenSession {
     fn drop(&mut self) {
-        let _turn = self.turns.wait();
+        let _turn = self.turns.outside_captures();
         self.session = None;
     }
 }
@@ -53,6 +57,10 @@ impl GraphSession {
     /// The session, for a call that waits for its turn.
     pub fn get(&self) -> &Session {
         self.session.get()
+    }
+
+    pub fn turns(&self) -> Turns {
+        self.session.turns()
     }
 }
 

@@ -25,12 +25,11 @@ impl Terminator {
 }
 
 impl Terminator {
-    /// Runs with these options end when their work is in the stream of the provider, not when it is done: for sessions whose graphs are
-    /// captured.
-    pub fn leave_running(&self) -> Result<(), String> {
-        let (key, on) = (c"disable_synchronize_execution_providers", c"1");
+    /// Runs with these options end when their work is in the stream of the provider, or else when it is done.
+    pub(super) fn leave_running(&self, leave: bool) -> Result<(), String> {
+        let (key, value) = (c"disable_synchronize_execution_providers", if leave { c"1" } else { c"0" });
         // SAFETY: live options, and C strings that are copied.
-        check(unsafe { (ort::api().AddRunConfigEntry)(self.0, key.as_ptr(), on.as_ptr()) })
+        check(unsafe { (ort::api().AddRunConfigEntry)(self.0, key.as_ptr(), value.as_ptr()) })
     }
 }
 

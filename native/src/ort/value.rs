@@ -19,6 +19,8 @@ pub struct Value {
 
 // SAFETY: the object has no tie to a thread; its uses are serialised where the provider needs that.
 unsafe impl Send for Value {}
+// SAFETY: as above; what is here does not change.
+unsafe impl Sync for Value {}
 
 impl Value {
     /// A tensor of this type and shape at `start`, in `home`. `turns` guards its copies.

@@ -17,6 +17,7 @@ pub const TESTS: &[Test] = &[
     ("host::a_range_that_another_has_a_page_of_is_refused", Of::Host, overlap),
     ("host::memory_that_the_driver_cannot_lock_stays_as_it_was", Of::Host, unlockable),
     ("host::a_thread_is_left_with_the_context_that_it_had", Of::Host, threads),
+    ("host::a_thread_that_copies_is_in_the_context_until_it_leaves", Of::Host, entered),
     ("host::a_stream_and_its_context_live_as_long_as_what_uses_them", Of::Host, lifetimes),
     ("host::a_stream_that_the_driver_refuses_is_a_fault_with_its_words", Of::Host, no_stream),
     ("host::the_times_of_runs_are_added_up_once_they_have_ended", Of::Host, laps),
@@ -121,6 +122,21 @@ fn threads(stage: &Stage) {
     let after = counts(stage);
     // The event that it tried.
     assert_eq!((&after[..3], after[3]), (&before[..3], before[3] + 1));
+}
+
+fn entered(stage: &Stage) {
+    let faults = stage.count(Count::Faults);
+    let stream = Stream::new(&context(stage)).expect("a stream");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let outer = stream.context().entered().expect("a context");
+            drop(stream.context().entered().expect("the same again"));
+            stream.wait().expect("in the context still");
+            drop(outer);
+            assert!(stream.wait().is_err(), "it has left");
+        });
+    });
+    assert_eq!(stage.count(Count::Faults) - faults, 1);
 }
 
 fn lifetimes(stage: &Stage) {

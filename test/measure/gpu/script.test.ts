@@ -51,6 +51,7 @@ describe("bench/gpu.sh", () => {
       /bench gpu --device cuda:0 --models \S+pi0\.5-bf16 --chunks 200 --within 0\.2 --gpu cuda_graph=true/,
       /bundle verify \S+pi0\.5-bf16 --device cuda:0 --gpu cuda_graph=true --within 0\.2\n/,
       /bundle verify \S+pi0\.5-bf16 --device cuda:0 --gpu cuda_graph=true --replicas 2 --within 0\.2\n/,
+      /bench\/gpu\/replicas\.ts \S+pi0\.5-bf16 cuda:0 200\n/,
       /bench gpu --device cuda:0 --models \S+pi0\.5-f16 --chunks 200 --gpu/,
       /bench gpu --device cuda:0 --models \S+gr00t-n1\.7 --chunks 200 --json/,
       /largest difference of rows at most TOLERANCE\(\S+pi0\.5-bf16\)/,
@@ -78,7 +79,18 @@ describe("bench/gpu.sh", () => {
 
   test("steps go on after one that fails, and each is kept with machine, commit and date", async () => {
     const words = ["--small", "--chunks", "2", "--out", out, "--work", work];
-    const good = await run({}, "--device", "cpu", ...words, "doctor", "parity", "bench-f16", "graph", "gr00t");
+    const good = await run(
+      {},
+      "--device",
+      "cpu",
+      ...words,
+      "doctor",
+      "parity",
+      "bench-f16",
+      "graph",
+      "two-replicas",
+      "gr00t",
+    );
     expect([good.code, good.wrong]).toEqual([0, ""]);
     const verdicts = (said: string, step: string) =>
       said.match(new RegExp(`^\\w+ (?=${step} )`, "gm"))?.map((one) => one.trim());
@@ -86,6 +98,9 @@ describe("bench/gpu.sh", () => {
     expect(good.said).toMatch(/^PASS parity +rho-yam on cpu: rows differ by \d\.\de-\d$/m);
     // The report, then what is asked of the full size on a GPU alone.
     expect(verdicts(good.said, "bench-f16")).toEqual(["PASS", ...Array(8).fill("SKIP")]);
+    expect(good.said).toMatch(
+      /^SKIP two-replicas [\d.]+ and [\d.]+ chunks a second by one and two replicas, 0 of 4 models/m,
+    );
     expect(good.said).toMatch(/^SKIP graph +cpu is no NVIDIA device$/m);
     expect(existsSync(join(out, "pi0.5-yam-f16-cpu.json"))).toBe(true);
     const bad = await run({}, "--device", "cuda:0", ...words, "parity", "sanitizer", "bench-bf16");

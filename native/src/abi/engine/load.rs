@@ -57,7 +57,7 @@ impl Engine {
                 let host = self.host.clone();
                 let kept = model.clone();
                 let spawned = self.spawn("tendon-unload", move || {
-                    model.relax_thread();
+                    let _entered = model.enter();
                     model.close();
                     drop(model);
                     host.completions.tell(ticket, Status::Ok);

@@ -1,10 +1,10 @@
 //! Options of a session whose weights lie in mapped files.
 
-use super::{Providers, logged};
+use super::Providers;
+use super::on_stream::logger;
 use crate::bundle::weights::FOLDED_BYTES_MAX;
 use crate::core::memory;
 use crate::core::sync::lock;
-use crate::gpu::stream::Stream;
 use crate::ort::initializers::Initializers;
 use crate::ort::weight_store::DeviceWeights;
 use ort::AsPointer;
@@ -14,7 +14,7 @@ use ort::session::builder::SessionBuilder;
 use std::sync::{Arc, Mutex};
 
 pub(super) fn with_weights(mut builder: SessionBuilder, initializers: &Initializers) -> ort::Result<SessionBuilder> {
-    // SAFETY: live options; `session` drops them before what is given, and makes a `GraphSession` of what comes of them.
+    // SAFETY: live options; `session` gives what is made with them a logger that keeps the initializers.
     unsafe { initializers.add_to(builder.ptr_mut()) }.map_err(ort::Error::new)?;
     Ok(builder.with_config_entry("optimization.constant_folding_max_output_size_in_bytes", FOLDED_BYTES_MAX)?)
 }
@@ -33,19 +33,17 @@ pub(super) struct CopyLog(Arc<Mutex<Vec<String>>>);
 
 impl CopyLog {
     /// Collects the names from a session's log and keeps its errors, as the log of all sessions does. A session has one logger, so this one
-    /// also holds the stream, as that of `keeping` does.
-    pub(super) fn log_to(&self, builder: SessionBuilder, stream: Option<Arc<Stream>>) -> ort::Result<SessionBuilder> {
+    /// also holds what the session uses, as that of `keeping` does.
+    pub(super) fn log_to(
+        &self,
+        builder: SessionBuilder,
+        kept: impl Send + Sync + 'static,
+    ) -> ort::Result<SessionBuilder> {
         // An earlier try with other options may have left names.
         lock(&self.0).clear();
         let names = self.0.clone();
-        let log = move |level, _category: &str, _id: &str, _place: &str, message: &str| {
-            let _kept = &stream;
-            match level {
-                LogLevel::Error | LogLevel::Fatal => logged::keep(message),
-                _ => lock(&names).extend(refused(message).map(String::from)),
-            }
-        };
-        Ok(builder.with_logger(Arc::new(log))?.with_log_level(LogLevel::Warning)?)
+        let log = logger(kept, move |message| lock(&names).extend(refused(message).map(String::from)));
+        Ok(builder.with_logger(log)?.with_log_level(LogLevel::Warning)?)
     }
 
     /// Bytes that the session has copied for itself; on a device all weights that do not lie there.
