@@ -230,11 +230,11 @@ export class People {
     return await this.begin(redeemed.accountId, password);
   }
 
-  /** Ends all other sign-ins of the account, and its keys where `keys` says "revoke"; what was done with them. */
+  /** Ends all other sign-ins of the account, and its keys where `keys` says "revoke". The new password makes the browser known anew. */
   async changePassword(
     person: Person,
     typed: { current: string; password: string; keys: string; network: string },
-  ): Promise<"kept" | "revoked" | PageRefusal> {
+  ): Promise<Pick<SignedIn, "known"> | PageRefusal> {
     const { store, clock } = this.options;
     const { accountId, token } = person;
     const problem = passwordProblem(typed.password);
@@ -250,7 +250,7 @@ export class People {
     const change = { accountId, password, keepSignIn: sha256(token), revokeKeys: revokeKeys === true };
     const changed = await store.people.passwordSet({ ...change, now: unixSeconds(clock) });
     if (changed instanceof StoreDown) return unavailable();
-    return revokeKeys ? "revoked" : "kept";
+    return { known: knownBrowser(makeToken(), { id: accountId, password }) };
   }
 
   /** With an old sign-in the person proves again to be the one who signed in, which makes the sign-in young. */

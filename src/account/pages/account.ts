@@ -20,6 +20,7 @@ import {
   elsewhere,
   type FormVisit,
   formPerson,
+  knownCookie,
   message,
   type PagesDeps,
   person,
@@ -44,6 +45,9 @@ export function changeAccount(change: Change): (from: FormVisit) => Promise<Repl
     if (!("token" in who)) return who;
     const outcome = await change(from.deps, who, from.form, from.origin.network);
     if (typeof outcome === "string") return elsewhere(`/account?done=${outcome}`);
+    if ("known" in outcome) {
+      return elsewhere(`/account?done=${outcome.notice}`, [knownCookie(from.origin, outcome.known)]);
+    }
     if (!(outcome instanceof PageRefusal)) return await account(from.deps, who, outcome);
     return await account(from.deps, who, { problem: outcome.text }, PAGE[outcome.kind].status);
   };
@@ -63,9 +67,9 @@ export const changePassword: Change = async ({ people, keys }, who, form, networ
   const typed = { current: form("current"), password: form("password"), keys: form("keys"), network };
   const changed = await people.changePassword(who, typed);
   if (changed instanceof PageRefusal) return changed;
-  if (changed === "kept") return "password";
+  if (form("keys") !== "revoke") return { ...changed, notice: "password" };
   await keys.refresh();
-  return "passwordAndKeys";
+  return { ...changed, notice: "passwordAndKeys" };
 };
 
 async function account(deps: PagesDeps, who: Person, said: Said, status = 200): Promise<Reply> {

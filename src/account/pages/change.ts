@@ -23,10 +23,16 @@ export const NOTICES = {
     "The password is changed. Other sign-ins have ended, and all keys are revoked: they end within a second.",
 } as const;
 
+/** A notice, with the cookie by which the browser is known from now on. */
+interface Done {
+  readonly notice: keyof typeof NOTICES;
+  readonly known: string;
+}
+
 /** The work of a form: its outcome is a notice, what the page shows, or a refusal. */
 export type Change = (
   deps: PagesDeps,
   person: Person,
   form: Form,
   network: string,
-) => Promise<keyof typeof NOTICES | Said | PageRefusal>;
+) => Promise<keyof typeof NOTICES | Done | Said | PageRefusal>;

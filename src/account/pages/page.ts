@@ -121,9 +121,14 @@ function cookieName({ isSecure }: Origin, name: string): string {
 /** The cookie by which the tries of a browser are counted apart from those of strangers. */
 export const KNOWN_COOKIE = "known";
 
-/** The cookies of a browser that has signed in with a password. The second one outlasts the sign-in. */
+/** It outlasts the sign-in. */
+export function knownCookie(origin: Origin, known: string): string {
+  return setCookie(origin, KNOWN_COOKIE, known, LIMITS.knownBrowserSeconds);
+}
+
+/** The cookies of a browser that has signed in with a password. */
 export function signedInCookies(origin: Origin, { token, known }: SignedIn): readonly string[] {
-  return [cookie(origin, token), setCookie(origin, KNOWN_COOKIE, known, LIMITS.knownBrowserSeconds)];
+  return [cookie(origin, token), knownCookie(origin, known)];
 }
 
 /** The cookie that signs the browser in, or out with an empty token. */

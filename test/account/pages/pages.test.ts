@@ -234,6 +234,8 @@ describe("what somebody may try", () => {
     const forms = {
       "/account/keys": { name: "x" },
       "/account/limit": { usd: "1" },
+      "/account/identities": {},
+      "/account/identities/disconnect": { identity: "a b" },
       "/account/password": { current: PASSWORD, password: "another long one" },
       "/device/decide": { user_code: "BCDF-GHJK", decision: "approve" },
       "/sign-out": {},

@@ -17,6 +17,8 @@ const PATHS = [
   "/oauth/token",
   "/oauth/device_authorization",
   "/oauth/revoke",
+  "/account/identities",
+  "/account/identities/disconnect",
 ];
 
 let at: Promise<Stage> | undefined;
