@@ -181,7 +181,10 @@ export class Client {
   }
 }
 
-/** Hands the body's pieces to `take` until it returns a fault. Throws what `over` was aborted with. */
+/**
+ * Hands the body's pieces to `take` until it returns a fault. Throws what `over` was aborted with. Bun's `fetch` loses bytes that come
+ * together with the bad end of a connection: an end that was said there is not heard.
+ */
 async function read(
   { body }: Response,
   touched: () => void,
