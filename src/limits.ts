@@ -286,6 +286,10 @@ export const LIMITS = {
   runUploadsMax: 16,
   /** Measured as JSON without spaces. */
   runMetadataBytesMax: 64 * KiB,
+  /** What the record of a run, a file or an unfinished upload counts beside its bytes. */
+  runRecordBytes: KiB,
+  /** Completed and unfinished. */
+  accountRunsMax: 100_000,
   runsAccountBytesMax: 100 * 1024 * MiB,
   runPathBytesMax: 512,
   runPathSegmentsMax: 16,
@@ -310,6 +314,10 @@ export const LIMITS = {
   runGoneSeconds: 60,
   /** After this time the unfinished work of another process is taken to be left. */
   runLeftSeconds: 3 * 3_600,
+  /** Bytes without a record stay this long after they are found: a newer copy of the database may name them. */
+  runUnnamedSeconds: 3 * 86_400,
+  /** The time after which the store of runs begins its next generation although it removes nothing (src/runs/ownership.ts). */
+  runGenerationSeconds: 60,
   /** Between two looks for bytes to be removed, and for the unfinished work of ended processes. */
   runSweepMs: 15_000,
   /** Between two comparisons of all blobs with their records, and before the first, so that a daily restart does not prevent it. */
@@ -318,7 +326,7 @@ export const LIMITS = {
   /** Blobs that one turn fails to remove before it ends: a storage that is down answers each after minutes. */
   runStuckMax: 8,
   /**
-   * Blobs without a record that one comparison removes, as crashes leave them. More of them, and more than this share of all, have lost
+   * Blobs without a record that are removed, as crashes leave them. More of them, and more than this share of all, have lost
    * their records, as with an old copy of the database: a person must look.
    */
   runUnnamedMax: 100,

@@ -3,7 +3,7 @@ import { accountCreate, accountList, accountSet } from "./admin/accounts.ts";
 import { keyCreate, keyList, keyRevoke } from "./admin/keys.ts";
 import { accountLink, accountReset } from "./admin/links.ts";
 import { credit, ledgerCheck, limit } from "./admin/money.ts";
-import { runsCheck } from "./admin/runs.ts";
+import { runsAdopt, runsCheck } from "./admin/runs.ts";
 import type { CommandGroup } from "./frame/group.ts";
 
 export const admin: CommandGroup = {
@@ -22,5 +22,6 @@ export const admin: CommandGroup = {
     limit,
     ledgerCheck,
     runsCheck,
+    runsAdopt,
   ],
 };

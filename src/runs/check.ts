@@ -14,7 +14,7 @@ import type { RunStore } from "./store/runs.ts";
 interface Deps {
   readonly store: Pick<RunStore, "storeIdKnown" | "runTotalsWrong" | "filesAfter" | "blobsKnown">;
   /** The comparison rejects when its functions do. */
-  readonly blobs: Pick<Backend, "identity" | "list" | "read">;
+  readonly blobs: Pick<Backend, "marker" | "list" | "read">;
   /** Unix seconds. */
   readonly now: number;
   readonly deep: boolean;
@@ -83,9 +83,9 @@ async function compared(deps: Deps): Promise<Checked> {
 
 async function foreignBytes({ store, blobs }: Deps): Promise<Problem | undefined> {
   const records = await answered(store.storeIdKnown());
-  const bytes = await blobs.identity(undefined);
-  // A service claims bytes with its first sweep.
-  if (bytes === undefined || bytes === records) return undefined;
+  // The generation may be that of a newer copy: the comparison shows what adopting would lose.
+  const [bytes = ""] = (await blobs.marker()).split(" ");
+  if (bytes === "" || bytes === records) return undefined;
   return new Problem(
     `the stored bytes belong to the database ${printable(bytes)}, and this one is ${records ?? "none that stored any"}: name the database and the folder or bucket that belong together`,
   );

@@ -23,9 +23,11 @@ export const RUNS = table({
   request_too_large: row(413, {
     http: "The file or part is over 64 MiB, or the JSON body over 1 MiB. Send a larger file in parts.",
   }),
-  run_too_large: row(413, { http: "The run would have more than 2 GiB or 2,000 files; divide it." }),
+  run_too_large: row(413, {
+    http: "The run would have more than 2 GiB or 2,000 files; divide it. Or the account would have more than 100,000 runs; delete some.",
+  }),
   storage_quota_exceeded: row(413, {
-    http: "Stored files and upload reservations would exceed the quota; delete runs. A staged upload is kept for a retry or an abort.",
+    http: "Stored files, records and upload reservations would exceed the quota; delete runs. A staged upload is kept for a retry or an abort.",
   }),
   precondition_failed: row(412, {
     http: "`If-Match` or `If-None-Match` does not hold for the file at this path; nothing is kept.",
@@ -80,6 +82,11 @@ export function refused(refusal: Refusal, bounds: RunBounds): Failure {
         RUNS.run_too_large,
         `the run would have more than ${bounds.runFilesMax} files; divide it, or pack small files into one`,
       );
+    case "runs":
+      return new Failure(
+        RUNS.run_too_large,
+        `the account would have more than ${bounds.accountRunsMax} runs, unfinished ones included; delete some`,
+      );
     case "quota":
       return overQuota(bounds);
   }
@@ -88,7 +95,7 @@ export function refused(refusal: Refusal, bounds: RunBounds): Failure {
 export function overQuota({ accountBytesMax }: RunBounds): Failure {
   return new Failure(
     RUNS.storage_quota_exceeded,
-    `stored files and reservations would exceed the account's ${accountBytesMax} bytes; delete runs, or abort uploads`,
+    `stored files, records and reservations would exceed the account's ${accountBytesMax} bytes; delete runs, or abort uploads`,
   );
 }
 

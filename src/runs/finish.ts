@@ -58,7 +58,7 @@ function finished({ path, size, sha256 }: StoredUpload): Finished {
 
 /** Drops the parts that differ from the client's list; they must be sent again. */
 async function wrongParts(
-  { store, blobs }: RunDeps,
+  { store, blobs, ownership }: RunDeps,
   { upload, parts }: UploadWithParts,
   listed: readonly ListedPart[],
 ): Promise<Failure | undefined> {
@@ -75,7 +75,7 @@ async function wrongParts(
   const lost = wrong.map(({ stored }) => stored.part);
   const dropped = await store.partsDrop({ accountId, uploadId, lost });
   if (dropped instanceof StoreDown) return unavailable(dropped);
-  if (dropped === "dropped") {
+  if (dropped === "dropped" && (await ownership.raise())) {
     for (const { stored } of wrong) await blobs.removePart(assemblyOf(upload), stored.tag);
   }
   return mismatch(`part ${first.stored.part}`, first.sha256, first.stored.sha256);

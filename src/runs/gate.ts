@@ -4,9 +4,10 @@ import { Failure } from "../std/failure.ts";
 import type { Log } from "../std/log.ts";
 import { Permits } from "../std/quota.ts";
 import type { SeenClock } from "../std/seen-clock.ts";
-import type { Blobs } from "./blob/blobs.ts";
-import { RUNS } from "./errors.ts";
+import { type Blobs, BlobsDown } from "./blob/blobs.ts";
+import { RUNS, unavailable } from "./errors.ts";
 import type { Meter } from "./meter.ts";
+import type { Ownership } from "./ownership.ts";
 import type { RunBounds, RunKey } from "./store/records.ts";
 import type { RunStore } from "./store/runs.ts";
 
@@ -16,6 +17,7 @@ export interface RunDeps {
   readonly drills: Drills;
   readonly store: RunStore;
   readonly blobs: Blobs;
+  readonly ownership: Ownership;
   /** The id of this process. */
   readonly owner: string;
   readonly bounds: RunBounds;
@@ -82,7 +84,7 @@ export type Keep = () => () => void;
  * not delay requests that only the database answers.
  */
 export async function gated<T>(
-  { drills, ...permits }: Pick<RunDeps, "drills" | Kind>,
+  { drills, ownership, ...permits }: Pick<RunDeps, "drills" | "ownership" | Kind>,
   key: RunKey,
   work: (keep: Keep) => Promise<T>,
   kind: Kind = "requests",
@@ -91,6 +93,7 @@ export async function gated<T>(
     const message = "the storage of runs cannot be reached (a drill); retry with backoff";
     return new Failure(RUNS.storage_unavailable, message, { retryAfterSeconds: 2 });
   }
+  if (ownership.missing !== undefined) return unavailable(new BlobsDown(ownership.missing));
   const leave = drills.strikes("storage_busy") ? "this run" : permits[kind].take(key);
   if (typeof leave === "string") {
     const message = `too many requests read or write ${leave} at once; send fewer in parallel, and retry with backoff`;

@@ -29,10 +29,11 @@ export interface Sent {
 
 /** Stages the body on the disk of this node. `what` names the body in messages. */
 export async function receive(
-  { blobs }: RunDeps,
+  { blobs, ownership }: RunDeps,
   { pour, size, sha256 }: Sent,
   what: string,
 ): Promise<Staged | Failure> {
+  if (!(await ownership.known())) return unavailable(new BlobsDown("the marker of the bytes cannot be read"));
   const receiving = await blobs.receive(size);
   if (receiving instanceof BlobsDown) return unavailable(receiving);
   const failed = await pour({

@@ -1,4 +1,5 @@
 /** Stored runs and their files: listed, read, completed and deleted. */
+import { LIMITS } from "../limits.ts";
 import { monthOf } from "../std/calendar.ts";
 import { unixSeconds } from "../std/clock.ts";
 import { Failure } from "../std/failure.ts";
@@ -6,7 +7,7 @@ import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import { type BlobBody, BlobsDown } from "./blob/blobs.ts";
-import { completed, fileNotFound, RUNS, runGone, runNotFound, unavailable } from "./errors.ts";
+import { completed, fileNotFound, overQuota, RUNS, runGone, runNotFound, unavailable } from "./errors.ts";
 import type { RunDeps } from "./gate.ts";
 import { contentType } from "./media-type.ts";
 import type { ListCursor, Listing } from "./store/reads.ts";
@@ -78,16 +79,21 @@ export interface Completing extends RunKey {
 }
 
 /** Makes the run listed and readable; its files do not change any more. The result is the manifest, as JSON. */
-export async function completeRun({ store, clock }: RunDeps, completing: Completing): Promise<string | Failure> {
+export async function completeRun(deps: RunDeps, completing: Completing): Promise<string | Failure> {
+  const { store, clock, blobs, bounds } = deps;
   const { files, metadata, ...key } = completing;
+  const down = await blobs.hasRoom(LIMITS.runJsonBytesMax);
+  if (down) return unavailable(down);
   const outcome = await store.runComplete({
     ...key,
     files: files.map((file) => ({ ...file, contentType: contentType(file.path) })),
     metadata: JSON.stringify(metadata),
     at: unixSeconds(clock),
+    accountBytesMax: bounds.accountBytesMax,
   });
   if (outcome instanceof StoreDown) return unavailable(outcome);
   if (outcome === "run_completed") return completed();
+  if (outcome === "quota") return overQuota(bounds);
   if ("manifest" in outcome) return outcome.manifest;
   if ("incomplete" in outcome) return new Failure(RUNS.run_incomplete, incomplete(outcome.incomplete));
   return new Failure(

@@ -4,7 +4,6 @@
  */
 import { LIMITS } from "../limits.ts";
 import { unixSeconds } from "../std/clock.ts";
-import { randomBase62 } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import { BlobsDown } from "./blob/blobs.ts";
@@ -26,7 +25,8 @@ export async function sweep(deps: RunDeps): Promise<void> {
   await each(deps, await store.uploadsExpired({ before: now }), ({ id, accountId }) =>
     store.uploadDrop({ accountId, uploadId: id, at: now }),
   );
-  if (await ours(deps)) await removeGone(deps, now);
+  await deps.ownership.keep();
+  await removeGone(deps, now);
 }
 
 /** Forgets the expired answers of finished uploads. */
@@ -77,38 +77,14 @@ function failed(log: RunDeps["log"], { reason }: StoreDown): undefined {
   log.error("run storage not swept", { reason });
 }
 
-/** Whether the bytes belong to this store of records. Bytes of another one have no rows here, and would all be removed. */
-async function ours({ store, blobs, log }: RunDeps): Promise<boolean> {
-  const known = await store.storeIdKnown();
-  const records = known ?? (await store.storeId({ id: `store_${randomBase62(STORE_ID_CHARS)}` }));
-  if (records instanceof StoreDown) return failed(log, records) ?? false;
-  const bytes = await blobs.identity(records);
-  if (bytes instanceof BlobsDown) {
-    log.error("no bytes of runs removed: their database is not known", { reason: bytes.reason });
-    return false;
-  }
-  if (bytes === records) return true;
-  log.error("no bytes of runs removed: they belong to another database", {
-    database: records,
-    blobs: bytes,
-    todo: REMEDY,
-  });
-  return false;
-}
-
-const STORE_ID_CHARS = 16;
-
-const REMEDY =
-  "name the database and the folder or bucket that belong together, then restart; tendon admin runs check compares them";
-
 /** Removes bytes that have been gone for long enough, then their rows. Bytes that cannot be removed do not delay others. */
 async function removeGone(deps: RunDeps, now: number): Promise<void> {
-  const { store, log } = deps;
+  const { store, log, ownership } = deps;
   const stuck = new Stuck();
   for (;;) {
     const gone = await store.blobsGone({ before: now - LIMITS.runGoneSeconds });
     if (gone instanceof StoreDown) return failed(log, gone);
-    if (gone.length === 0 || stuck.enough) return stuck.report(log);
+    if (gone.length === 0 || stuck.enough || !(await ownership.raise())) return stuck.report(log);
     const removed = await removeBytes(deps, gone, stuck);
     const forgotten = await store.blobsForget({ ids: removed });
     if (forgotten instanceof StoreDown) return failed(log, forgotten);
@@ -164,10 +140,10 @@ async function removeBytes({ blobs }: RunDeps, gone: readonly GoneBlob[], stuck:
   return removed;
 }
 
-/** Removes blobs that have no row because it was lost. Young blobs stay. */
+/** Finds blobs that have no row because it was lost; the sweep removes them after some days. Young blobs stay. */
 export async function compare(deps: RunDeps): Promise<void> {
-  const { log, clock } = deps;
-  if (!(await ours(deps))) return;
+  const { store, log, clock, ownership } = deps;
+  if (!(await ownership.raise())) return;
   const found = await unnamed(deps);
   if (found instanceof BlobsDown || found instanceof StoreDown) {
     return log.error("blobs not compared", { reason: found.reason });
@@ -178,16 +154,10 @@ export async function compare(deps: RunDeps): Promise<void> {
     const todo = "tendon admin runs check names them; was the database put back from an old copy?";
     return log.error("blobs without a record not removed: too many", { count: ids.length, of: listed, todo });
   }
-  const stuck = new Stuck();
-  // Each turn begins with another one, because those that cannot be removed end a turn.
-  const from = seenSeconds(clock) % ids.length;
-  const gone = [...ids.slice(from), ...ids.slice(0, from)].flatMap((id) => [
-    { id: PARTS + id, token: undefined },
-    { id, token: undefined },
-  ]);
-  const removed = await removeBytes(deps, gone, stuck);
-  stuck.report(log);
-  log.info("blobs without a record removed", { count: removed.filter((id) => !id.startsWith(PARTS)).length });
+  const marked = await store.blobsUnnamed({ ids, at: seenSeconds(clock) + LIMITS.runUnnamedSeconds });
+  if (marked instanceof StoreDown) return failed(log, marked);
+  const todo = "tendon admin runs check names them; if a newer copy of the database has their files, put it back";
+  log.info("blobs without a record", { count: ids.length, removedAfterDays: LIMITS.runUnnamedSeconds / 86_400, todo });
 }
 
 /** The old blobs without a row, and the number of all blobs. */

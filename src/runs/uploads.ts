@@ -15,11 +15,13 @@ import type { FileKey, StoredUpload, UploadKey, UploadWithParts } from "./store/
 
 /** `sha256` is that of the whole file, if the client states it. */
 export async function startUpload(
-  { store, clock, bounds }: RunDeps,
+  { store, blobs, clock, bounds }: RunDeps,
   key: FileKey,
   size: number,
   sha256: Uint8Array | undefined,
 ) {
+  const down = await blobs.hasRoom(LIMITS.runRecordBytes);
+  if (down) return unavailable(down);
   const at = seenSeconds(clock);
   const partSize = Math.min(size, LIMITS.runPartBytes);
   const uploadId = makeId("up_", clock);
@@ -47,7 +49,7 @@ export async function uploadsOf({ store }: RunDeps, key: FileKey): Promise<reado
 
 /** Stores a part. The result is its SHA-256. */
 export async function putPart(deps: RunDeps, key: UploadKey, part: number, sent: Sent): Promise<Uint8Array | Failure> {
-  const { store, blobs, clock } = deps;
+  const { store, blobs, clock, ownership } = deps;
   const found = await findUpload(deps, key);
   if (found instanceof Failure) return found;
   const { upload } = found;
@@ -64,7 +66,7 @@ export async function putPart(deps: RunDeps, key: UploadKey, part: number, sent:
   if (stored instanceof StoreDown) return unavailable(stored);
   // These bytes would use the disk beside the quota until the upload ends.
   const useless = typeof stored === "string" ? tag : stored.replaced;
-  if (useless !== undefined) await blobs.removePart(assembly, useless);
+  if (useless !== undefined && (await ownership.raise())) await blobs.removePart(assembly, useless);
   if (stored === "joining") return joining();
   return stored === "gone" ? uploadNotFound() : sha256;
 }

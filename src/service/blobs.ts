@@ -5,9 +5,9 @@ import type { ServeConfig } from "../config/serve.ts";
 import type { Backend } from "../runs/blob/backend.ts";
 import { Blobs, BlobsDown } from "../runs/blob/blobs.ts";
 import { backendOf } from "../runs/blob/loop.ts";
+import type { RunDeps } from "../runs/gate.ts";
 import { randomBase62 } from "../std/ids.ts";
-import type { Log } from "../std/log.ts";
-import { Problem } from "../std/problem.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { threadOf } from "./store.ts";
 
 type Where = Pick<ServeConfig, "blobs" | "dataDir">;
@@ -24,7 +24,10 @@ export function blobBackend({ blobs, dataDir }: Where): Promise<Backend> {
 }
 
 /** A folder that cannot be used ends the start. An object store may be away for a while: only the routes of run storage need it. */
-export async function openBlobs(blobs: Blobs, where: Where, log: Log): Promise<Problem | undefined> {
+export async function openBlobs(
+  { blobs, ownership, log }: Pick<RunDeps, "blobs" | "ownership" | "log">,
+  where: Where,
+): Promise<Problem | undefined> {
   const staging = join(where.dataDir, "staging");
   const advice = "put its disk in order or give it room, then start again";
   const problem = (reason: string) =>
@@ -40,10 +43,16 @@ export async function openBlobs(blobs: Blobs, where: Where, log: Log): Promise<P
   const opening = blobs.open(staging);
   if (where.blobs === undefined) {
     const down = await opening;
-    return down instanceof BlobsDown ? problem(down.reason) : undefined;
+    if (down instanceof BlobsDown) return problem(down.reason);
+    await ownership.raise();
+    const { missing } = ownership;
+    return missing === undefined ? undefined : new Problem(`${join(where.dataDir, "blobs")}: ${missing}`, EXIT.usage);
   }
   opening
-    .then((down) => down && log.error("the object store of runs is not reached", { reason: down.reason }))
+    .then(async (down) => {
+      if (down) log.error("the object store of runs is not reached", { reason: down.reason });
+      else await ownership.raise();
+    })
     .catch((error: unknown) => log.error("run storage fault", { stack: String(error) }));
   return undefined;
 }

@@ -37,6 +37,7 @@ import { type RobotSocketDeps, Sockets } from "../robot/socket/sockets.ts";
 import { Blobs } from "../runs/blob/blobs.ts";
 import { type RunDeps, RunPermits } from "../runs/gate.ts";
 import { Meter } from "../runs/meter.ts";
+import { Ownership } from "../runs/ownership.ts";
 import { runPages } from "../runs/pages/runs.ts";
 import type { RunBounds } from "../runs/store/records.ts";
 import { takeOver } from "../runs/sweep.ts";
@@ -94,6 +95,7 @@ const RUN_BOUNDS: RunBounds = {
   runFilesMax: LIMITS.runFilesMax,
   runUploadsMax: LIMITS.runUploadsMax,
   accountBytesMax: LIMITS.runsAccountBytesMax,
+  accountRunsMax: LIMITS.accountRunsMax,
 };
 
 export function build(settings: Settings, { clock: wall, log, store, blobs = new Blobs(undefined) }: Ports) {
@@ -152,12 +154,14 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     estimates: metrics.estimates,
   };
   const jobs = new Jobs(llmDeps);
+  const ownership = new Ownership({ store: store.runs, blobs, clock }, log);
   const runDeps: RunDeps = {
     clock,
     log,
     drills,
     store: store.runs,
     blobs,
+    ownership,
     owner,
     bounds: { ...RUN_BOUNDS, ...bounds.runs },
     requests: new RunPermits(LIMITS.runRequests),
@@ -199,7 +203,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
       oauth({ clock, store, keys, deviceLogins, tries }),
       pages({ clock, store, keys, people, identities, deviceLogins, isLanguage: isLlmId, ...(oidc && { oidc }) }),
       runPages({ people, runs: runDeps }),
-      health({ clock, log, lifecycle, catalog, store, blobs, ledger }),
+      health({ clock, log, lifecycle, catalog, store, blobs, ownership, ledger }),
     ] satisfies readonly Surface[],
   };
 }

@@ -119,7 +119,7 @@ export class Server {
       // The first request must not wait for it; what is wrong with the library is the engine's problem.
       http.bodies.open(),
       config.dev ? this.devAccount(main.url) : undefined,
-      openBlobs(service.runs.blobs, config, core.log),
+      openBlobs(service.runs, config),
       this.watch(main.port),
     ]);
     if (!(engine instanceof Problem)) this.engine = engine;

@@ -332,8 +332,26 @@ const IDENTITY_EMAILS = `
   CREATE INDEX identities_account ON identities (account_id);
 `;
 
+/** Every record and manifest of a run counts for its account. */
+const RUN_RECORDS = `
+  ALTER TABLE run_accounts ADD COLUMN runs INTEGER NOT NULL DEFAULT 0;
+  UPDATE run_accounts SET
+    runs = (SELECT count(*) FROM robot_runs WHERE robot_runs.account_id = run_accounts.account_id),
+    stored = stored + (SELECT coalesce(CAST(sum((1 + files + uploads) * 1024 + coalesce(octet_length(manifest), 0)) AS BIGINT), 0)
+      FROM robot_runs WHERE robot_runs.account_id = run_accounts.account_id),
+    reserved = reserved + (SELECT coalesce(CAST(sum((coming - uploads) * 1024) AS BIGINT), 0)
+      FROM robot_runs WHERE robot_runs.account_id = run_accounts.account_id);
+`;
+
+/** The generation of the store that the marker beside the bytes names, and the marker before it. */
+const RUN_GENERATION = `
+  ALTER TABLE run_store ADD COLUMN generation TEXT NOT NULL DEFAULT '';
+  ALTER TABLE run_store ADD COLUMN marked TEXT NOT NULL DEFAULT '';
+`;
+
 /** Oldest first; the version of a database is the number of them that it has. */
 export const MIGRATIONS: readonly Migration[] = [
   [STORE, ACCOUNTS, PEOPLE, CHARGES, ROBOT, { postgres: ROBOT_POSTGRES }, LLM, RUNS],
   [JOB_REPEATS, HIDDEN_RESPONSES, IDENTITY_EMAILS],
+  [RUN_RECORDS, RUN_GENERATION],
 ];

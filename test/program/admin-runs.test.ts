@@ -1,6 +1,6 @@
 /** `tendon admin runs check` as its user has it: beside a service that runs, on both stores of records. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readdir, rm, utimes, writeFile } from "node:fs/promises";
+import { cp, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { LIMITS } from "../../src/limits.ts";
 import { ENGINES, place, startServer, stopServer } from "../store/engines.ts";
@@ -8,6 +8,38 @@ import { Place } from "./program.ts";
 
 beforeAll(startServer, 60_000);
 afterAll(stopServer);
+
+test("a restored database removes nothing until admin runs adopt, which a running service refuses", async () => {
+  await using program = await Place.make();
+  const data = join(program.dir, "data");
+  const adopt = async () => {
+    const { code, stdout, stderr } = await program.run(["admin", "runs", "adopt", "--data", data]);
+    return [code, stdout + stderr];
+  };
+  const first = await program.serve(["--data", data]);
+  const put = await fetch(`${first.ready.url}/v1/robot/runs/lab-7/fold-1/files/a`, {
+    method: "PUT",
+    body: "one",
+    headers: { authorization: `Bearer ${first.ready.api_key}` },
+  });
+  expect([put.status, await adopt()]).toEqual([201, [2, expect.stringContaining("another tendon serve")]]);
+  expect(await first.stop()).toBe(0);
+  await cp(join(data, "tendon.sqlite"), join(program.dir, "copy"));
+  expect(await adopt()).toEqual([0, expect.stringContaining("nothing to adopt")]);
+  await cp(join(program.dir, "copy"), join(data, "tendon.sqlite"));
+  const restored = await program.serve(["--data", data]);
+  expect(await restored.stop()).toBe(0);
+  expect(await restored.child.stderr.text()).toContain("or to a newer one");
+  expect(await adopt()).toEqual([
+    0,
+    expect.stringMatching(/^the stored bytes belonged to store_\w+ gen_\w+, and now belong/),
+  ]);
+  await rm(join(data, "blobs"), { recursive: true });
+  const refused = await program.run(["serve", "--dev", "--data", data]);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("is a volume not mounted")]);
+  expect(await adopt()).toEqual([0, expect.stringContaining("had no marker, and now belong")]);
+  expect(await (await program.serve(["--data", data])).stop()).toBe(0);
+}, 60_000);
 
 for (const { name, absent, title } of ENGINES) {
   describe.skipIf(absent)(title, () => {

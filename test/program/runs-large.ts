@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { LIMITS } from "../../src/limits.ts";
 import { BadLink } from "../client/bad-link.ts";
 import type { Target } from "./payers.ts";
 import { Place, type Server } from "./program.ts";
@@ -201,7 +202,8 @@ class Large {
 
   private async expectReadable(sha256: string): Promise<void> {
     const files = [{ path: "videos/long.mp4", size: this.size, sha256 }];
-    told(await ask(this.target, `${RUN}/complete`, { method: "POST", json: { files } }), 200);
+    const completed = await ask(this.target, `${RUN}/complete`, { method: "POST", json: { files } });
+    told(completed, 200);
     const headers = { authorization: `Bearer ${this.target.key}` };
     const response = await fetch(`${this.target.url.replace(/\/$/, "")}${RUN}/files/videos/long.mp4`, { headers });
     const hash = createHash("sha256");
@@ -211,7 +213,9 @@ class Large {
       await ask(this.target, "/v1/robot/runs/usage"),
       200,
     );
-    must(usage.stored_bytes === this.size && usage.reserved_bytes === 0, "usage is not the size of the file");
+    // The records of the run and of the file, and the manifest.
+    const stored = this.size + 2 * LIMITS.runRecordBytes + completed.bytes.length;
+    must(usage.stored_bytes === stored && usage.reserved_bytes === 0, "usage is not the size of the file");
   }
 }
 

@@ -111,6 +111,22 @@ test.skipIf(!privileged)(
   60_000,
 );
 
+test.skipIf(!privileged)(
+  "records take no room that the database must keep: a run is not completed, an upload not begun",
+  () =>
+    onSmallDisk(16, "all", async (at, folder) => {
+      const ann = await at.person();
+      await ann.put("one", "a", "");
+      const filler = join(folder, "filler");
+      await Bun.write(filler, new Uint8Array((await freeBytes(folder)) - MiB));
+      const asked = [await ann.complete("one", [fileOf("a", "")]), await ann.begin("two", "a", { size: 1 })];
+      expect(asked.map(({ said }) => said)).toEqual(["503 storage_unavailable", "503 storage_unavailable"]);
+      expect(asked[0]?.message).toContain("no room");
+      await rm(filler);
+      expect((await ann.complete("one", [fileOf("a", "")])).said).toBe("200");
+    }),
+);
+
 test.skipIf(!privileged)("what was announced and has not come yet takes its room, and no longer than it comes", () =>
   onSmallDisk(60, "all", async (at) => {
     const ann = await at.person();

@@ -55,15 +55,21 @@ function runRoute(run: string): string {
 const encoded = (path: string) => path.split("/").map(encodeURIComponent).join("/");
 
 export class Person {
+  /** What records and manifests count as stored and as reserved. */
+  readonly #records: () => Promise<readonly [stored: number, reserved: number]>;
+
   constructor(
     readonly url: string,
     readonly key: string,
     readonly accountId: string,
-  ) {}
+    records: () => Promise<readonly [stored: number, reserved: number]>,
+  ) {
+    this.#records = records;
+  }
 
   /** The same person at another node. */
   at(url: string): Person {
-    return new Person(url, this.key, this.accountId);
+    return new Person(url, this.key, this.accountId, this.#records);
   }
 
   /** A stream is sent in chunks, without its length. */
@@ -166,10 +172,11 @@ export class Person {
     return this.send("GET", "/v1/robot/runs/usage");
   }
 
-  /** Stored and reserved bytes. */
+  /** Stored and reserved bytes of files. */
   async room(): Promise<[stored: number, reserved: number]> {
+    const [stored, reserved] = await this.#records();
     const { json } = await this.usage();
-    return [json.stored_bytes, json.reserved_bytes];
+    return [json.stored_bytes - stored, json.reserved_bytes - reserved];
   }
 
   /** A request on a new connection, whose head and first bytes have been sent. */

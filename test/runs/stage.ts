@@ -168,6 +168,7 @@ export class RunsStage implements AsyncDisposable {
     // Time that a test skips has passed for the service, but not for running requests.
     Object.assign(service.core.clock, { seenMs: () => clock.unixMs() });
     service.robot.catalog.known = true;
+    await service.runs.ownership.raise();
     const listener = listen(publicApp(service.http, service.surfaces), { host: "127.0.0.1", port: 0 });
     if (listener instanceof Problem) throw new Error(listener.message);
     return new RunsStage(at, store, service, drills, clock, dataDir, logged, listener, !beside, blobs, where.blobs);
@@ -184,7 +185,15 @@ export class RunsStage implements AsyncDisposable {
     const { key, record } = newKey(0);
     if (known === undefined) await this.store.accounts.accountAdd(funded(accountId, `${accountId}@example.org`));
     await this.store.accounts.keyAdd({ ...record, accountId, name: "" });
-    return new Person(this.url, key, accountId);
+    return new Person(this.url, key, accountId, () => this.records(accountId));
+  }
+
+  private async records(accountId: string): Promise<readonly [number, number]> {
+    const [row] = await this.rows(
+      `SELECT CAST(sum((1 + files + uploads) * 1024 + coalesce(octet_length(manifest), 0)) AS BIGINT) AS stored,
+         CAST(sum((coming - uploads) * 1024) AS BIGINT) AS reserved FROM robot_runs WHERE account_id = '${accountId}'`,
+    );
+    return [Number(row?.stored ?? 0), Number(row?.reserved ?? 0)];
   }
 
   /** A person who has a key, and a browser that is signed in. */

@@ -4,9 +4,12 @@ import { join } from "node:path";
 import { Drills } from "../../src/drill.ts";
 import { appOf } from "../../src/http/app.ts";
 import { Blobs, BlobsDown } from "../../src/runs/blob/blobs.ts";
+import { Ownership } from "../../src/runs/ownership.ts";
 import { openBlobs } from "../../src/service/blobs.ts";
 import { build } from "../../src/service/build.ts";
 import { health } from "../../src/service/ops/health.ts";
+import { systemClock } from "../../src/std/clock.ts";
+import { ServiceClock } from "../../src/std/seen-clock.ts";
 import { fakeStore } from "../account/fake-store.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { temporaryFolder } from "../store/temporary.ts";
@@ -32,7 +35,10 @@ async function opened(dataDir: string) {
     logged.push(`${event} ${JSON.stringify(facts)}`);
     told.resolve();
   };
-  expect(await openBlobs(blobs, { dataDir, blobs: undefined }, { info: () => {}, error })).toBeUndefined();
+  const log = { info: () => {}, error };
+  const runsMark = async () => ({ marker: "store_1 gen_1" });
+  const ownership = new Ownership({ store: { runsMark }, blobs, clock: new ServiceClock(systemClock) }, log);
+  expect(await openBlobs({ blobs, ownership, log }, { dataDir, blobs: undefined })).toBeUndefined();
   return { thread, blobs, logged, told: told.promise };
 }
 

@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { Drills } from "../../src/drill.ts";
 import { LIMITS } from "../../src/limits.ts";
+import { Blobs, BlobsDown } from "../../src/runs/blob/blobs.ts";
 import { build } from "../../src/service/build.ts";
 import { Upkeep } from "../../src/service/upkeep.ts";
 import { fakeStore } from "../account/fake-store.ts";
@@ -24,13 +25,15 @@ function hanging() {
     runs: {
       ...runs,
       blobsLeft: (of: Parameters<typeof runs.blobsLeft>[0]) => held("sweep", () => runs.blobsLeft(of)),
-      storeIdKnown: () => held("compare", () => runs.storeIdKnown()),
     },
     accounts: { ...accounts, keysRevision: () => held("keys", () => accounts.keysRevision()) },
     llm: { ...llm, ownerBeat: (of: Parameters<typeof llm.ownerBeat>[0]) => held("owners", () => llm.ownerBeat(of)) },
   };
   const log = { info: () => {}, error: () => {} };
-  const service = build({ chunkMs: 10_000, signUpOpen: false, drills: new Drills() }, { clock, log, store: slow });
+  const blobs = new Blobs(undefined);
+  const marker = () => held("compare", async () => new BlobsDown("none"));
+  const ports = { clock, log, store: slow, blobs: Object.assign(blobs, { marker }) };
+  const service = build({ chunkMs: 10_000, signUpOpen: false, drills: new Drills() }, ports);
   const upkeep = new Upkeep(service, { ...slow, exclusive: false }, { usageDays: 400, responseDays: 30 });
   return { clock, asked, upkeep, answer: answer.resolve };
 }

@@ -28,8 +28,13 @@ const LATER: Migration = [
 const BROKEN: Migration = ["CREATE TABLE more (id TEXT PRIMARY KEY) STRICT;", "INSERT INTO nowhere VALUES (1);"];
 
 /** Opens and closes a store with these migrations after those of this version; says why it cannot be used. */
-async function opened(engine: EngineName, at: Place, ...more: readonly Migration[]): Promise<string | undefined> {
-  const migrations = [...MIGRATIONS, ...more];
+async function opened(engine: EngineName, at: Place, ...more: readonly Migration[]): Promise<string | undefined>;
+/** The same with the first migrations alone. */
+async function opened(engine: EngineName, at: Place, first: number): Promise<string | undefined>;
+async function opened(engine: EngineName, at: Place, ...more: readonly (Migration | number)[]) {
+  const [first] = more;
+  const migrations =
+    typeof first === "number" ? MIGRATIONS.slice(0, first) : [...MIGRATIONS, ...(more as readonly Migration[])];
   if (engine === "PostgreSQL") {
     const store = await openPostgresStore(DOMAINS, at.environment.DATABASE_URL ?? "", { migrations });
     if (store instanceof Problem) return store.message;
@@ -68,6 +73,29 @@ for (const { name, absent, title } of ENGINES) {
       await using fresh = await place(name);
       expect(await opened(name, fresh, LATER)).toBeUndefined();
       expect(await fresh.rows("SELECT count(country) AS rows FROM accounts")).toEqual([{ rows: 0n }]);
+    });
+
+    test("what the records of runs count is added to the totals of a database from before", async () => {
+      await using at = await place(name);
+      expect(await opened(name, at, 1)).toBeUndefined();
+      const digest = name === "SQLite" ? "zeroblob(32)" : "decode(repeat('00', 32), 'hex')";
+      for (const sql of [
+        "INSERT INTO run_accounts VALUES ('a1', 5, 7 + 8, 1), ('a2', 0, 0, 0)",
+        `INSERT INTO robot_runs VALUES ('r1', 'a1', 'arm', 'one', 1, 5, 1, 0, 0, 0, 1, '{"é":1}')`,
+        "INSERT INTO robot_runs VALUES ('r2', 'a1', 'arm', 'two', 1, 0, 0, 15, 2, 1, NULL, NULL)",
+        `INSERT INTO run_files VALUES ('r1', 'a', 'blob_1', 5, ${digest}, 1, 0)`,
+        "INSERT INTO run_blobs (id, state, account_id, run_id, path, size, at) VALUES ('blob_2', 'coming', 'a1', 'r2', 'b', 8, 1)",
+        `INSERT INTO run_uploads (id, account_id, run_id, path, blob_id, size, part_size, state, expires_at)
+         VALUES ('up_1', 'a1', 'r2', 'c', 'blob_3', 7, 7, 'open', 9)`,
+      ]) {
+        await at.corrupt(sql);
+      }
+      const { runs } = await at.open();
+      expect(await runs.runTotalsWrong()).toEqual([]);
+      const stored = BigInt(5 + 4 * 1024 + '{"é":1}'.length + 1);
+      expect(await at.rows("SELECT runs, stored, reserved FROM run_accounts WHERE account_id = 'a1'")).toEqual([
+        { runs: 2n, stored, reserved: BigInt(15 + 1024) },
+      ]);
     });
 
     test("a migration that fails leaves nothing of itself, and the next start tries it again", async () => {

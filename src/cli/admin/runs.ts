@@ -1,13 +1,17 @@
-/** `tendon admin runs check`. */
+/** `tendon admin runs check` and `tendon admin runs adopt`. */
 import { LIMITS } from "../../limits.ts";
 import { type Checked, checkRuns, type WrongFile } from "../../runs/check.ts";
+import { nextGeneration } from "../../runs/ownership.ts";
 import { blobBackend } from "../../service/blobs.ts";
+import { systemClock } from "../../std/clock.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
+import { ServiceClock } from "../../std/seen-clock.ts";
+import { lockFolder } from "../../store/sqlite/folder.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
-import { notRead, now, STORE_FLAGS, withStore } from "./store.ts";
+import { notRead, notWritten, now, STORE_FLAGS, withStore } from "./store.ts";
 
 export const runsCheck: Command = {
   name: "admin runs check",
@@ -33,6 +37,45 @@ export const runsCheck: Command = {
     });
   },
 };
+
+export const runsAdopt: Command = {
+  name: "admin runs adopt",
+  summary: "Let this database own the stored bytes of runs: a restored or cloned one, or where their marker is lost.",
+  flags: STORE_FLAGS,
+  async run(given) {
+    return await withStore(given, "refuse", async (store, config) => {
+      // The services of an object store see who changed its marker; a folder has one service, which must not run.
+      const lock = config.blobs === undefined ? lockFolder(config.dataDir) : undefined;
+      if (lock instanceof Problem) return lock;
+      try {
+        const blobs = await blobBackend(config);
+        await blobs.check();
+        const deps = { store: store.runs, blobs, clock: new ServiceClock(systemClock) };
+        const own = await nextGeneration(deps);
+        const taken = "own" in own ? await nextGeneration(deps, true) : own;
+        if (taken instanceof StoreDown) return notWritten(taken, "the bytes were adopted", "runs adopt");
+        if (!("marker" in taken)) return new Problem("the bytes were not adopted: their marker changes; try again");
+        const before = "own" in own ? own.found : taken.marker;
+        await answer(given, { before: before || null, marker: taken.marker }, adoptedText(before, taken.marker));
+        return EXIT.done;
+      } catch (error) {
+        return new Problem(`the stored bytes cannot be used: ${printable((error as Error).message)}`);
+      } finally {
+        lock?.release();
+      }
+    });
+  },
+};
+
+function adoptedText(before: string, marker: string): string {
+  if (before === marker) return `nothing to adopt: the stored bytes already belong to this database (${marker})`;
+  const was = before === "" ? "had no marker" : `belonged to ${printable(before)}`;
+  return [
+    `the stored bytes ${was}, and now belong to this database (${marker}).`,
+    "  Its service removes the bytes of files that are deleted, and after three days those that no record names.",
+    "  A service of the database before removes nothing any more: stop it. What differs: tendon admin runs check",
+  ].join("\n");
+}
 
 function asJson(ok: boolean, { files, bytes, blobs, young, read, totals, wrong, unnamed }: Checked) {
   return {

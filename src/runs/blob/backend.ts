@@ -56,8 +56,10 @@ export interface BlobFacts {
 export interface Backend {
   /** Rejects with a text for the operator if blobs cannot be read and written. */
   check(): Promise<void>;
-  /** The id of the store of records that owns the blobs. If there is none yet, `id` becomes it; undefined only reads it. */
-  identity(id: string | undefined): Promise<string | undefined>;
+  /** The marker (../ownership.ts), which names the store of records that owns the blobs; empty if there is none. */
+  marker(): Promise<string>;
+  /** Makes `to`, which is used once, the marker if it still is `from`. The result is whether it is now. */
+  mark(from: string, to: string): Promise<boolean>;
   /** Makes the staged bytes a durable blob. It may move the staged file; the caller removes what is left. */
   put(staged: Staged, id: string): Promise<void>;
   begin(id: string): Promise<string>;

@@ -33,8 +33,9 @@ export class Blobs {
   private tellEnd: ((reason: string) => void) | undefined;
   /** The reason why the thread ended by itself; nothing is kept or read until the next start. */
   endedReason: string | undefined;
-  private known: string | undefined;
 
+  marker = this.remote("marker");
+  mark = this.remote("mark");
   begin = this.remote("begin");
   removePart = this.remote("removePart");
   join = this.remote("join");
@@ -89,12 +90,9 @@ export class Blobs {
     this.thread?.terminate();
   }
 
-  /** The id of the store of records that owns the blobs. It becomes `id` if there is none yet. */
-  async identity(id: string): Promise<string | BlobsDown> {
-    if (this.known !== undefined) return this.known;
-    const found = (await this.call("identity", [id])) ?? id;
-    if (!(found instanceof BlobsDown)) this.known = found;
-    return found;
+  /** Why the disk has no room for these bytes, such as those of a record in the database. */
+  hasRoom(bytes: number): Promise<BlobsDown | undefined> {
+    return this.call("hasRoom", [bytes]);
   }
 
   async receive(size: number): Promise<Receiving | BlobsDown> {

@@ -30,6 +30,7 @@ export function folderBackend(folder: string, nonce: () => string, staging?: str
   const blobs = join(folder, "blobs");
   const parts = join(folder, "parts");
   const marker = join(blobs, "store-id");
+  const readMarker = async () => ((await readFile(marker, "utf8").catch(missing)) ?? "").trim();
   const partsOf = (id: string) => join(parts, id);
   const folders = new Folders();
 
@@ -87,14 +88,15 @@ export function folderBackend(folder: string, nonce: () => string, staging?: str
       }
       if (staging !== undefined) await tryMoves(staging);
     },
-    identity: async (id) => {
-      const found = await readFile(marker, "utf8").catch(missing);
-      if (found !== undefined || id === undefined) return found?.trim();
-      const making = `${marker}-${nonce()}`;
-      await writeFile(making, `${id}\n`, { flag: "wx", mode: 0o600 });
+    marker: readMarker,
+    mark: async (from, to) => {
+      // The lock of the data folder keeps other writers away.
+      if ((await readMarker()) !== from) return false;
+      const making = `${marker}.new`;
+      await writeFile(making, `${to}\n`, { mode: 0o600 });
       await syncFile(making);
       await publish(making, marker);
-      return id;
+      return true;
     },
     put: async ({ path }, id) => {
       await syncFile(path);

@@ -2,7 +2,7 @@
  * The thread of the blobs: it writes bodies to the disk, computes digests and calls the backend. So neither the digest of a gigabyte
  * nor a client of an object store takes time from the event loop that answers robots.
  */
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { S3Options } from "../../config/blobs.ts";
 import type { Backend, Staged } from "./backend.ts";
 import { folderBackend } from "./folder.ts";
@@ -29,6 +29,7 @@ export interface BlobAnswer {
 export class BlobLoop {
   private backend: Backend | undefined;
   private staging: Staging | undefined;
+  private room: Room | undefined;
   private readonly arriving = new Map<number, Arriving>();
   private readonly reading = new Map<number, AsyncIterator<Uint8Array>>();
 
@@ -54,7 +55,9 @@ export class BlobLoop {
   /** `staging` is the folder of this process for bodies that arrive. It is emptied. */
   async open(options: BlobOptions, staging: string): Promise<void> {
     const folder = options.kind === "folder";
-    const room = new Room(folder ? [staging, join(options.path, "blobs")] : [staging]);
+    // The embedded database lies above the staging folder.
+    const room = new Room([dirname(staging), staging, ...(folder ? [join(options.path, "blobs")] : [])]);
+    this.room = room;
     this.staging = new Staging(staging, room);
     await this.staging.empty();
     const backend = await backendOf(options, this.nonce, staging);
@@ -79,6 +82,11 @@ export class BlobLoop {
       await arriving.drop();
       throw error;
     });
+  }
+
+  /** Rejects if the disk has no room. */
+  async hasRoom(bytes: number): Promise<void> {
+    (await opened(this.room).claim(bytes)).end();
   }
 
   /** Ends a body that has not arrived completely, and removes its bytes. */

@@ -33,7 +33,8 @@ export function s3Backend(options: S3Options, bounds: Partial<S3Bounds> = {}): B
         throw error instanceof S3Failure ? new Error(advice(error, options)) : error;
       });
     },
-    identity: (id) => identity(store, id),
+    marker: async () => (await marker(store)).text,
+    mark: (from, to) => mark(store, from, to),
     put: (staged, id) => put(store, staged, id),
     begin: (id) => begun(store, id),
     putPart: (staged, to, part) => partStored(store, staged, to, part),
@@ -54,7 +55,7 @@ async function tryRequests(store: Store): Promise<void> {
   const Key = `${folder}.tendon-check`;
   const text = "tendon writes and reads this at its start\n";
   await store.send("PutObject", new PutObjectCommand({ Bucket, Key, Body: text }));
-  if ((await textOf(store, Key)) !== text) throw new Error("what was written is read as something else");
+  if ((await textOf(store, Key)).text !== text) throw new Error("what was written is read as something else");
   await store.send("ListObjectsV2", new ListObjectsV2Command({ Bucket, Prefix: folder, MaxKeys: 1 }));
   const uploads = new ListMultipartUploadsCommand({ Bucket, Prefix: folder, MaxUploads: 1 });
   await store.send("ListMultipartUploads", uploads);
@@ -63,22 +64,35 @@ async function tryRequests(store: Store): Promise<void> {
   await store.send("DeleteObject", removal).catch(absent);
 }
 
-/** Nodes of one store of records that start together write the same id. */
-async function identity(store: Store, id: string | undefined): Promise<string | undefined> {
-  // The key is no id, so lists leave it out.
-  const Key = `${store.folder}.tendon-store`;
-  const found = await textOf(store, Key).catch(absent);
-  if (found !== undefined || id === undefined) return found;
-  await store.send("PutObject", new PutObjectCommand({ Bucket: store.Bucket, Key, Body: id }));
-  // If two stores of records write at once, the later one wins, and the other one must learn that.
-  return await textOf(store, Key);
+/** The key is no id, so lists leave it out. */
+const MARKER = ".tendon-store";
+
+async function marker(store: Store): Promise<{ readonly text: string; readonly etag?: string | undefined }> {
+  return (await textOf(store, store.folder + MARKER).catch(absent)) ?? { text: "" };
 }
 
-function textOf(store: Store, Key: string): Promise<string | undefined> {
+async function mark(store: Store, from: string, to: string): Promise<boolean> {
+  const { text, etag } = await marker(store);
+  if (text !== from) return false;
+  const object = { ...store.at(MARKER), Body: to };
+  const unchanged = from === "" ? { IfNoneMatch: "*" } : { IfMatch: etag };
+  await store.send("PutObject", new PutObjectCommand({ ...object, ...unchanged })).catch(async (error: unknown) => {
+    const { status } = error as S3Failure;
+    // A store without conditions keeps the later of two writers; both read it below.
+    if (status === 501) await store.send("PutObject", new PutObjectCommand(object));
+    // 404: it was removed meanwhile. 409: another request is being written.
+    else if (![404, 409, 412].includes(status ?? 0)) throw error;
+  });
+  // An earlier attempt, whose answer was lost, may have written it.
+  return (await marker(store)).text === to;
+}
+
+function textOf(store: Store, Key: string) {
   const command = new GetObjectCommand({ Bucket: store.Bucket, Key });
-  return store.attempt("GetObject", async (abort) =>
-    (await store.client.send(command, abort)).Body?.transformToString(),
-  );
+  return store.attempt("GetObject", async (abort) => {
+    const { Body, ETag: etag } = await store.client.send(command, abort);
+    return { text: (await Body?.transformToString()) ?? "", etag };
+  });
 }
 
 async function put(store: Store, staged: Staged, id: string): Promise<void> {

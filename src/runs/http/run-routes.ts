@@ -72,10 +72,10 @@ export const RUN_ROUTES = [
     operationId: "completeRun",
     summary: "Complete a run, so that it is listed and readable",
     description:
-      "The list must name every stored file, and no other; no path may be a folder of another one, as `a` of `a/b`. From then on the run does not change. Repeated with the same list, it answers the same manifest.",
+      "The list must name every stored file, and no other; no path may be a folder of another one, as `a` of `a/b`. From then on the run does not change. Repeated with the same list, it answers the same manifest, whose length counts as stored.",
     requestBody: { description: "The files.", required: true, content: json("RunListing") },
     responses: { "200": ok("The manifest.", "RunManifest") },
-    failures: [RUNS.upload_in_progress, RUNS.run_incomplete, RUNS.run_completed],
+    failures: [RUNS.upload_in_progress, RUNS.run_incomplete, RUNS.run_completed, RUNS.storage_quota_exceeded],
     handle: complete,
   }),
 ];

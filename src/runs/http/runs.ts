@@ -74,6 +74,11 @@ export async function complete(deps: RunDeps, { request, principal, body }: Keye
   if (files instanceof Failure) return files;
   const metadata = body.metadata ?? {};
   if (!isObject(metadata)) return invalid("metadata must be an object", "metadata");
+  const bytes = Buffer.byteLength(JSON.stringify(metadata));
+  if (bytes > LIMITS.runMetadataBytesMax) {
+    const most = `at most ${LIMITS.runMetadataBytesMax} are kept; store the rest as a file of the run`;
+    return invalid(`metadata has ${bytes} bytes as JSON without spaces; ${most}`, "metadata");
+  }
   const found = await gated(deps, key, () => completeRun(deps, { ...key, files, metadata }));
   return found instanceof Failure ? found : { status: 200, body: found };
 }

@@ -70,7 +70,7 @@ const metadata = Type.Object(
   {
     additionalProperties: true,
     description:
-      "Any object; kept as JSON values: numbers are IEEE 754 doubles, so whole ones are exact to 2^53, and keys may change their order.",
+      "Any object of at most 65,536 bytes as JSON without spaces; kept as JSON values: numbers are IEEE 754 doubles, so whole ones are exact to 2^53, and keys may change their order.",
   },
 );
 
@@ -111,8 +111,10 @@ const RunList = Type.Object(
 const RunUsage = Type.Object(
   {
     object: Type.Literal("robot.usage"),
-    stored_bytes: bytes("Of all files, those of unfinished runs too."),
-    reserved_bytes: bytes("For uploads that are on their way."),
+    stored_bytes: bytes(
+      "Of all files, those of unfinished runs too, of the manifests of completed runs, and 1,024 for each run, file and unfinished upload.",
+    ),
+    reserved_bytes: bytes("For uploads that are on their way, and 1,024 for each file that comes in one request."),
     quota_bytes: bytes("What both together may be."),
     runs: Type.Integer({ minimum: 0, description: "Completed ones." }),
     month: Type.Object({

@@ -43,7 +43,7 @@ export function* fileBegin(file: NewFile): Steps<"begun" | "precondition_failed"
   const { runId } = room;
   const { accountId, blobId, path, size, owner, at, precondition = {} } = file;
   if (!(yield* holds(precondition, runId, path))) {
-    yield* forgetEmptyRun(runId);
+    yield* forgetEmptyRun(accountId, runId);
     return "precondition_failed";
   }
   yield* changes(
@@ -196,7 +196,7 @@ export function* fileAbort({ accountId, blobId, at }: Pick<Commit, "accountId" |
   const coming = yield* comingBlob(accountId, blobId);
   if (coming) {
     yield* changeRun(accountId, coming.runId, { reserved: -Number(coming.size), coming: -1 });
-    yield* forgetEmptyRun(coming.runId);
+    yield* forgetEmptyRun(accountId, coming.runId);
   }
   // The process of a blob does not write any more, so the blob of a deleted run is gone, too.
   yield* changes("UPDATE run_blobs SET state = 'gone', at = $2 WHERE id = $1 AND state <> 'gone'", blobId, at);
@@ -225,6 +225,6 @@ export function* fileDelete(
   yield* forgetDone(run.id, path);
   yield* goneBlob({ id: found.blobId, accountId, runId: run.id, path, size, at, cause, said: saidOf(found) });
   yield* changeRun(accountId, run.id, { stored: -size, files: -1 });
-  yield* forgetEmptyRun(run.id);
+  yield* forgetEmptyRun(accountId, run.id);
   return "deleted";
 }

@@ -14,7 +14,7 @@ import type {
   UploadKey,
   UploadWithParts,
 } from "./records.ts";
-import { runOf } from "./totals.ts";
+import { RECORD, runOf } from "./totals.ts";
 import { partsOf, unfinishedUploads, uploadById } from "./upload-rows.ts";
 
 const stored = recordOf<StoredFile>("size", "storedAt");
@@ -143,13 +143,13 @@ export function* uploadsExpired({ before }: { readonly before: number }): Steps<
   );
 }
 
-/** The blobs among these that a row names. */
+/** The blobs among these that a row names. One of no account is that of a blob without a record (`blobsUnnamed`). */
 export function* blobsKnown({ ids }: { readonly ids: readonly string[] }): Steps<readonly string[]> {
   const found = yield* rows<{ id: string }>(
     `SELECT blob_id AS id FROM run_files WHERE blob_id IN ${listed(1)}
-     UNION SELECT id FROM run_blobs WHERE id IN ${listed(1)}
+     UNION SELECT id FROM run_blobs WHERE id IN ${listed(1)} AND account_id <> ''
      UNION SELECT blob_id FROM run_uploads WHERE blob_id IN ${listed(1)}
-     UNION SELECT substr(id, 7) FROM run_blobs WHERE substr(id, 7) IN ${listed(1)} AND id LIKE 'parts-%'`,
+     UNION SELECT substr(id, 7) FROM run_blobs WHERE substr(id, 7) IN ${listed(1)} AND id LIKE 'parts-%' AND account_id <> ''`,
     JSON.stringify(ids),
   );
   return found.map(({ id }) => id);
@@ -175,8 +175,8 @@ export interface WrongTotal {
 
 const bytesOf = (from: string) => `(SELECT coalesce(CAST(sum(size) AS BIGINT), 0) FROM ${from})`;
 const countOf = (from: string) => `(SELECT count(*) FROM ${from})`;
-const ofRuns = (column: string) =>
-  `(SELECT coalesce(CAST(sum(robot_runs.${column}) AS BIGINT), 0) FROM robot_runs
+const ofRuns = (sum: string) =>
+  `(SELECT coalesce(CAST(sum(${sum}) AS BIGINT), 0) FROM robot_runs
     WHERE robot_runs.account_id = run_accounts.account_id)`;
 
 const FILES = "run_files WHERE run_id = robot_runs.id";
@@ -184,6 +184,10 @@ const BLOBS = "run_blobs WHERE run_id = robot_runs.id AND state = 'coming'";
 const UPLOADS = "run_uploads WHERE run_id = robot_runs.id AND state <> 'done'";
 const RUNS = "robot_runs WHERE robot_runs.account_id = run_accounts.account_id AND completed_at IS NOT NULL";
 const JOINS = "run_uploads WHERE run_uploads.account_id = run_accounts.account_id AND state = 'joining'";
+
+/** What a run counts for its account (totals.ts). */
+const STORED = `robot_runs.stored + (1 + files + uploads) * ${RECORD} + coalesce(octet_length(manifest), 0)`;
+const RESERVED = `robot_runs.reserved + (coming - uploads) * ${RECORD}`;
 
 /** Each total: its name, its column, and what it must be. */
 const TOTALS = {
@@ -196,8 +200,9 @@ const TOTALS = {
   ],
   "run_accounts.account_id": [
     ["account_completed", "completed", countOf(RUNS)],
-    ["account_stored", "stored", ofRuns("stored")],
-    ["account_reserved", "reserved", `${ofRuns("reserved")} + ${bytesOf(JOINS)}`],
+    ["account_runs", "runs", ofRuns("1")],
+    ["account_stored", "stored", ofRuns(STORED)],
+    ["account_reserved", "reserved", `${ofRuns(RESERVED)} + ${bytesOf(JOINS)}`],
   ],
 } as const;
 

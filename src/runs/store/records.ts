@@ -30,6 +30,7 @@ export interface RunBounds {
   readonly runFilesMax: number;
   readonly runUploadsMax: number;
   readonly accountBytesMax: number;
+  readonly accountRunsMax: number;
 }
 
 /** The reason why nothing new may be stored. */
@@ -40,6 +41,7 @@ export type Refusal =
   | "too_many_uploads"
   | "run_bytes"
   | "run_files"
+  | "runs"
   | "quota";
 
 /** ETags as SHA-256 in hexadecimal; "any" is that of any file. */

@@ -4,13 +4,13 @@ import { type Row, recordOf } from "../../store/record.ts";
 import { changes, rows, type Steps } from "../../store/steps.ts";
 import { causedBefore, fileAbort, fileBegin, fileCommit, fileDelete, forgetDone, goneBlob } from "./files.ts";
 import * as reads from "./reads.ts";
-import type { Incomplete, ListedFile, RunKey, StoredFile } from "./records.ts";
+import type { Incomplete, ListedFile, RunBounds, RunKey, StoredFile } from "./records.ts";
 import * as sweep from "./sweep.ts";
-import { changeAccount, lockAccount, runOf, unfinishedOf } from "./totals.ts";
+import { changeAccount, lockAccount, overAccount, RECORD, runOf, unfinishedOf } from "./totals.ts";
 import { forgetUpload, unfinishedUploads } from "./upload-rows.ts";
 import * as uploads from "./uploads.ts";
 
-interface Complete extends RunKey {
+interface Complete extends RunKey, Pick<RunBounds, "accountBytesMax"> {
   /** Paths are unique. */
   readonly files: readonly ListedFile[];
   /** JSON. */
@@ -23,12 +23,13 @@ type Completion =
   | { readonly incomplete: Incomplete }
   /** An unfinished upload owns this path. */
   | { readonly unfinished: string }
-  | "run_completed";
+  | "run_completed"
+  | "quota";
 
 /** Completes a run that has exactly the files of the list. A repeat with the same list has the same manifest. */
-function* runComplete({ files, metadata, at, ...key }: Complete): Steps<Completion> {
+function* runComplete({ files, metadata, at, accountBytesMax, ...key }: Complete): Steps<Completion> {
   const { accountId, robot, run: name } = key;
-  yield* lockAccount(accountId);
+  const totals = yield* lockAccount(accountId);
   const run = yield* runOf(key);
   const there = run ? yield* filesOf(run.id) : [];
   const incomplete = difference(files, there);
@@ -50,8 +51,10 @@ function* runComplete({ files, metadata, at, ...key }: Complete): Steps<Completi
     metadata: JSON.parse(metadata) as unknown,
   };
   const text = JSON.stringify(manifest);
+  const size = Buffer.byteLength(text);
+  if (overAccount({ size, accountBytesMax }, totals)) return "quota";
   yield* changes("UPDATE robot_runs SET completed_at = $2, manifest = $3 WHERE id = $1", run.id, at, text);
-  yield* changeAccount(accountId, { completed: 1 });
+  yield* changeAccount(accountId, { stored: size, completed: 1 });
   return { manifest: text };
 }
 
@@ -105,9 +108,11 @@ function* runDelete({ cause, at, ...key }: Deletion): Steps<"deleted" | "run_not
   // Their process still writes them. It removes them, or the sweep does when the process has ended.
   yield* changes("UPDATE run_blobs SET state = 'doomed' WHERE run_id = $1 AND state = 'coming'", run.id);
   yield* changes("DELETE FROM robot_runs WHERE id = $1", run.id);
+  const manifestBytes = Buffer.byteLength(run.manifest ?? "");
   yield* changeAccount(accountId, {
-    stored: -Number(run.stored),
-    reserved: -Number(run.reserved),
+    stored: -(Number(run.stored + (run.files + run.uploads) * BigInt(RECORD)) + manifestBytes),
+    reserved: -Number(run.reserved + (run.coming - run.uploads) * BigInt(RECORD)),
+    runs: -1,
     completed: run.completedAt === null ? 0 : -1,
   });
   // The row of the deletion itself has no bytes.

@@ -1,12 +1,51 @@
 /** Writes of the sweep and of the meter. */
-import { changes, listed, rows, type Steps } from "../../store/steps.ts";
-import { storeIdKnown } from "./reads.ts";
+import { changes, first, listed, rows, type Steps } from "../../store/steps.ts";
+import { goneBlob } from "./files.ts";
 import type { Metered } from "./records.ts";
+import { partsOfBlob } from "./upload-rows.ts";
 
-/** The id of this store, which blobs name as their owner. It becomes `id` if there is none yet. */
-export function* storeId({ id }: { readonly id: string }): Steps<string> {
+interface Mark {
+  /** The marker of the bytes (../ownership.ts); empty if there is none. */
+  readonly found: string;
+  /** The id of this store, if it has none yet. */
+  readonly id: string;
+  /** The next generation. */
+  readonly generation: string;
+  /** Whether another marker may be replaced. */
+  readonly adopt: boolean;
+}
+
+interface StoreRow {
+  readonly id: string;
+  readonly generation: string;
+  readonly marked: string;
+}
+
+/** The marker that the bytes are to have next; `own` if another one is theirs. The row then has both, until the bytes have the new one. */
+export function* runsMark(mark: Mark): Steps<{ readonly marker: string } | { readonly own: string }> {
+  const { found, id, generation, adopt } = mark;
   yield* changes("INSERT INTO run_store (one, id) VALUES (1, $1) ON CONFLICT DO NOTHING", id);
-  return (yield* storeIdKnown()) ?? id;
+  const row = yield* first<StoreRow>("SELECT id, generation, marked FROM run_store FOR NO KEY UPDATE");
+  const { id: storeId, generation: current, marked } = row ?? { id, generation: "", marked: "" };
+  const markerOf = (of: string) => `${storeId} ${of}`.trim();
+  const own = markerOf(current);
+  const files = yield* first("SELECT 1 AS one FROM run_files UNION ALL SELECT 1 FROM run_parts LIMIT 1");
+  const isFree = found === "" && !files;
+  // Another node has begun this generation, or a process ended before it wrote the marker.
+  if (current !== "" && (isFree || (found !== "" && found === marked))) return { marker: own };
+  if (found !== own && !isFree && !adopt) return { own };
+  yield* changes("UPDATE run_store SET generation = $1, marked = $2", generation, found);
+  return { marker: markerOf(generation) };
+}
+
+/** Marks bytes without a row as gone at a time to come. */
+export function* blobsUnnamed({ ids, at }: { readonly ids: readonly string[]; readonly at: number }): Steps<"marked"> {
+  const nobody = { accountId: "", runId: "", path: "", size: 0, at };
+  for (const id of ids) {
+    yield* goneBlob({ ...nobody, id: partsOfBlob(id) });
+    yield* goneBlob({ ...nobody, id });
+  }
+  return "marked";
 }
 
 /** Forgets rows whose bytes are removed. */

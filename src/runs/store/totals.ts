@@ -1,39 +1,46 @@
 /** The totals of an account and of a run: the row that every write locks first, and the room for a further file. */
+import { LIMITS } from "../../limits.ts";
 import { changes, first, type Steps } from "../../store/steps.ts";
 import type { NewFile, Refusal, RunBounds, RunKey } from "./records.ts";
 
 export interface Totals {
   readonly stored: bigint;
   readonly reserved: bigint;
+  readonly runs: bigint;
 }
 
 /** Other writes of the account wait until this one has ended. */
 export function* lockAccount(accountId: string): Steps<Totals> {
-  const text = "SELECT stored, reserved FROM run_accounts WHERE account_id = $1 FOR NO KEY UPDATE";
+  const text = "SELECT stored, reserved, runs FROM run_accounts WHERE account_id = $1 FOR NO KEY UPDATE";
   const found = yield* first<Totals>(text, accountId);
   if (found) return found;
   yield* changes(
     "INSERT INTO run_accounts (account_id, stored, reserved, completed) VALUES ($1, 0, 0, 0) ON CONFLICT DO NOTHING",
     accountId,
   );
-  return (yield* first<Totals>(text, accountId)) ?? { stored: 0n, reserved: 0n };
+  return (yield* first<Totals>(text, accountId)) ?? { stored: 0n, reserved: 0n, runs: 0n };
 }
 
-/** The changes of an account's totals: bytes, and completed runs. */
-type Change = Partial<Record<"stored" | "reserved" | "completed", number>>;
+/** The changes of an account's totals: bytes, records, and completed runs. */
+type Change = Partial<Record<"stored" | "reserved" | "completed" | "runs", number>>;
 
-export function* changeAccount(accountId: string, { stored = 0, reserved = 0, completed = 0 }: Change): Steps<void> {
+export function* changeAccount(accountId: string, change: Change): Steps<void> {
+  const { stored = 0, reserved = 0, completed = 0, runs = 0 } = change;
   yield* changes(
-    `UPDATE run_accounts SET stored = stored + $stored, reserved = reserved + $reserved, completed = completed + $completed
+    `UPDATE run_accounts SET stored = stored + $stored, reserved = reserved + $reserved, completed = completed + $completed,
+       runs = runs + $runs
      WHERE account_id = $accountId`,
-    { accountId, stored, reserved, completed },
+    { accountId, stored: stored + runs * RECORD, reserved, completed, runs },
   );
 }
+
+/** The bytes that a record counts. */
+export const RECORD = LIMITS.runRecordBytes;
 
 /** The changes of a run's totals: bytes, stored files, coming files, unfinished uploads. */
 type RunChange = Partial<Record<"stored" | "files" | "reserved" | "coming" | "uploads", number>>;
 
-/** Changes the bytes of the account, too. */
+/** Changes the bytes of the account, too. There the records of files and uploads count as stored, and those of coming files as reserved. */
 export function* changeRun(accountId: string, runId: string, change: RunChange): Steps<void> {
   const { stored = 0, files = 0, reserved = 0, coming = 0, uploads = 0 } = change;
   yield* changes(
@@ -42,12 +49,17 @@ export function* changeRun(accountId: string, runId: string, change: RunChange):
      WHERE id = $runId`,
     { runId, stored, files, reserved, coming, uploads },
   );
-  yield* changeAccount(accountId, { stored, reserved });
+  yield* changeAccount(accountId, {
+    stored: stored + (files + uploads) * RECORD,
+    reserved: reserved + (coming - uploads) * RECORD,
+  });
 }
 
 /** A run exists as long as it has a file, or one is coming. */
-export function* forgetEmptyRun(runId: string): Steps<void> {
-  yield* changes("DELETE FROM robot_runs WHERE id = $1 AND completed_at IS NULL AND files = 0 AND coming = 0", runId);
+export function* forgetEmptyRun(accountId: string, runId: string): Steps<void> {
+  const empty = "completed_at IS NULL AND files = 0 AND coming = 0";
+  const forgotten = yield* changes(`DELETE FROM robot_runs WHERE id = $1 AND ${empty}`, runId);
+  yield* changeAccount(accountId, { runs: -forgotten });
 }
 
 interface RunRow {
@@ -93,14 +105,18 @@ export function* makeRoom(
   if (run && run.completedAt !== null) return "run_completed";
   if (run && (yield* unfinishedOf(run.id, path))) return "path_taken";
   if (run && Number(run.uploads) >= uploadsMax) return "too_many_uploads";
-  const refused = (yield* overRun(wanted, run)) ?? overAccount(wanted, totals);
+  const refused = yield* overRun(wanted, run);
   if (refused) return refused;
+  if (!run && totals.runs >= wanted.accountRunsMax) return "runs";
+  const { size, accountBytesMax } = wanted;
+  if (overAccount({ size: size + (run ? 1 : 2) * RECORD, accountBytesMax }, totals)) return "quota";
   if (run) return { runId: run.id };
   yield* changes(
     `INSERT INTO robot_runs (id, account_id, robot, run, created_at, stored, files, reserved, coming, uploads)
      VALUES ($runId, $accountId, $robot, $name, $at, 0, 0, 0, 0, 0)`,
     { runId, accountId, robot, name, at },
   );
+  yield* changeAccount(accountId, { runs: 1 });
   return { runId };
 }
 
@@ -136,8 +152,8 @@ function* largestOf(runId: string, path: string, size: number): Steps<{ bytes: b
 export function overAccount(
   { size, accountBytesMax }: Pick<FileRequest, "size" | "accountBytesMax">,
   { stored, reserved }: Totals,
-): "quota" | undefined {
-  return stored + reserved + BigInt(size) > BigInt(accountBytesMax) ? "quota" : undefined;
+): boolean {
+  return stored + reserved + BigInt(size) > BigInt(accountBytesMax);
 }
 
 export function* unfinishedOf(runId: string, path?: string): Steps<string | undefined> {

@@ -231,6 +231,6 @@ export function* uploadDrop({ accountId, uploadId, at, attempt }: Drop): Steps<"
   if (upload.state === "joining" && upload.attempt !== attempt) return "joining";
   yield* forgetUpload(upload, at);
   yield* changeRun(accountId, upload.runId, { reserved: -upload.size, coming: -1, uploads: -1 });
-  yield* forgetEmptyRun(upload.runId);
+  yield* forgetEmptyRun(accountId, upload.runId);
   return "dropped";
 }

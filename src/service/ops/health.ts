@@ -23,6 +23,7 @@ export interface HealthDeps {
   readonly store: Pick<StoreBase, "ping"> & { readonly base: Pick<BaseStore, "probe"> };
   /** The bytes of runs. */
   readonly blobs?: { readonly endedReason: string | undefined };
+  readonly ownership?: { readonly missing: string | undefined };
   readonly ledger?: { readonly warning: string | undefined };
 }
 
@@ -154,6 +155,7 @@ async function missingParts(deps: HealthDeps, durable: Durable): Promise<string[
   for (const id of catalog.loading) missing.push(`model ${id} is loading`);
   missing.push(...catalog.out("none").map(withoutFolders));
   if (deps.blobs?.endedReason !== undefined) missing.push("the storage of runs has ended, which only a restart mends");
+  if (deps.ownership?.missing !== undefined) missing.push(deps.ownership.missing);
   const down = await inTime(deps, () => deps.store.ping());
   const readOnly = down ? undefined : await inTime(deps, durable);
   if (down) {

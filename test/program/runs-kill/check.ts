@@ -1,4 +1,5 @@
 /** After a restart: what is there is what the clients were told, and of requests without an answer all or nothing. */
+import { LIMITS } from "../../../src/limits.ts";
 import type { Books } from "../books.ts";
 import type { Target } from "../payers.ts";
 import { completion, expectFile, uri } from "./clients.ts";
@@ -151,7 +152,11 @@ interface Usage {
 async function expectTotals(model: Model, target: Target): Promise<void> {
   const sum = (sizes: number[]) => sizes.reduce((total, size) => total + size, 0);
   const { there } = model;
-  const stored = sum(there.flatMap(({ files }) => [...files.values()].map(({ size }) => size)));
+  const files = sum(there.flatMap((run) => [...run.files.values()].map(({ size }) => size)));
+  const kept = there.filter((run) => run.files.size + run.uploads.size > 0);
+  const records = sum(kept.map((run) => 1 + run.files.size + run.uploads.size)) * LIMITS.runRecordBytes;
+  const manifests = sum(kept.map(({ manifest = "" }) => Buffer.byteLength(manifest)));
+  const stored = files + records + manifests;
   const reserved = sum(there.flatMap(({ uploads }) => [...uploads.values()].map(({ version }) => version.size)));
   const complete = there.filter(({ manifest }) => manifest !== undefined);
   const usage = jsonOf<Usage>((await ask(target, "/v1/robot/runs/usage")).bytes);

@@ -94,7 +94,7 @@ export async function expectBytes(books: Books, runs: Iterable<FoundRun>, remove
   const gone = new Set<unknown>(going.map(({ id }) => id));
   if (removed) must(gone.size === 0, `${gone.size} deleted blobs are not swept`);
   // The name of the store, which stands beside its blobs.
-  const blobs = (await filesIn(join(dataDir, "blobs"))).filter((name) => name !== "store-id");
+  const blobs = (await filesIn(join(dataDir, "blobs"))).filter((name) => !name.startsWith("store-id"));
   for (const blob of blobs) {
     must(files.has(blob) || assemblies.has(blob) || gone.has(blob), `${blob} lies on the disk, and no row names it`);
   }

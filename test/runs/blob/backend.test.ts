@@ -202,11 +202,13 @@ onBackends((test, kind) => {
     expect(grown / MiB).toBeWithin(0, 48);
   });
 
-  test("the first store of records that names itself owns the blobs", async ({ backend, open }) => {
-    expect(await backend.identity(undefined)).toBeUndefined();
-    expect(await backend.identity("store_1")).toBe("store_1");
-    expect(await backend.identity("store_2")).toBe("store_1");
-    for (const id of ["store_2", undefined]) expect(await open().identity(id)).toBe("store_1");
+  test("the marker is replaced only by one who has seen it", async ({ backend, open }) => {
+    expect(await backend.marker()).toBe("");
+    expect(await backend.mark("store_2 gen_1", "store_1 gen_2")).toBe(false);
+    expect(await backend.mark("", "store_1 gen_1")).toBe(true);
+    expect(await open().mark("", "store_2 gen_2")).toBe(false);
+    expect(await open().mark("store_1 gen_1", "store_1 gen_3")).toBe(true);
+    expect([await backend.marker(), await open().marker()]).toEqual(["store_1 gen_3", "store_1 gen_3"]);
     expect((await listed(backend)).blobs).toEqual([]);
   });
 });

@@ -32,7 +32,7 @@ test("the list has only blobs, whatever else lies there", async () => {
   await using dir = await temporaryFolder();
   const backend = folderBackend(dir.path, nonce);
   await backend.check();
-  await backend.identity("store_1");
+  await backend.mark("", "store_1 gen_1");
   const blob = await stored(backend, random(3));
   const to = await begun(backend);
   await sent(backend, to, 1, random(4));

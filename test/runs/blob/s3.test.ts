@@ -56,6 +56,42 @@ describe.skipIf(S3.absent)("S3: what an operator is told", () => {
   });
 });
 
+describe.skipIf(S3.absent)("S3: the marker", () => {
+  const SIX = Array.from({ length: 6 }, (_, index) => `store_${index} gen_1`);
+
+  test("of databases that claim a new store at once one has it, and of those that replace its marker one does", async () => {
+    const options = server.options();
+    const marked = (from: string) => Promise.all(SIX.map((to) => s3Backend(options).mark(from, to)));
+    for (const from of ["", "store_before gen_0"]) {
+      if (from !== "") await s3Backend(options).mark(await s3Backend(options).marker(), from);
+      const outcome = await marked(from);
+      expect(outcome.filter((one) => one).length).toBe(1);
+      expect(await s3Backend(options).marker()).toBe(SIX[outcome.indexOf(true)] ?? "");
+    }
+  });
+
+  test("a store that has no conditions keeps the marker of the last writer", async () => {
+    const options = server.options();
+    using plain = Bun.serve({
+      port: 0,
+      fetch: async (request) => {
+        const { method, headers } = request;
+        if (headers.has("if-none-match") || headers.has("if-match")) {
+          return new Response("<Error><Code>NotImplemented</Code></Error>", { status: 501 });
+        }
+        if (method === "PUT") kept = await request.text();
+        return kept === undefined
+          ? new Response("<Error><Code>NoSuchKey</Code></Error>", { status: 404 })
+          : new Response(method === "GET" ? kept : "", { headers: { etag: '"1"' } });
+      },
+    });
+    let kept: string | undefined;
+    const backend = s3Backend({ ...options, endpoint: plain.url.origin });
+    expect([await backend.mark("", "store_1 gen_1"), await backend.marker()]).toEqual([true, "store_1 gen_1"]);
+    expect(await backend.mark("store_1 gen_1", "store_1 gen_2")).toBe(true);
+  });
+});
+
 describe.skipIf(S3.absent)("S3: a bad link", () => {
   /** An empty store, directly and over a link that fails as a test says. */
   async function linked() {

@@ -4,7 +4,7 @@ import { RUNS } from "../../../src/runs/errors.ts";
 import { type Answer, fileOf, Person, sha256 } from "../person.ts";
 import { DEFAULT, MATRIX, onStores } from "../stage.ts";
 
-const BOUNDS = { runBytesMax: 1_000, runFilesMax: 3, runUploadsMax: 2, accountBytesMax: 1_500 };
+const BOUNDS = { runBytesMax: 1_000, runFilesMax: 3, runUploadsMax: 2, accountBytesMax: 1_500 + 4 * 1024 };
 
 const X64 = "x".repeat(64);
 const WRONG = { "x-content-sha256": sha256("something else") };
@@ -133,7 +133,7 @@ onStores(DEFAULT, { fresh: true }, (test) => {
       }
       // The rest of the body never comes.
       if (method !== "PUT") continue;
-      const nobody = new Person(ann.url, "tdn_wrong", "");
+      const nobody = new Person(ann.url, "tdn_wrong", "", async () => [0, 0]);
       const half = nobody.half(method, `/v1/robot/runs${path}`, ["Content-Length: 1000"], "1");
       expect(await half.said).toBe("401 invalid_api_key");
       half.cut();

@@ -1,14 +1,15 @@
 /** Each limit of run storage (specification, "Limits") at its edge and one past it. */
 import { expect } from "bun:test";
-import { fileOf } from "../person.ts";
-import { DEFAULT, MATRIX, onStores } from "../stage.ts";
+import { fileOf, type Person } from "../person.ts";
+import { DEFAULT, MATRIX, onStores, RECORDS } from "../stage.ts";
 
+const KiB = 1024;
 const MiB = 2 ** 20;
 const GiB = 2 ** 30;
 const x = (count: number) => "x".repeat(count);
 
 /** Small bounds of the records. */
-const BOUNDS = { runBytesMax: 1_000, runFilesMax: 3, runUploadsMax: 2, accountBytesMax: 1_500 };
+const BOUNDS = { runBytesMax: 1_000, runFilesMax: 3, runUploadsMax: 2, accountBytesMax: 1_500 + 8 * KiB };
 
 onStores(MATRIX, { bounds: BOUNDS }, (test) => {
   test("the bytes of a run: files and uploads together", async ({ ann }) => {
@@ -67,6 +68,8 @@ onStores(MATRIX, { bounds: BOUNDS }, (test) => {
   });
 
   test("the bytes of an account: runs, reservations, and a replaced file beside its replacement", async ({ ann }) => {
+    // Its three records leave room for five.
+    for (const path of ["a", "b"]) await ann.put("empty", path, "");
     await ann.put("one", "a", x(900));
     const id = await ann.begun("two", "a", { size: 500 });
     expect((await ann.put("two", "b", x(101))).said).toBe("413 storage_quota_exceeded");
@@ -81,6 +84,63 @@ onStores(MATRIX, { bounds: BOUNDS }, (test) => {
     await ann.erase("one");
     expect((await ann.finish("two", "a", id)).said).toBe("200");
     expect(await ann.room()).toEqual([600, 0]);
+  });
+});
+
+const SMALL = { accountBytesMax: 7 * KiB, accountRunsMax: 3 };
+
+onStores(RECORDS, { bounds: SMALL }, (test) => {
+  const used = async (ann: Person) => {
+    const { stored_bytes, reserved_bytes } = (await ann.usage()).json;
+    return [stored_bytes, reserved_bytes];
+  };
+
+  test("whatever is kept because of a run counts, and its deletion gives everything back", async ({ ann }) => {
+    const id = await ann.begun("one", "a", { size: 10 });
+    expect(await used(ann)).toEqual([2 * KiB, 10]);
+    await ann.part("one", "a", id, 1, x(10));
+    await ann.finish("one", "a", id);
+    await ann.put("one", "b", "");
+    await ann.put("one", "b", "");
+    expect(await used(ann)).toEqual([3 * KiB + 10, 0]);
+    const half = ann.halfPut("one", "c", 100, "1");
+    while ((await used(ann))[1] !== KiB + 100) await Bun.sleep(5);
+    half.cut();
+    while ((await used(ann))[1] !== 0) await Bun.sleep(5);
+    await ann.remove("one", "b");
+    const manifest = await ann.complete("one", [fileOf("a", x(10))], { note: "größe" });
+    expect(await used(ann)).toEqual([2 * KiB + 10 + manifest.bytes.length, 0]);
+    await ann.abort("two", "a", await ann.begun("two", "a", { size: 10 }));
+    expect((await used(ann))[0]).toBe(2 * KiB + 10 + manifest.bytes.length);
+    await ann.begun("two", "a", { size: 10 });
+    for (const run of ["one", "two"]) await ann.erase(run);
+    expect(await used(ann)).toEqual([0, 0]);
+  });
+
+  test("a manifest that does not fit into the quota is refused, and the run stays unfinished", async ({ ann }) => {
+    await ann.put("one", "a", "");
+    const metadata = { text: x(5 * KiB) };
+    const refused = await ann.complete("one", [fileOf("a", "")], metadata);
+    expect([refused.said, await used(ann)]).toEqual(["413 storage_quota_exceeded", [2 * KiB, 0]]);
+    expect((await ann.manifest("one")).said).toBe("404 run_not_found");
+    const fits = { text: x(4 * KiB) };
+    for (let times = 0; times < 2; times += 1) {
+      expect((await ann.complete("one", [fileOf("a", "")], fits)).said).toBe("200");
+    }
+    expect((await ann.put("two", "a", "")).said).toBe("413 storage_quota_exceeded");
+  });
+
+  test("an account has a bounded number of runs, unfinished ones included", async ({ ann }) => {
+    await ann.completed("one", { a: "" });
+    await ann.put("two", "a", "");
+    await ann.erase("one");
+    await ann.begun("three", "a", { size: 1 });
+    await ann.put("four", "a", "");
+    expect((await ann.put("five", "a", "")).said).toBe("413 run_too_large");
+    expect((await ann.begin("five", "a", { size: 1 })).said).toBe("413 run_too_large");
+    await ann.remove("two", "a");
+    expect((await ann.begin("five", "a", { size: 1 })).said).toBe("201");
+    for (const run of ["three", "four", "five"]) await ann.erase(run);
   });
 });
 
@@ -106,10 +166,7 @@ onStores(DEFAULT, {}, (test) => {
   test("a JSON body of 1 MiB, 64 levels deep, of 20,000 values, and no more", async ({ ann }) => {
     await ann.put("json", "a", "1");
     const complete = (body: string) => ann.send("POST", "/v1/robot/runs/arm/json/complete", body);
-    const padded = (length: number) => {
-      const body = (pad: string) => JSON.stringify({ files: [fileOf("a", "1")], metadata: { pad } });
-      return body(x(length - body("").length));
-    };
+    const padded = (length: number) => JSON.stringify({ files: [fileOf("a", "1")] }).padEnd(length);
     const deep = (levels: number) => `{"files":[],"metadata":${"[".repeat(levels - 1)}${"]".repeat(levels - 1)}}`;
     expect((await complete(padded(MiB + 1))).said).toBe("413 request_too_large");
     expect((await complete(deep(65))).json.error.message).toContain("64");
@@ -118,6 +175,12 @@ onStores(DEFAULT, {}, (test) => {
     expect((await values(20_000)).json.error).not.toHaveProperty("param");
     expect((await values(19_900)).json.error).toMatchObject({ param: "files" });
     expect((await complete(padded(MiB))).said).toBe("200");
+    await ann.put("json-2", "a", "1");
+    // The size as JSON without spaces, of which 10 bytes are its braces and its name.
+    const metadata = (bytes: number) => JSON.stringify({ files: [fileOf("a", "1")], metadata: { pad: x(bytes - 10) } });
+    const meta = (bytes: number) => ann.send("POST", "/v1/robot/runs/arm/json-2/complete", metadata(bytes));
+    expect((await meta(64 * KiB + 1)).json.error).toMatchObject({ code: "invalid_request", param: "metadata" });
+    expect((await meta(64 * KiB)).said).toBe("200");
     const upload = await ann.send("POST", "/v1/robot/runs/arm/json-2/uploads/a", `{"size":1}${" ".repeat(MiB)}`);
     expect(upload.said).toBe("413 request_too_large");
   });
@@ -127,12 +190,15 @@ onStores(DEFAULT, {}, (test) => {
     expect((await ann.begin("one", "a", { size: 2 * GiB - 5 })).said).toBe("201");
     expect((await ann.put("one", "b", "123456")).said).toBe("413 run_too_large");
     expect((await ann.put("one", "b", "12345")).said).toBe("201");
-    for (let run = 2; run <= 50; run += 1) {
+    for (let run = 2; run <= 49; run += 1) {
       expect((await ann.begin(`run-${run}`, "a", { size: 2 * GiB })).json).toMatchObject({ parts: 128 });
     }
-    expect(await ann.room()).toEqual([5, 100 * GiB - 5]);
+    // The records of 50 runs, 50 uploads and a file count as well.
+    const records = 101 * KiB;
+    expect((await ann.begin("run-50", "a", { size: 2 * GiB - records })).said).toBe("201");
+    expect(await ann.room()).toEqual([5, 100 * GiB - records - 5]);
     expect((await ann.begin("run-51", "a", { size: 1 })).said).toBe("413 storage_quota_exceeded");
-    expect((await ann.put("run-51", "a", "")).said).toBe("201");
+    expect((await ann.put("run-51", "a", "")).said).toBe("413 storage_quota_exceeded");
   });
 
   test("2,000 files, which can be completed with one list", async ({ at, ann }) => {
@@ -143,6 +209,9 @@ onStores(DEFAULT, {}, (test) => {
     await at.place.corrupt(`INSERT INTO run_files (run_id, path, blob_id, size, sha256, stored_at, replaced)
       ${made} SELECT ${run}, 'f' || i, 'blob_many' || i, 0, zeroblob(32), 0, 0 FROM n`);
     await at.place.corrupt("UPDATE robot_runs SET files = 1999 WHERE run = 'many'");
+    await at.place.corrupt(
+      `UPDATE run_accounts SET stored = stored + 1998 * 1024 WHERE account_id = '${ann.accountId}'`,
+    );
     expect((await ann.put("many", "f1999", "")).said).toBe("201");
     expect((await ann.put("many", "f2000", "")).said).toBe("413 run_too_large");
     expect((await ann.begin("many", "f2000", { size: 1 })).said).toBe("413 run_too_large");

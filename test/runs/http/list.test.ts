@@ -68,7 +68,7 @@ onStores(RECORDS, {}, (test) => {
     const nothing = { start: monthStart(month), uploaded_bytes: 0, downloaded_bytes: 0, requests: 0 };
     const empty = { stored_bytes: 0, reserved_bytes: 0, quota_bytes: 100 * 2 ** 30, runs: 0, month: nothing };
     expect((await ann.usage()).body).toEqual({ object: "robot.usage", ...empty });
-    await ann.completed("one", { a: "12345", b: "" });
+    const manifest = (await ann.completed("one", { a: "12345", b: "" })).bytes.length;
     await ann.put("two", "a", "123");
     await ann.put("two", "a", "1234");
     await ann.sent("two", "b", "123456789");
@@ -81,11 +81,13 @@ onStores(RECORDS, {}, (test) => {
     const { json } = await ann.usage();
     const uploaded_bytes = 5 + 3 + 4 + 9;
     const counted = { ...nothing, uploaded_bytes, downloaded_bytes: 5 + 2, requests: 1 + 3 + 2 + 2 + 3 };
-    const totals = { stored_bytes: 9, reserved_bytes: 9, quota_bytes: 100 * 2 ** 30, runs: 1, month: counted };
+    // Two runs, three files and an upload.
+    const stored_bytes = 9 + 6 * 1024 + manifest;
+    const totals = { stored_bytes, reserved_bytes: 9, quota_bytes: 100 * 2 ** 30, runs: 1, month: counted };
     expect(json as unknown).toEqual({ object: "robot.usage", ...totals });
     // Another month begins at nothing; what is stored stays.
     at.clock.aheadSeconds += 32 * 86_400;
-    expect((await ann.usage()).json).toMatchObject({ stored_bytes: 9, month: { uploaded_bytes: 0, requests: 0 } });
+    expect((await ann.usage()).json).toMatchObject({ stored_bytes, month: { uploaded_bytes: 0, requests: 0 } });
     at.clock.aheadSeconds -= 32 * 86_400;
     expect((await ann.usage()).json.month.requests).toBe(12);
   });

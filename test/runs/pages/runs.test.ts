@@ -1,5 +1,6 @@
 /** The pages of runs over real storage: who sees what, forms, headers of the player and of files. */
 import { expect, test } from "bun:test";
+import { sizeText } from "../../../src/runs/views/address.ts";
 import { PLAYER_ADDRESS } from "../../../src/runs/views/run.ts";
 import { Browser, PASSWORD } from "../../account/pages/browser.ts";
 import type { Person } from "../person.ts";
@@ -120,7 +121,9 @@ test("runs are listed newest first, by robot, fifty a page, with the storage aga
   const first = await shown("");
   expect([first.runs.length, first.runs[0], first.runs[49]]).toEqual([50, 50, 1]);
   const [, older = ""] = /<a href="\/account\/runs(\?after=[\w-]+)">Older runs<\/a>/.exec(first.page) ?? [];
-  expect(first.page).toContain("76.5 KiB</span> of 100 GiB");
+  const stored = (await me.usage()).json.stored_bytes;
+  expect((await me.room())[0]).toBe(51 * 1536);
+  expect(first.page).toContain(`${sizeText(stored)}</span> of 100 GiB`);
   expect(first.page).toContain("3 MiB more are reserved");
   const second = await shown(older);
   expect(second.runs).toEqual([0]);

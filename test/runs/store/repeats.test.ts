@@ -58,7 +58,11 @@ async function everything(runs: RunStore): Promise<void> {
   await told(runs.runDelete({ ...KEY, cause: "del_2", at: AT }));
   await told(runs.blobsDefer({ ids: ["blob_2"], at: AT + 9 }));
   await told(runs.blobsForget({ ids: ["blob_1"] }));
-  await told(runs.storeId({ id: "store_1" }));
+  await told(runs.blobsUnnamed({ ids: ["blob_9"], at: AT }));
+  await told(runs.runsMark({ found: "", id: "store_1", generation: "gen_1", adopt: false }));
+  await told(runs.runsMark({ found: "store_1 gen_1", id: "store_2", generation: "gen_2", adopt: false }));
+  await told(runs.runsMark({ found: "store_3 gen_3", id: "store_2", generation: "gen_4", adopt: false }));
+  await told(runs.runsMark({ found: "store_3 gen_3", id: "store_2", generation: "gen_5", adopt: true }));
   await told(runs.runsMeter({ owner: "o", flush: 1, at: AT, metered: METERED }));
   await told(runs.runsMeter({ owner: "o", flush: 2, at: AT, metered: METERED }));
 }
@@ -168,7 +172,7 @@ for (const { name, absent, title } of ENGINES) {
         await runs.fileAbort({ accountId, blobId: "blob_2", at: AT });
         expect(await runs.fileBegin({ ...newFile("blob_3"), precondition })).toBe("precondition_failed");
         expect(await runs.fileCommit({ ...commit("blob_1"), precondition })).toEqual({ replaced: false });
-        expect(await runs.runUsage({ accountId, month: MONTH })).toMatchObject({ stored: 5, reserved: 0 });
+        expect(await runs.runUsage({ accountId, month: MONTH })).toMatchObject({ stored: 5 + 2 * 1024, reserved: 0 });
       },
     );
 

@@ -5,7 +5,7 @@ import { AT } from "../../store/rows.ts";
 
 export const MONTH = 202_611;
 export const KEY = { accountId: "a1", robot: "arm", run: "one" };
-const BOUNDS = { runBytesMax: 1e9, runFilesMax: 2_000, runUploadsMax: 16, accountBytesMax: 1e9 };
+const BOUNDS = { runBytesMax: 1e9, runFilesMax: 2_000, runUploadsMax: 16, accountBytesMax: 1e9, accountRunsMax: 100 };
 const digest = new Uint8Array(32).fill(1);
 
 /** A file of 5 bytes. */
@@ -39,7 +39,7 @@ export function joined(uploadId: string, attempt = `join_${uploadId}`) {
 
 export function listed(...paths: readonly (readonly [path: string, size: number])[]) {
   const files = paths.map(([path, size]) => ({ path, size, contentType: "text/plain" }));
-  return { ...KEY, files, metadata: "{}", at: AT };
+  return { ...KEY, files, metadata: "{}", at: AT, accountBytesMax: BOUNDS.accountBytesMax };
 }
 
 export async function stored(runs: RunStore, blobId: string, path = "a", changes: Partial<typeof KEY> = {}) {
