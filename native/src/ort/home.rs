@@ -54,8 +54,7 @@ impl Home {
             return Ok(names);
         }
         let read = || std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
-        let unused = made.map_or_else(|| unused_inputs(&read()?), unused_inputs)?;
-        Ok(&names - &unused)
+        made.map_or_else(|| used(&names, &read()?), |model| used(&names, model))
     }
 
     /// Whether a run leaves this memory for an input or an output.
@@ -89,6 +88,11 @@ impl Home {
         check(unsafe { (ort::api().CreateMemoryInfo)(self.name.as_ptr(), kind, self.id, class, &mut info) })?;
         Ok(Info(info))
     }
+}
+
+/// Those of these inputs that a node of the model reads.
+fn used(names: &HashSet<String>, model: &[u8]) -> Result<HashSet<String>, String> {
+    Ok(names - &unused_inputs(model)?)
 }
 
 pub struct Info(*mut OrtMemoryInfo);
@@ -144,5 +148,19 @@ impl Reach {
 
     pub fn turns(self) -> Turns {
         self.home().map_or(Turns::Free, |home| home.turns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::onnx::{graph_with, node};
+
+    #[test]
+    fn an_input_on_the_cpu_keeps_its_graph_from_a_capture_unless_no_node_reads_it() {
+        let model = graph_with(&["lengths", "unread"], &["y"], &[node("sum", "Add", &["lengths", "lengths"], &["y"])]);
+        let on_cpu = |names: &[&str]| used(&names.iter().map(ToString::to_string).collect(), &model).expect("a graph");
+        assert!(on_cpu(&["unread"]).is_empty());
+        assert_eq!(on_cpu(&["unread", "lengths"]), HashSet::from(["lengths".to_string()]));
     }
 }
