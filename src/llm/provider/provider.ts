@@ -78,7 +78,8 @@ function limited(ending: Ending, outputTokensMax: number, draft: Draft): Ending 
 
 /** What names the client's users and caches, as hashes that no other account has: to the provider all accounts are one. */
 function ownNames(request: LlmRequest, accountId: string): LlmRequest {
-  const own = (name: string | null) => name && new Bun.CryptoHasher("sha256", accountId).update(name).digest("hex");
+  const own = (name: string | null) =>
+    name === null ? null : new Bun.CryptoHasher("sha256", accountId).update(name).digest("hex");
   const { user, safety_identifier, prompt_cache_key } = request;
   return {
     ...request,
