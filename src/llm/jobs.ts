@@ -132,7 +132,7 @@ export class Jobs {
     const provider = deps.providers.get(model);
     if (!provider) return this.failed(job, unconfigured(model));
     if (deps.drills.strikes("job_lost", { accountId, model, sessionId, step: 0 })) return this.failed(job, stopped());
-    const outcome = await callProvider(deps, { request, provider, caller: job, once: true });
+    const outcome = await callProvider(deps, { request, provider, caller: job });
     if ("failure" in outcome) return this.unanswered(job, provider, outcome);
     const charge = { chargeId, accountId, item, held, rates: { prompt, cachedPrompt, completion } };
     return this.ended(job, complete(deps, charge, objectOf(job), outcome));

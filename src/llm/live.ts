@@ -129,7 +129,7 @@ export class Live implements RunningResponse {
     const request = present(this.request, "a request that is not sent yet");
     this.request = undefined;
     const late = deps.clock.after(LIMITS.llmKeepaliveMs, () => this.begin());
-    const outcome = await callProvider(deps, { request, provider, caller, once: false, reader }).finally(late);
+    const outcome = await callProvider(deps, { request, provider, caller, reader }).finally(late);
     if ("failure" in outcome) await this.failed(outcome);
     else await this.completed(outcome, charge);
   }
