@@ -6,7 +6,7 @@ import { makeId } from "../std/ids.ts";
 import type { LlmDeps } from "./deps.ts";
 import { Draft } from "./output/draft.ts";
 import type { ItemEvent } from "./output/events.ts";
-import { bytesOf, type IncompleteReason, type OutputItem } from "./output/object.ts";
+import { type Answer, bytesOf, type OutputItem } from "./output/object.ts";
 import { Fault } from "./provider/fault.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
@@ -19,14 +19,6 @@ export interface CallOptions {
   readonly caller: { readonly accountId: string; readonly key: string };
   /** Receives each event, and a call of `moved` when events can be sent. */
   readonly reader?: { emit(event: ItemEvent): void; moved(): void } | undefined;
-}
-
-export interface Answer {
-  readonly output: readonly OutputItem[];
-  readonly incomplete: IncompleteReason | undefined;
-  readonly usage: LlmUsage;
-  /** The usage is the service's own estimate. */
-  readonly estimated: boolean;
 }
 
 /** A failed call, and the output that had come. */

@@ -13,7 +13,7 @@ import { callProvider, type FailedCall } from "./call.ts";
 import type { RespondCommand } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
 import { stopped, unconfigured, unsaid } from "./errors.ts";
-import { failedObject, type ResponseObject } from "./output/object.ts";
+import { failedObject, parsedObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
 import { begin, complete, end, hold, newRecord, putBack } from "./record.ts";
 import type { LlmRequest } from "./request.ts";
@@ -172,6 +172,5 @@ export class Jobs {
 
 /** The object of a job that was taken. */
 function objectOf(job: Job): ResponseObject {
-  // Written by this service (`submitJob`).
-  return { ...(JSON.parse(job.object) as ResponseObject), status: "in_progress" };
+  return { ...parsedObject(job.object), status: "in_progress" };
 }
