@@ -1,5 +1,5 @@
 /** What a route says about itself in the OpenAPI document. Its failures, its key and its tag are added from its declaration. */
-import { type TObject, type TSchema, Type } from "@sinclair/typebox";
+import { type TSchema, Type } from "@sinclair/typebox";
 
 interface Media {
   readonly schema: TSchema | object;
@@ -92,6 +92,7 @@ export function json(name: string): Record<string, Media> {
 
 /** The error object of the specification; `codes` are those that the `code` may have here. */
 export function errorContent(codes: readonly string[]): Record<string, Media> {
-  const code: TObject = Type.Object({ error: Type.Object({ code: Type.String({ enum: [...codes] }) }) });
+  // `Failure` says the rest of the shape, and every operation has many of these.
+  const code = { properties: { error: { properties: { code: { enum: [...codes] } } } } };
   return { "application/json": { schema: { allOf: [{ $ref: "#/components/schemas/Failure" }, code] } } };
 }

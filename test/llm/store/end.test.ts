@@ -110,11 +110,15 @@ for (const { name, absent, title } of ENGINES) {
       expect(await found()).toMatchObject([
         undefined,
         { state: "running" },
-        { known: { id: "r1", object: "{}" } },
+        { is: "known", response: { id: "r1", object: "{}" } },
       ] as never);
       for (const id of ["r1", "r2"]) expect(await llm.complete(completion(id))).toBe("kept");
       expect(await llm.complete(completion("r1"))).toBe("kept");
-      expect(await found()).toMatchObject([undefined, { state: "done" }, { known: { object: answer("r1") } }] as never);
+      expect(await found()).toMatchObject([
+        undefined,
+        { state: "done" },
+        { is: "known", response: { object: answer("r1") } },
+      ] as never);
       const old = { before: AT + 1, only: "hidden" } as const;
       expect([await llm.responsesForget(old), (await at.row("r1"))?.state]).toEqual(["done", "done"]);
       const next = { ...old, before: AT + 10 ** 9 };
