@@ -10,7 +10,7 @@ import { type Answer, bytesOf, type OutputItem } from "./output/object.ts";
 import { Fault } from "./provider/fault.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
-import { estimatedUsage, inputTokensMax, type LlmUsage } from "./usage.ts";
+import { estimatedUsage, inputTokensMax } from "./usage.ts";
 
 export interface CallOptions {
   readonly request: LlmRequest;

@@ -68,9 +68,8 @@ export async function hold(
 export function complete(deps: LlmDeps, charge: Charge, begun: ResponseObject, answer: Answer) {
   const object = endedObject(begun, answer, unixSeconds(deps.clock));
   const text = JSON.stringify(object);
-  const { inputTokens: promptTokens, cachedTokens, outputTokens: completionTokens } = answer.usage;
   const written = persist(deps, begun.id, () =>
-    deps.charges.settle(charge, { promptTokens, cachedTokens, completionTokens }, (settlement) =>
+    deps.charges.settle(charge, answer.usage, (settlement) =>
       deps.store.complete({ ...settlement, owner: deps.owner, object: text, estimated: answer.estimated }),
     ),
   );

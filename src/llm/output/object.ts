@@ -106,11 +106,11 @@ export function endedObject(
     output,
     output_text: outputText(output),
     usage: {
-      input_tokens: usage.inputTokens,
+      input_tokens: usage.promptTokens,
       input_tokens_details: { cached_tokens: usage.cachedTokens, cache_write_tokens: 0 },
-      output_tokens: usage.outputTokens,
+      output_tokens: usage.completionTokens,
       output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
-      total_tokens: usage.inputTokens + usage.outputTokens,
+      total_tokens: usage.promptTokens + usage.completionTokens,
     },
   };
 }

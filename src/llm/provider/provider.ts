@@ -69,7 +69,7 @@ export class Provider {
 /** Arguments that are no JSON at the limit of tokens were cut off by it, whatever the provider sends as its reason. */
 function limited(ending: Ending, outputTokensMax: number, draft: Draft): Ending {
   const { usage, incomplete } = ending;
-  if (incomplete || !usage || usage.outputTokens < outputTokensMax) return ending;
+  if (incomplete || !usage || usage.completionTokens < outputTokensMax) return ending;
   const cut = draft.output.some((item) => item.type === "function_call" && parsed(item.arguments) === undefined);
   return cut ? { usage, incomplete: "max_output_tokens" } : ending;
 }
