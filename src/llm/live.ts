@@ -26,8 +26,13 @@ export class Live implements RunningResponse {
   /** The client's stream. */
   private readonly flow: EventFlow | undefined;
   private readonly answer = Promise.withResolvers<ResponseOutcome | Known>();
+  /** What the client that sent it gets. */
+  readonly answered = this.answer.promise;
   private readonly end = Promise.withResolvers<ResponseText | Failure | Known>();
+  /** The end, for other requests with its key. It may come after the client's answer when the store was down. */
+  readonly ended = this.end.promise;
   private readonly recorded = Promise.withResolvers<boolean>();
+  readonly hasKey = this.recorded.promise;
   private readonly command: Omit<RespondCommand, "request">;
   /** Released when it is sent, since a request may be megabytes and a stream may last for half an hour. */
   private request: LlmRequest | undefined;
@@ -45,21 +50,6 @@ export class Live implements RunningResponse {
     this.begun = begin(deps, request);
     this.id = this.begun.id;
     if (request.stream) this.flow = new EventFlow(deps.clock);
-  }
-
-  /** What the client that sent it gets. */
-  get answered(): Promise<ResponseOutcome | Known> {
-    return this.answer.promise;
-  }
-
-  /** The end, for other requests with its key. It may come after the client's answer when the store was down. */
-  get ended(): Promise<ResponseText | Failure | Known> {
-    return this.end.promise;
-  }
-
-  /** Whether it is the response of its key, once that is known. */
-  get hasKey(): Promise<boolean> {
-    return this.recorded.promise;
   }
 
   /** Goes on to the end. */
