@@ -15,7 +15,6 @@ import { driveChunks } from "../src/measure/chunk/load.ts";
 import { SAMPLE_MODEL } from "../src/measure/sample/observation.ts";
 import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
 import { median } from "../src/measure/stats.ts";
-import { present } from "../src/std/assert.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { Failure } from "../src/std/failure.ts";
 import { Problem } from "../src/std/problem.ts";
@@ -93,7 +92,7 @@ async function ownCostMs(count: number): Promise<number> {
   const { key, record: made } = newKey(0);
   const record = { ...made, accountId: "acct_own", name: "own", lastUsedAt: undefined, revokedAt: undefined };
   const keys = new Keys({ ...AT_ONCE.accounts, keyByPublicId: async () => record }, clock);
-  const rates = present(BUILT_IN_RATES.get(SAMPLE_MODEL), "the rates of the sample's model");
+  const rates = BUILT_IN_RATES;
   const log = { info: () => {}, error: () => {} };
   const charges = new Charges({ store: AT_ONCE.charges, clock, log, clamped: { inc: () => {} } });
   const tokens = { promptTokens: 1000, completionTokens: 30 };

@@ -7,7 +7,7 @@ import type { Clock } from "../std/clock.ts";
 import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";
 import { Allowance } from "../std/quota.ts";
-import type { Timer } from "../std/slices.ts";
+import { type Timer, timerOf } from "../std/slices.ts";
 
 /** Failures of the service do not count against the account. */
 export function isCallersFault({ status }: Failure): boolean {
@@ -32,12 +32,7 @@ export class Unpaid {
 
   /** Does unpaid work of the account. */
   timer(accountId: string): Timer {
-    return (work) => {
-      const beginMs = this.clock.monotonicMs();
-      const done = work();
-      this.spend(accountId, this.clock.monotonicMs() - beginMs);
-      return done;
-    };
+    return timerOf(this.clock, (ms) => this.spend(accountId, ms));
   }
 
   /** `rate_limited` once the account's unpaid work of the last minute has reached the limit. */

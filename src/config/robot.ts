@@ -46,28 +46,27 @@ export const SPECIFIED_IDS: readonly string[] = [
 ];
 
 /** The rates of the built-in configuration, per model: 0.50, 0.05 and 40.00 USD per million. No other id has a price by itself. */
-const BUILT_IN: Rates = { prompt: 500n, cachedPrompt: 50n, completion: 40_000n };
-export const BUILT_IN_RATES: ReadonlyMap<string, Rates> = new Map(SPECIFIED_IDS.map((id) => [id, BUILT_IN]));
+export const BUILT_IN_RATES: Rates = { prompt: 500n, cachedPrompt: 50n, completion: 40_000n };
 
 /** Tables as they stand in the file, and before them those of the models with built-in rates, which are written out. */
 export function robotTables(given: Readonly<Record<string, object>>): Map<string, object> {
   const written = (nanos: bigint) => Value.Encode(rate(), nanos);
-  const builtIn = [...BUILT_IN_RATES].map(([id, { prompt, cachedPrompt, completion }]): [string, object] => [
+  const builtIn = SPECIFIED_IDS.map((id): [string, object] => [
     id,
     {
       ...Object(Value.Default(RobotTable, {})),
-      prompt_usd_per_mtok: written(prompt),
-      cached_prompt_usd_per_mtok: written(cachedPrompt),
-      row_usd_per_mrow: written(completion),
+      prompt_usd_per_mtok: written(BUILT_IN_RATES.prompt),
+      cached_prompt_usd_per_mtok: written(BUILT_IN_RATES.cachedPrompt),
+      row_usd_per_mrow: written(BUILT_IN_RATES.completion),
       ...given[id],
     },
   ]);
-  return new Map([...builtIn, ...Object.entries(given).filter(([id]) => !BUILT_IN_RATES.has(id))]);
+  return new Map([...builtIn, ...Object.entries(given).filter(([id]) => !SPECIFIED_IDS.includes(id))]);
 }
 
 /** What a model costs; the text says why that is not known, or cannot be. */
 export function robotRates(id: string, { rates }: Pick<RobotConfig, "rates">): Rates | string {
-  const builtIn = BUILT_IN_RATES.get(id);
+  const builtIn = SPECIFIED_IDS.includes(id) ? BUILT_IN_RATES : undefined;
   const { prompt = builtIn?.prompt, cachedPrompt = builtIn?.cachedPrompt, completion = builtIn?.completion } = rates;
   if (prompt === undefined || cachedPrompt === undefined || completion === undefined) {
     return "its price is not known; set prompt_usd_per_mtok, cached_prompt_usd_per_mtok and row_usd_per_mrow";

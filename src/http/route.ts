@@ -6,7 +6,7 @@ import type { Server } from "bun";
 import { isCallersFault } from "../charge/unpaid.ts";
 import { EVERY } from "../std/every-route.ts";
 import { type Answers, Failure, type Row } from "../std/failure.ts";
-import type { Timer } from "../std/slices.ts";
+import { type Timer, timerOf } from "../std/slices.ts";
 import type { BodyRule } from "./body-rules.ts";
 import type { HttpDeps, Principal } from "./deps.ts";
 import type { FileSlice, Source } from "./download.ts";
@@ -121,12 +121,7 @@ export function route<Who extends Principal | undefined, Body>(declaration: Decl
     const spent = (ms: number) => {
       spentMs += ms;
     };
-    const timed: Timer = (work) => {
-      const beginMs = clock.monotonicMs();
-      const done = work();
-      spent(clock.monotonicMs() - beginMs);
-      return done;
-    };
+    const timed = timerOf(clock, spent);
     const ended = (outcome: Outcome) => {
       if (principal && isUnpaid(outcome, request.signal.aborted)) unpaid.spend(owner, spentMs);
       return outcome;

@@ -6,29 +6,19 @@ import { makeId } from "../std/ids.ts";
 import type { LlmDeps } from "./deps.ts";
 import { Draft } from "./output/draft.ts";
 import type { ItemEvent } from "./output/events.ts";
-import { bytesOf, type IncompleteReason, type OutputItem } from "./output/object.ts";
+import { type Answer, bytesOf, type OutputItem } from "./output/object.ts";
 import { Fault } from "./provider/fault.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
-import { estimatedUsage, inputTokensMax, type LlmUsage } from "./usage.ts";
+import { estimatedUsage, inputTokensMax } from "./usage.ts";
 
 export interface CallOptions {
   readonly request: LlmRequest;
   readonly provider: Provider;
   /** Its account and its `Idempotency-Key`, for drills. */
   readonly caller: { readonly accountId: string; readonly key: string };
-  /** The call must not reach the provider twice. */
-  readonly once: boolean;
   /** Receives each event, and a call of `moved` when events can be sent. */
   readonly reader?: { emit(event: ItemEvent): void; moved(): void } | undefined;
-}
-
-export interface Answer {
-  readonly output: readonly OutputItem[];
-  readonly incomplete: IncompleteReason | undefined;
-  readonly usage: LlmUsage;
-  /** The usage is the service's own estimate. */
-  readonly estimated: boolean;
 }
 
 /** A failed call, and the output that had come. */
@@ -40,7 +30,7 @@ export interface FailedCall {
 /** The call is stopped at the end of the service. */
 export async function callProvider(deps: LlmDeps, options: CallOptions): Promise<Answer | FailedCall> {
   const { clock, calls, estimates, lifecycle } = deps;
-  const { request, provider, caller, once, reader } = options;
+  const { request, provider, caller, reader } = options;
   const { model } = request;
   const draft = new Draft({
     makeId: (prefix) => makeId(prefix, clock),
@@ -58,7 +48,7 @@ export async function callProvider(deps: LlmDeps, options: CallOptions): Promise
   const drilled = (["unavailable", "rejected"] as const).find((kind) => strikes(`upstream_${kind}`));
   const ending = drilled
     ? new Fault(drilled, `the drill upstream_${drilled}`)
-    : await provider.answer({ request, accountId: caller.accountId, draft, once, signal: lifecycle.over, moved });
+    : await provider.answer({ request, accountId: caller.accountId, draft, signal: lifecycle.over, moved });
   if (ending instanceof Fault) {
     calls.inc({ model, outcome: ending.kind });
     draft.abandon();

@@ -13,7 +13,7 @@ import { callProvider, type FailedCall } from "./call.ts";
 import type { RespondCommand } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
 import { stopped, unconfigured, unsaid } from "./errors.ts";
-import { failedObject, type ResponseObject } from "./output/object.ts";
+import { failedObject, parsedObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
 import { begin, complete, end, hold, newRecord, putBack } from "./record.ts";
 import type { LlmRequest } from "./request.ts";
@@ -132,7 +132,7 @@ export class Jobs {
     const provider = deps.providers.get(model);
     if (!provider) return this.failed(job, unconfigured(model));
     if (deps.drills.strikes("job_lost", { accountId, model, sessionId, step: 0 })) return this.failed(job, stopped());
-    const outcome = await callProvider(deps, { request, provider, caller: job, once: true });
+    const outcome = await callProvider(deps, { request, provider, caller: job });
     if ("failure" in outcome) return this.unanswered(job, provider, outcome);
     const charge = { chargeId, accountId, item, held, rates: { prompt, cachedPrompt, completion } };
     return this.ended(job, complete(deps, charge, objectOf(job), outcome));
@@ -172,6 +172,5 @@ export class Jobs {
 
 /** The object of a job that was taken. */
 function objectOf(job: Job): ResponseObject {
-  // Written by this service (`submitJob`).
-  return { ...(JSON.parse(job.object) as ResponseObject), status: "in_progress" };
+  return { ...parsedObject(job.object), status: "in_progress" };
 }

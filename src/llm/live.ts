@@ -8,12 +8,12 @@ import { present } from "../std/assert.ts";
 import type { Failure } from "../std/failure.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import type { StoreDown } from "../store/store.ts";
-import { type Answer, callProvider, type FailedCall } from "./call.ts";
+import { callProvider, type FailedCall } from "./call.ts";
 import type { RespondCommand, ResponseOutcome, ResponseText } from "./command.ts";
 import type { LlmDeps, RunningResponse } from "./deps.ts";
 import { bug, terminal, tooMany, unsaid } from "./errors.ts";
 import { EventFlow } from "./output/flow.ts";
-import { failedObject, type ResponseObject } from "./output/object.ts";
+import { type Answer, failedObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
 import { begin, complete, end, type Held, hold, newRecord, persist } from "./record.ts";
 import type { LlmRequest } from "./request.ts";
@@ -26,8 +26,13 @@ export class Live implements RunningResponse {
   /** The client's stream. */
   private readonly flow: EventFlow | undefined;
   private readonly answer = Promise.withResolvers<ResponseOutcome | Known>();
+  /** What the client that sent it gets. */
+  readonly answered = this.answer.promise;
   private readonly end = Promise.withResolvers<ResponseText | Failure | Known>();
+  /** The end, for other requests with its key. It may come after the client's answer when the store was down. */
+  readonly ended = this.end.promise;
   private readonly recorded = Promise.withResolvers<boolean>();
+  readonly hasKey = this.recorded.promise;
   private readonly command: Omit<RespondCommand, "request">;
   /** Released when it is sent, since a request may be megabytes and a stream may last for half an hour. */
   private request: LlmRequest | undefined;
@@ -45,21 +50,6 @@ export class Live implements RunningResponse {
     this.begun = begin(deps, request);
     this.id = this.begun.id;
     if (request.stream) this.flow = new EventFlow(deps.clock);
-  }
-
-  /** What the client that sent it gets. */
-  get answered(): Promise<ResponseOutcome | Known> {
-    return this.answer.promise;
-  }
-
-  /** The end, for other requests with its key. It may come after the client's answer when the store was down. */
-  get ended(): Promise<ResponseText | Failure | Known> {
-    return this.end.promise;
-  }
-
-  /** Whether it is the response of its key, once that is known. */
-  get hasKey(): Promise<boolean> {
-    return this.recorded.promise;
   }
 
   /** Goes on to the end. */
@@ -129,7 +119,7 @@ export class Live implements RunningResponse {
     const request = present(this.request, "a request that is not sent yet");
     this.request = undefined;
     const late = deps.clock.after(LIMITS.llmKeepaliveMs, () => this.begin());
-    const outcome = await callProvider(deps, { request, provider, caller, once: false, reader }).finally(late);
+    const outcome = await callProvider(deps, { request, provider, caller, reader }).finally(late);
     if ("failure" in outcome) await this.failed(outcome);
     else await this.completed(outcome, charge);
   }

@@ -8,7 +8,7 @@ import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
 import type { LlmDeps } from "./deps.ts";
 import { stopped } from "./errors.ts";
-import { failedObject, type ResponseObject } from "./output/object.ts";
+import { failedObject, parsedObject } from "./output/object.ts";
 import type { Orphan } from "./store/records.ts";
 
 type Deps = Pick<LlmDeps, "clock" | "log" | "store" | "owner" | "watchers" | "ownerEnded">;
@@ -80,9 +80,7 @@ export class Owners {
     const { clock, store, log, watchers } = this.deps;
     log.info("response ended", { response: id, reason: "its process has ended" });
     const at = seenSeconds(clock);
-    // Written by this service (`newObject`).
-    const failed =
-      object === undefined ? undefined : JSON.stringify(failedObject(JSON.parse(object) as ResponseObject, stopped()));
+    const failed = object && JSON.stringify(failedObject(parsedObject(object), stopped()));
     const ending = store.end({ id, accountId, owner, at, object: failed, key: job ? "answer" : "terminal" });
     return ending.finally(() => watchers.tell(id));
   }

@@ -7,12 +7,11 @@ import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
-import type { Answer } from "./call.ts";
 import type { RespondCommand } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
 import { tooMany } from "./errors.ts";
 import { isBackground } from "./models.ts";
-import { endedObject, newObject, type ResponseObject } from "./output/object.ts";
+import { type Answer, endedObject, newObject, type ResponseObject } from "./output/object.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
 import type { Ending, Job, Known, NewResponse, ResponseKey, Submitted } from "./store/records.ts";
@@ -66,13 +65,12 @@ export async function hold(
 }
 
 /** Makes price and answer durable in one step. */
-export function complete(deps: LlmDeps, charge: Charge, begun: ResponseObject, { estimated, ...answer }: Answer) {
-  const object = endedObject(begun, { ...answer, at: unixSeconds(deps.clock) });
+export function complete(deps: LlmDeps, charge: Charge, begun: ResponseObject, answer: Answer) {
+  const object = endedObject(begun, answer, unixSeconds(deps.clock));
   const text = JSON.stringify(object);
-  const { inputTokens: promptTokens, cachedTokens, outputTokens: completionTokens } = answer.usage;
   const written = persist(deps, begun.id, () =>
-    deps.charges.settle(charge, { promptTokens, cachedTokens, completionTokens }, (settlement) =>
-      deps.store.complete({ ...settlement, owner: deps.owner, object: text, estimated }),
+    deps.charges.settle(charge, answer.usage, (settlement) =>
+      deps.store.complete({ ...settlement, owner: deps.owner, object: text, estimated: answer.estimated }),
     ),
   );
   return { object, text, ...written };

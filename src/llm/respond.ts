@@ -5,13 +5,11 @@ import { stackOf } from "../std/log.ts";
 import { StoreDown } from "../store/store.ts";
 import type { RespondCommand, ResponseOutcome } from "./command.ts";
 import type { LlmDeps, RunningResponse } from "./deps.ts";
-import { conflict, drilledMoney, stillRuns, storeDown, terminal, tooMany, unconfigured } from "./errors.ts";
+import { conflict, drilledMoney, stillRuns, storeDown, terminal, unconfigured } from "./errors.ts";
 import { submitJob } from "./jobs.ts";
 import { Live } from "./live.ts";
 import { isBackground } from "./models.ts";
-import { EventFlow } from "./output/flow.ts";
 import { parsedObject } from "./output/object.ts";
-import { begunOf, replayEnd } from "./output/replay.ts";
 import type { Known, StoredResponse } from "./store/records.ts";
 import { shownText, watch } from "./watch.ts";
 
@@ -30,8 +28,7 @@ export async function respond(deps: LlmDeps, command: RespondCommand): Promise<R
       found = outcome.response;
     }
     if (Buffer.compare(found.digest, command.digest) !== 0) return conflict();
-    if (isBackground(request.model)) return job(deps, command, found);
-    if (found.state === "done" && found.object !== undefined) return replay(deps, command, found.object);
+    if (found.state === "done" || isBackground(request.model)) return replay(deps, command, found);
     if (found.state === "ended") return terminal();
     if (clock.monotonicMs() >= deadlineMs || lifecycle.over.aborted) return stillRuns();
     // It runs in another process, or in one that has ended and whose responses are yet to be ended.
@@ -88,7 +85,7 @@ async function behind(
     return hasKey ? conflict() : "free";
   }
   const ended = (await inTime(deps, running.ended, deadlineMs)) ?? stillRuns();
-  return "object" in ended ? replay(deps, command, ended.object) : ended;
+  return "object" in ended ? replay(deps, command, { state: "done", object: ended.object }) : ended;
 }
 
 /** undefined: the wait has lasted for its bound. */
@@ -104,25 +101,15 @@ async function inTime<T>(deps: LlmDeps, promise: Promise<T>, deadlineMs: number)
   return outcome;
 }
 
-/** The job as it is now; a stream waits for its end. */
-function job(deps: LlmDeps, { request, accountId }: RespondCommand, known: StoredResponse): ResponseOutcome {
+/** The response as it is now; the stream of a job waits for its end. */
+function replay(
+  deps: LlmDeps,
+  { request, accountId }: RespondCommand,
+  known: Pick<StoredResponse, "state" | "object">,
+): ResponseOutcome {
   const text = shownText(known);
   if (text === undefined) return terminal();
   if (!request.stream) return { object: text, replayed: true };
   const object = deps.unpaid.timer(accountId)(() => parsedObject(text));
   return watch(deps, { accountId, object, replayed: true });
-}
-
-function replay(deps: LlmDeps, { request, accountId }: RespondCommand, object: string): ResponseOutcome {
-  if (!request.stream) return { object, replayed: true };
-  const free = deps.readers.take(accountId);
-  if (typeof free === "string") return tooMany(free, "streams");
-  const timed = deps.unpaid.timer(accountId);
-  const flow = new EventFlow(deps.clock, free, timed);
-  const response = timed(() => parsedObject(object));
-  const begun = begunOf(response);
-  flow.push({ type: "response.created", response: begun });
-  flow.push({ type: "response.in_progress", response: begun });
-  timed(() => replayEnd(response, flow));
-  return { flow, id: response.id, replayed: true };
 }

@@ -1,15 +1,12 @@
 /** Tokens of a response: the bound that is held before the call, what the provider reports, and our estimate where it reports nothing. */
+import type { Usage } from "../charge/store/records.ts";
 import type { LlmConfig } from "../config/llm.ts";
 import { LIMITS } from "../limits.ts";
 import { type JsonObject, objectOf } from "./json.ts";
 import type { LlmRequest } from "./request.ts";
 
-export interface LlmUsage {
-  /** Cached ones included. */
-  readonly inputTokens: number;
-  readonly cachedTokens: number;
-  /** Those of reasoning included. */
-  readonly outputTokens: number;
+export interface LlmUsage extends Usage {
+  /** Completion tokens as well. */
   readonly reasoningTokens: number;
 }
 
@@ -50,9 +47,9 @@ const BYTES_PER_TOKEN = 4;
 /** The usage that is charged when the provider sends none. */
 export function estimatedUsage(inputMax: number, outputBytes: number): LlmUsage {
   return {
-    inputTokens: Math.ceil(inputMax / BYTES_PER_TOKEN),
+    promptTokens: Math.ceil(inputMax / BYTES_PER_TOKEN),
     cachedTokens: 0,
-    outputTokens: Math.ceil(outputBytes / BYTES_PER_TOKEN),
+    completionTokens: Math.ceil(outputBytes / BYTES_PER_TOKEN),
     reasoningTokens: 0,
   };
 }
@@ -68,7 +65,7 @@ export function reportedUsage(said: JsonObject): LlmUsage | undefined {
   if (!isCount(input) || !isCount(output) || !isCount(cached) || !isCount(reasoning)) return undefined;
   // Parts of a whole are never more than the whole.
   const [cachedTokens, reasoningTokens] = [Math.min(cached, input), Math.min(reasoning, output)];
-  return { inputTokens: input, cachedTokens, outputTokens: output, reasoningTokens };
+  return { promptTokens: input, cachedTokens, completionTokens: output, reasoningTokens };
 }
 
 function isCount(value: unknown): value is number {

@@ -23,8 +23,7 @@ export function shownText({ state, object }: Pick<StoredResponse, "state" | "obj
   return state === "running" ? object?.replace(QUEUED, '$1"in_progress"') : object;
 }
 
-interface Watched {
-  readonly accountId: string;
+interface Watched extends Pick<ResponseKey, "accountId"> {
   /** The present object. */
   readonly object: ResponseObject;
   readonly replayed: boolean;
@@ -37,60 +36,50 @@ interface Watched {
  * unpaid work.
  */
 export function watch(deps: LlmDeps, watched: Watched): ResponseStream | Failure {
-  const { accountId, replayed, after } = watched;
+  const { accountId, object, replayed, after } = watched;
   const free = deps.readers.take(accountId);
   if (typeof free === "string") return tooMany(free, "streams");
-  const { id } = watched.object;
+  const { id, status } = object;
   const timed: Timer = replayed ? deps.unpaid.timer(accountId) : (work) => work();
-  let left = false;
   const leave = () => {
-    left = true;
     free();
     deps.watchers.tell(id);
   };
   const flow = new EventFlow(deps.clock, leave, timed, after);
-  follow(deps, watched, { flow, timed, left: () => left }).catch((error: unknown) => {
-    deps.log.error("stream fault", { response: id, stack: String(error) });
-    cut(flow, LLM.stream_unavailable, "the stream failed because of a bug of the service", GOES_ON);
-  });
+  const queued = status === "queued";
+  const first = queued ? object : begunOf(object);
+  flow.push({ type: "response.created", response: first });
+  flow.push({ type: queued ? "response.queued" : "response.in_progress", response: first });
+  if (!queued && status !== "in_progress") timed(() => replayEnd(object, flow));
+  else
+    follow(deps, { id, accountId }, flow, timed).catch((error: unknown) => {
+      deps.log.error("stream fault", { response: id, stack: String(error) });
+      cut(flow, LLM.stream_unavailable, "the stream failed because of a bug of the service", GOES_ON);
+    });
   return { flow, id, replayed };
 }
 
 /** How often the store may fail to say how the job is, one time after another. */
 const FAILURES_MAX = 3;
 
-interface Reader {
-  readonly flow: EventFlow;
-  readonly timed: Timer;
-  readonly left: () => boolean;
-}
-
-async function follow(deps: LlmDeps, { accountId, object }: Watched, reader: Reader): Promise<void> {
-  const { flow, left } = reader;
+async function follow(deps: LlmDeps, key: ResponseKey, flow: EventFlow, timed: Timer): Promise<void> {
   const { clock, store, watchers, lifecycle } = deps;
   const overMs = clock.monotonicMs() + LIMITS.llmStreamMs;
-  const { id } = object;
-  const queued = object.status === "queued";
-  const first = queued ? object : begunOf(object);
-  flow.push({ type: "response.created", response: first });
-  flow.push({ type: queued ? "response.queued" : "response.in_progress", response: first });
-  flow.flush();
-  for (let failures = 0; !left(); ) {
-    const found = await store.responseState({ id, accountId });
+  for (let failures = 0; flow.open; ) {
+    const found = await store.responseState(key);
     const down = found instanceof StoreDown;
     failures = down ? failures + 1 : 0;
     if (lifecycle.over.aborted) return cut(flow, LLM.stream_unavailable, "the service is shutting down", LOOK);
     if (!found) return cut(flow, LLM.stream_unavailable, "the job is not there any more", LOOK);
     if (failures >= FAILURES_MAX) return cut(flow, LLM.stream_unavailable, "the stream cannot read the job", GOES_ON);
-    if (!down && (found.state === "done" || found.state === "ended"))
-      return await ended(deps, { id, accountId }, reader);
+    if (!down && (found.state === "done" || found.state === "ended")) return await ended(deps, key, flow, timed);
     if (clock.monotonicMs() >= overMs)
       return cut(flow, LLM.stream_timeout, "the connection has lasted for 30 minutes", GOES_ON);
-    await watchers.moved(id, !down && found.owner === deps.owner ? "here" : "elsewhere");
+    await watchers.moved(key.id, !down && found.owner === deps.owner ? "here" : "elsewhere");
   }
 }
 
-async function ended({ store }: LlmDeps, key: ResponseKey, { flow, timed }: Reader): Promise<void> {
+async function ended({ store }: LlmDeps, key: ResponseKey, flow: EventFlow, timed: Timer): Promise<void> {
   const found = await store.response(key);
   const text = found && !(found instanceof StoreDown) ? found.object : undefined;
   if (text === undefined) return cut(flow, LLM.stream_unavailable, "the response cannot be read", LOOK);

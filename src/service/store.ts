@@ -26,16 +26,16 @@ export async function openStore(
   if (databaseUrl === undefined) return openSqliteStore(DOMAINS, () => threadOf("writer"), dataDir, use);
   const { openPostgresStore } = await import("../store/postgres/store.ts");
   if (use === "beside") return openPostgresStore(DOMAINS, databaseUrl);
-  const lock = prepareFolder(dataDir) ?? lockFolder(dataDir);
-  if (lock instanceof Problem) return lock;
+  const release = prepareFolder(dataDir) ?? lockFolder(dataDir);
+  if (release instanceof Problem) return release;
   const store = await openPostgresStore(DOMAINS, databaseUrl, { mark: markFile(join(dataDir, MARK_FILE)) });
   if (store instanceof Problem) {
-    lock.release();
+    release();
     return store;
   }
   const close = async () => {
     await store.close();
-    lock.release();
+    release();
   };
   return { ...store, close };
 }

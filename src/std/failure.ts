@@ -79,13 +79,13 @@ export function table<const T extends Readonly<Record<string, Unnamed>>>(facts: 
 /** What else a reply may carry. */
 interface Detail {
   /** The request field at fault, only where one field is. */
-  readonly param?: string;
+  readonly param?: string | undefined;
   /** Whole seconds, at least 1. */
-  readonly retryAfterSeconds?: number;
+  readonly retryAfterSeconds?: number | undefined;
   /** A text for the log only, never for a client. */
   readonly detail?: string;
   /** The code, for a row that has several. */
-  readonly status?: number;
+  readonly status?: number | undefined;
 }
 
 /** A failure of the caller or the world. `message` says what was wrong, what was expected, what to do next. */

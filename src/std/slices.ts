@@ -1,11 +1,21 @@
 /** Long work on the event loop in slices, so that other work has a turn in between. */
-import { systemClock } from "./clock.ts";
+import { type Clock, systemClock } from "./clock.ts";
 
 /** A robot's message waits this long for a slice, in milliseconds. */
 const SLICE_MS = 2;
 
 /** Does work and measures its time. */
 export type Timer = <T>(work: () => T) => T;
+
+/** `spent` gets the milliseconds of each piece of work. */
+export function timerOf(clock: Pick<Clock, "monotonicMs">, spent: (ms: number) => void): Timer {
+  return (work) => {
+    const beginMs = clock.monotonicMs();
+    const done = work();
+    spent(clock.monotonicMs() - beginMs);
+    return done;
+  };
+}
 
 /** Work that yields wherever it may pause; from one yield to the next it should take microseconds. */
 export type Steps<T> = Generator<undefined, T, undefined>;

@@ -33,10 +33,10 @@ function clientOf({
 
 /** Why a call failed; undefined: it was answered. */
 async function asked(client: Client, options: Partial<CallOptions> = {}): Promise<string | undefined> {
-  const { stream = true, once = false, signal = new AbortController().signal } = options;
+  const { stream = true, signal = new AbortController().signal } = options;
   const intake = { begin: () => undefined, bytes: () => undefined, ended: false };
   const body = JSON.stringify({ stream });
-  const fault = await client.call({ path: "chat/completions", body, stream, once, signal }, intake);
+  const fault = await client.call({ path: "chat/completions", body, stream, signal }, intake);
   return fault?.detail;
 }
 
@@ -89,20 +89,11 @@ describe.each(Object.entries(ENDS))("a request whose connection is %s without a 
       path: "chat/completions",
       body: JSON.stringify({ stream: false }),
       stream: false,
-      once: false,
       signal,
     };
     expect(await client.call(call, { begin: () => undefined, bytes, ended: false })).toBeUndefined();
     expect(await second).toBeUndefined();
     expect(provider.exchanges).toHaveLength(3);
-  });
-
-  test("is not sent again when it may be sent only once: it has a new connection", async () => {
-    const client = clientOf();
-    expect(await asked(client)).toBeUndefined();
-    provider.play(end);
-    expect(await asked(client, { once: true })).toBe("no answer: ECONNRESET");
-    expect([provider.exchanges.length, provider.accepted]).toEqual([2, 2]);
   });
 });
 
@@ -209,7 +200,7 @@ test("an error of the intake ends the call and its connection", async () => {
   };
   const { signal } = new AbortController();
   const body = JSON.stringify({ stream: true });
-  const call = clientOf().call({ path: "chat/completions", body, stream: true, once: false, signal }, intake);
+  const call = clientOf().call({ path: "chat/completions", body, stream: true, signal }, intake);
   expect(await call.catch(String)).toBe("Error: a bug");
   await provider.exchanges[0]?.closed;
 });

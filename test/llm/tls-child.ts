@@ -7,7 +7,7 @@ const config = providerConfig({ base_url: process.argv[2], protocol: "chat", tot
 const client = new Client(config, "sk-secret", systemClock);
 const text: string[] = [];
 const fault = await client.call(
-  { path: "x", body: "{}", stream: false, once: false, signal: new AbortController().signal },
+  { path: "x", body: "{}", stream: false, signal: new AbortController().signal },
   {
     begin: () => undefined,
     ended: false,

@@ -71,15 +71,8 @@ describe("connections to the provider", () => {
   test("are kept: requests one after another need one", async () => {
     await using stage = await LlmStage.start();
     await warm(stage);
-    for (let run = 0; run < 10; run += 1) await ask(stage, run % 2 ? "live" : "stream");
+    for (let run = 0; run < 10; run += 1) await ask(stage, (["live", "stream", "job"] as const)[run % 3] ?? "live");
     expect([stage.provider.exchanges.length, stage.provider.accepted]).toEqual([11, 1]);
-  });
-
-  test("are new ones for background jobs, which are never sent twice", async () => {
-    await using stage = await LlmStage.start();
-    await warm(stage);
-    await ask(stage, "job");
-    expect([stage.provider.exchanges.length, stage.provider.accepted]).toEqual([2, 2]);
   });
 
   test("that close without a word after each stream make no request fail", async () => {

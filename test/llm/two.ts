@@ -5,7 +5,7 @@ import type { StoreFault } from "../sim/llm-store.ts";
 import { type LlmNode, LlmWorld } from "../sim/llm-world.ts";
 import { flush } from "../sim/world.ts";
 
-const USAGE = { inputTokens: 30, cachedTokens: 10, outputTokens: 20, reasoningTokens: 0 };
+const USAGE = { promptTokens: 30, cachedTokens: 10, completionTokens: 20, reasoningTokens: 0 };
 export const ANSWER: Step = { kind: "answer", usage: USAGE, full: true };
 /** Two nodes; a test opens the gates of their calls. */
 export class Two {

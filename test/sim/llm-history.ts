@@ -90,11 +90,11 @@ export class LlmHistory extends Seeded {
 
   /** The seed's next step of a call. */
   private step(): Step {
-    const usage = { inputTokens: 30, cachedTokens: 10, outputTokens: 20, reasoningTokens: 5 };
+    const usage = { promptTokens: 30, cachedTokens: 10, completionTokens: 20, reasoningTokens: 5 };
     const choice = this.below(this.ending ? 8 : 20);
     if (choice < 5) return { kind: "answer", usage, full: true };
     if (choice < 6) return { kind: "answer", usage: undefined, full: true };
-    if (choice < 7) return { kind: "answer", usage: { ...usage, outputTokens: 1_000_000 }, full: false };
+    if (choice < 7) return { kind: "answer", usage: { ...usage, completionTokens: 1_000_000 }, full: false };
     if (choice < 13) return { kind: "piece" };
     return { kind: this.pick(["unavailable", "unavailable", "rejected", "invalid", "hang"]) };
   }

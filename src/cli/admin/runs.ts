@@ -45,8 +45,8 @@ export const runsAdopt: Command = {
   async run(given) {
     return await withStore(given, "refuse", async (store, config) => {
       // The services of an object store see who changed its marker; a folder has one service, which must not run.
-      const lock = config.blobs === undefined ? lockFolder(config.dataDir) : undefined;
-      if (lock instanceof Problem) return lock;
+      const release = config.blobs === undefined ? lockFolder(config.dataDir) : undefined;
+      if (release instanceof Problem) return release;
       try {
         const blobs = await blobBackend(config);
         await blobs.check();
@@ -61,7 +61,7 @@ export const runsAdopt: Command = {
       } catch (error) {
         return new Problem(`the stored bytes cannot be used: ${printable((error as Error).message)}`);
       } finally {
-        lock?.release();
+        release?.();
       }
     });
   },

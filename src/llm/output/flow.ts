@@ -18,7 +18,8 @@ export class EventFlow {
   private next = 0;
   private sequence = 0;
   private ended: "done" | "cut" | undefined;
-  private open = true;
+  /** The reader has not left. */
+  open = true;
   private silent = false;
   private wake: (() => void) | undefined;
   private readonly stopTicks: () => void;

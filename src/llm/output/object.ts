@@ -82,17 +82,22 @@ export function newObject(
   };
 }
 
-/** The end of a response whose provider has answered. */
-export interface Ended {
+/** What a provider has answered. */
+export interface Answer {
   readonly output: readonly OutputItem[];
-  readonly usage: LlmUsage;
   /** undefined: complete. */
   readonly incomplete: IncompleteReason | undefined;
-  /** Unix seconds. */
-  readonly at: number;
+  readonly usage: LlmUsage;
+  /** The usage is the service's own estimate. */
+  readonly estimated: boolean;
 }
 
-export function endedObject(begun: ResponseObject, { output, usage, incomplete, at }: Ended): ResponseObject {
+/** `at`: Unix seconds. */
+export function endedObject(
+  begun: ResponseObject,
+  { output, usage, incomplete }: Omit<Answer, "estimated">,
+  at: number,
+): ResponseObject {
   return {
     ...begun,
     status: incomplete ? "incomplete" : "completed",
@@ -101,11 +106,11 @@ export function endedObject(begun: ResponseObject, { output, usage, incomplete, 
     output,
     output_text: outputText(output),
     usage: {
-      input_tokens: usage.inputTokens,
+      input_tokens: usage.promptTokens,
       input_tokens_details: { cached_tokens: usage.cachedTokens, cache_write_tokens: 0 },
-      output_tokens: usage.outputTokens,
+      output_tokens: usage.completionTokens,
       output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
-      total_tokens: usage.inputTokens + usage.outputTokens,
+      total_tokens: usage.promptTokens + usage.completionTokens,
     },
   };
 }

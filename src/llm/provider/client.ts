@@ -16,8 +16,6 @@ export interface CallOptions {
   readonly body: string;
   /** Whether the answer is asked for as a stream. The first byte of any other answer may take as long as the whole. */
   readonly stream: boolean;
-  /** The request must not be sent twice, so it goes out on a new connection, which its server cannot be closing at this moment. */
-  readonly once: boolean;
   /** Stops the call. */
   readonly signal: AbortSignal;
 }
@@ -137,7 +135,7 @@ export class Client {
       const take = (piece: Uint8Array) => intake.bytes(piece);
       fault = intake.begin(headers.get("content-type") ?? "") ?? (await read(response, touched, take, over));
     }
-    const open = !call.once && headers.get("connection")?.toLowerCase() !== "close";
+    const open = headers.get("connection")?.toLowerCase() !== "close";
     if (open && (kind || !fault)) this.idle += 1;
     return fault;
   }
@@ -148,13 +146,13 @@ export class Client {
    */
   private async response(call: CallOptions, over: AbortSignal): Promise<Response | Fault> {
     const takesIdle = () => {
-      const takes = !call.once && this.idle > 0;
+      const takes = this.idle > 0;
       if (takes) this.idle -= 1;
       return takes;
     };
     const reused = takesIdle();
     try {
-      return await this.send(call, over, !call.once).catch((error: unknown) => {
+      return await this.send(call, over, true).catch((error: unknown) => {
         // A connection may have been left open for this call when it was sent, and be counted only now.
         if (over.aborted || codeOf(error) !== "ECONNRESET" || !(reused || takesIdle())) throw error;
         return this.send(call, over, false);

@@ -14,10 +14,10 @@ type FaultKind = "unavailable" | "rejected" | "invalid";
 
 interface Facts {
   /** The provider's, where it is passed on. */
-  readonly status?: number;
+  readonly status?: number | undefined;
   /** The field of the request that the provider names. */
-  readonly param?: string;
-  readonly retryAfterSeconds?: number;
+  readonly param?: string | undefined;
+  readonly retryAfterSeconds?: number | undefined;
 }
 
 /** Characters of a provider's words in the log. */
@@ -34,9 +34,9 @@ export class Fault {
   /** The fault as it may be logged: on one line, and without the provider's key, which its words may repeat. */
   logged(key: string | undefined): Fault {
     const known = key ? this.detail.replaceAll(key, "[...]") : this.detail;
-    const { param, ...facts } = this.facts;
-    const named = param === undefined || (key && param.includes(key)) ? {} : { param };
-    return new Fault(this.kind, printable(known.slice(0, DETAIL_CHARS_MAX)), { ...facts, ...named });
+    const { param } = this.facts;
+    const named = key && param?.includes(key) ? undefined : param;
+    return new Fault(this.kind, printable(known.slice(0, DETAIL_CHARS_MAX)), { ...this.facts, param: named });
   }
 
   failure(): Failure {
@@ -53,10 +53,7 @@ export class Fault {
       return new Failure(LLM.upstream_rejected, message, { detail, ...facts });
     }
     const message = "the model's provider is not available; nothing was charged, retry with the same key";
-    return new Failure(LLM.upstream_unavailable, message, {
-      detail,
-      ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-    });
+    return new Failure(LLM.upstream_unavailable, message, { detail, retryAfterSeconds });
   }
 }
 
@@ -80,26 +77,25 @@ interface RefusedAnswer {
 }
 
 export function refusal(kind: FaultKind, { status, retryAfter, text }: RefusedAnswer, nowMs: number): Fault {
-  const seconds = secondsOf(retryAfter, nowMs);
   const { said, param } = text === undefined ? {} : errorOf(text);
   return new Fault(kind, `status ${status}${said === undefined ? "" : `: ${said}`}`, {
     status,
-    ...paramOf(param),
-    ...(seconds === undefined ? {} : { retryAfterSeconds: seconds }),
+    param: paramOf(param),
+    retryAfterSeconds: secondsOf(retryAfter, nowMs),
   });
 }
 
 /** The message and the field of an error object, in the forms that servers have for it. */
-function errorOf(body: string): { readonly said?: string; readonly param?: unknown } {
+function errorOf(body: string): { readonly said?: string | undefined; readonly param?: unknown } {
   const { error, message } = Object(parsed(body)) as { error?: unknown; message?: unknown };
   const { message: inner, param } = Object(error) as { message?: unknown; param?: unknown };
   const said = typeof error === "string" ? error : (inner ?? message);
-  return { param, ...(typeof said === "string" ? { said } : {}) };
+  return { param, said: typeof said === "string" ? said : undefined };
 }
 
 /** A field's name alone: anything else would be the provider's words. */
-function paramOf(param: unknown): { readonly param?: string } {
-  return typeof param === "string" && /^[A-Za-z_][\w.[\]-]{0,127}$/.test(param) ? { param } : {};
+function paramOf(param: unknown): string | undefined {
+  return typeof param === "string" && /^[A-Za-z_][\w.[\]-]{0,127}$/.test(param) ? param : undefined;
 }
 
 /** Seconds of a `Retry-After`, which may be a date. */
@@ -122,11 +118,11 @@ export function providerError(error: unknown): Fault {
   const text = typeof error === "string" ? error : message;
   const detail = `an error inside the answer: ${shown(code)}${typeof text === "string" ? `: ${text}` : ""}`;
   const number = [status, code].map(statusOf).find((one) => one !== undefined);
-  if (number !== undefined)
-    return new Fault(kindOfStatus(number) ?? "invalid", detail, { status: number, ...paramOf(param) });
+  const facts = { status: number, param: paramOf(param) };
+  if (number !== undefined) return new Fault(kindOfStatus(number) ?? "invalid", detail, facts);
   const passing = [code, type].some((word) => typeof word === "string" && PASSING.test(word.slice(0, WORD_CHARS_MAX)));
   const rejected = !passing && (typeof code === "string" || type === "invalid_request_error");
-  return new Fault(rejected ? "rejected" : "unavailable", detail, paramOf(param));
+  return new Fault(rejected ? "rejected" : "unavailable", detail, facts);
 }
 
 function shown(code: unknown): string {

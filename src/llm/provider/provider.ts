@@ -14,8 +14,6 @@ export interface Call {
   readonly request: LlmRequest;
   readonly accountId: string;
   readonly draft: Draft;
-  /** The request must not be sent twice. */
-  readonly once: boolean;
   readonly signal: AbortSignal;
   /** Called after each piece of the answer. A fault that it returns stops the call. */
   readonly moved: () => Fault | undefined;
@@ -51,14 +49,14 @@ export class Provider {
     this.bodies.set(request, this.bodyOf(request, accountId));
   }
 
-  async answer({ request, accountId, draft, once, signal, moved }: Call): Promise<Ending | Fault> {
+  async answer({ request, accountId, draft, signal, moved }: Call): Promise<Ending | Fault> {
     const { path, Dialect } = PROTOCOLS[this.config.protocol];
     const { stream } = this.config;
     const { max_output_tokens: outputTokensMax } = request;
     const reader = new Reader(new Dialect(draft, outputTokensMax), draft, moved);
     const body = this.bodies.get(request) ?? this.bodyOf(request, accountId);
     this.bodies.delete(request);
-    const fault = await this.client.call({ path, body, stream, once, signal }, reader);
+    const fault = await this.client.call({ path, body, stream, signal }, reader);
     const ending = fault && !reader.whole ? fault : reader.ending();
     return ending instanceof Fault ? ending.logged(this.apiKey) : limited(ending, outputTokensMax, draft);
   }
@@ -71,14 +69,15 @@ export class Provider {
 /** Arguments that are no JSON at the limit of tokens were cut off by it, whatever the provider sends as its reason. */
 function limited(ending: Ending, outputTokensMax: number, draft: Draft): Ending {
   const { usage, incomplete } = ending;
-  if (incomplete || !usage || usage.outputTokens < outputTokensMax) return ending;
+  if (incomplete || !usage || usage.completionTokens < outputTokensMax) return ending;
   const cut = draft.output.some((item) => item.type === "function_call" && parsed(item.arguments) === undefined);
   return cut ? { usage, incomplete: "max_output_tokens" } : ending;
 }
 
 /** What names the client's users and caches, as hashes that no other account has: to the provider all accounts are one. */
 function ownNames(request: LlmRequest, accountId: string): LlmRequest {
-  const own = (name: string | null) => name && new Bun.CryptoHasher("sha256", accountId).update(name).digest("hex");
+  const own = (name: string | null) =>
+    name === null ? null : new Bun.CryptoHasher("sha256", accountId).update(name).digest("hex");
   const { user, safety_identifier, prompt_cache_key } = request;
   return {
     ...request,

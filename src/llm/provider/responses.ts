@@ -136,7 +136,7 @@ export class ResponsesDialect implements Dialect {
 
   /** Some servers send `completed` when the limit of tokens has ended the answer. */
   private cutOff(usage: LlmUsage | undefined): IncompleteReason | undefined {
-    return usage && usage.outputTokens >= this.outputTokensMax ? "max_output_tokens" : undefined;
+    return usage && usage.completionTokens >= this.outputTokensMax ? "max_output_tokens" : undefined;
   }
 
   private delta(

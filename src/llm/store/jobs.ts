@@ -1,7 +1,8 @@
 /** Background jobs, and the processes whose responses are not over. */
 import { present } from "../../std/assert.ts";
+import { type Row, recordOf } from "../../store/record.ts";
 import { changes, first, listed, rows, type Steps } from "../../store/steps.ts";
-import type { Job, Orphan, ResponseKey } from "./records.ts";
+import type { Job, JobCharge, Orphan, ResponseKey } from "./records.ts";
 
 /** Queued jobs that one statement looks at. */
 const LOOKED_AT = 256;
@@ -82,16 +83,12 @@ export function* jobsTake(asked: JobRequest): Steps<{ readonly jobs: readonly Jo
   return { jobs, ...(next?.dueMs == null ? {} : { nextMs: Number(next.dueMs) }) };
 }
 
-const JOB = `id, account_id AS "accountId", model, key, request, object, submitted_at AS "submittedAt", repeats`;
-
-type TakenJob = Omit<Job, "submittedAt" | "repeats" | "held" | "prompt" | "cachedPrompt" | "completion"> & {
-  readonly submittedAt: bigint;
-  readonly repeats: bigint;
-};
+const JOB = "id, account_id, model, key, request, object, submitted_at, repeats";
+const taken = recordOf<Omit<Job, keyof JobCharge>>("submittedAt", "repeats");
 
 /** Those of an earlier call whose answer was lost. */
 function* jobsTaken({ owner, known, max }: JobRequest): Steps<readonly Job[]> {
-  const taken = yield* rows<TakenJob>(
+  const found = yield* rows<Row>(
     `SELECT ${JOB} FROM responses WHERE state = 'running' AND owner = $1 AND job = 1 AND id NOT IN ${listed(2)}
      ORDER BY id LIMIT $3`,
     owner,
@@ -99,13 +96,13 @@ function* jobsTaken({ owner, known, max }: JobRequest): Steps<readonly Job[]> {
     max,
   );
   const jobs: Job[] = [];
-  for (const job of taken) jobs.push(yield* priced(job));
+  for (const job of found) jobs.push(yield* priced(job));
   return jobs;
 }
 
 /** Undefined: another process has taken it, and may have put it back. */
 function* jobTake(id: string, { owner, nowMs }: JobRequest): Steps<Job | undefined> {
-  const job = yield* first<TakenJob>(
+  const job = yield* first<Row>(
     `UPDATE responses SET state = 'running', owner = $2 WHERE id = $1 AND state = 'queued' AND due_ms <= $3 RETURNING ${JOB}`,
     id,
     owner,
@@ -114,10 +111,9 @@ function* jobTake(id: string, { owner, nowMs }: JobRequest): Steps<Job | undefin
   return job && (yield* priced(job));
 }
 
-interface PutBack extends ResponseKey {
+/** With `repeats` as it was when the job was taken, so that a repeat of this does nothing to a job that was taken again. */
+interface PutBack extends ResponseKey, Pick<Job, "repeats"> {
   readonly owner: string;
-  /** What the job had when it was taken, so that a repeat of this does nothing to a job that was taken again. */
-  readonly repeats: number;
   /** Seen time from which on it may be taken again. */
   readonly dueMs: number;
 }
@@ -133,14 +129,14 @@ export function* jobPutBack({ id, accountId, owner, repeats, dueMs }: PutBack): 
 }
 
 /** With what its charge holds, which lasts as long as the job. */
-function* priced(job: TakenJob): Steps<Job> {
-  const charge = yield* first<Pick<Job, "held" | "prompt" | "cachedPrompt" | "completion">>(
+function* priced(row: Row): Steps<Job> {
+  const job = taken(row);
+  const charge = yield* first<JobCharge>(
     `SELECT held, prompt_rate AS prompt, cached_rate AS "cachedPrompt", completion_rate AS completion
      FROM charges WHERE id = $1 AND settled_at IS NULL`,
     job.id,
   );
-  const numbers = { submittedAt: Number(job.submittedAt), repeats: Number(job.repeats) };
-  return { ...job, ...numbers, ...present(charge, "the charge of a job") };
+  return { ...job, ...present(charge, "the charge of a job") };
 }
 
 /** Says that the owner lives. */

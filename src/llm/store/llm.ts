@@ -10,9 +10,9 @@ import type {
   Completion,
   Ending,
   Enqueuing,
+  Job,
   NewResponse,
   ResponseKey,
-  ResponseState,
   StoredResponse,
   Submission,
   Submitted,
@@ -47,13 +47,13 @@ function* responseOfKey(of: { accountId: string; key: string }): Steps<StoredRes
  * after a loss of power the request was not answered, and was charged at most once.
  */
 function* submit({ charge, response, owner }: Submission): Steps<Submitted> {
-  const known = yield* add(response, { state: "running", owner, job: 0, request: null, submittedAt: null });
+  const known = yield* add(response, { owner });
   return known ?? { is: yield* held(charge) };
 }
 
 /** Records a background job and holds its money, unless its key is known or there are too many jobs. */
 function* enqueue({ charge, at, response, request, accountMax, allMax }: Enqueuing): Steps<Submitted> {
-  const known = yield* add(response, { state: "queued", owner: null, job: 1, request, submittedAt: at });
+  const known = yield* add(response, { request, submittedAt: at });
   if (known) return known;
   const outcome = yield* held(charge);
   if (outcome !== "held") return { is: outcome };
@@ -71,16 +71,12 @@ function* enqueue({ charge, at, response, request, accountMax, allMax }: Enqueui
   return { is: "held" };
 }
 
-interface FirstState {
-  readonly state: ResponseState;
-  readonly owner: string | null;
-  readonly job: number;
-  readonly request: string | null;
-  readonly submittedAt: number | null;
-}
-
-/** Undefined: it is new, and recorded. A repeat of the same submission says the same as the first one. */
-function* add(response: NewResponse, first: FirstState): Steps<Submitted | undefined> {
+/** With an owner it runs, else it is a queued job. Undefined: it is new, and recorded. A repeat of the same submission says the same. */
+function* add(
+  response: NewResponse,
+  as: Pick<Submission, "owner"> | Pick<Job, "request" | "submittedAt">,
+): Steps<Submitted | undefined> {
+  const first = "owner" in as ? { state: "running", job: 0 } : { state: "queued", job: 1 };
   for (let tries = 0; ; tries += 1) {
     const added = yield* changes(
       `INSERT INTO responses
@@ -88,7 +84,7 @@ function* add(response: NewResponse, first: FirstState): Steps<Submitted | undef
        VALUES
          ($id, $accountId, $model, $key, $digest, $state, $owner, $job, $request, $object, $hidden, $createdAt, $submittedAt)
        ON CONFLICT DO NOTHING`,
-      { ...response, ...first, hidden: response.hidden ? 1 : 0 },
+      { owner: null, request: null, submittedAt: null, ...response, ...as, ...first, hidden: response.hidden ? 1 : 0 },
     );
     if (added > 0) return undefined;
     const known = yield* responseOfKey(response);
@@ -152,11 +148,8 @@ function* end({ id, accountId, owner, at, object, key }: Ending): Steps<"ended" 
  * Takes back a live response whose submission was not answered: gives the money back and the key free. Its id stays taken, so that
  * a submission that is still on its way finds it, and does nothing.
  */
-function* withdraw({
-  response,
-  owner,
-  at,
-}: Pick<Submission, "response" | "owner"> & Pick<Ending, "at">): Steps<"withdrawn"> {
+function* withdraw(submission: Omit<Submission, "charge"> & Pick<Ending, "at">): Steps<"withdrawn"> {
+  const { response, owner, at } = submission;
   const { id, accountId, model, digest, createdAt } = response;
   // Waits for the submission if that is under way.
   const taken = yield* changes(

@@ -1,5 +1,5 @@
 /** What the store keeps of responses of language models: one row each, from submission on. */
-import type { HoldOutcome, NewCharge, Settlement } from "../../charge/store/records.ts";
+import type { HoldOutcome, NewCharge, Rates, Settlement } from "../../charge/store/records.ts";
 
 /**
  * - `queued`: a background job that nobody has taken, or that waits to be taken again.
@@ -7,7 +7,7 @@ import type { HoldOutcome, NewCharge, Settlement } from "../../charge/store/reco
  * - `done`: `object` is the answer; a failed background job is an answer as well.
  * - `ended`: there is no answer, and there will be none.
  */
-export type ResponseState = "queued" | "running" | "done" | "ended";
+type ResponseState = "queued" | "running" | "done" | "ended";
 
 export interface ResponseKey {
   readonly id: string;
@@ -86,8 +86,13 @@ export interface Ending extends ResponseKey {
   readonly key: "answer" | "terminal" | "free";
 }
 
+/** Nano-dollars that the charge of a job holds, and the charge's rates. */
+export interface JobCharge extends Rates {
+  readonly held: bigint;
+}
+
 /** A job that was taken. */
-export interface Job extends ResponseKey {
+export interface Job extends ResponseKey, JobCharge {
   readonly model: string;
   readonly key: string;
   readonly request: string;
@@ -96,11 +101,6 @@ export interface Job extends ResponseKey {
   readonly submittedAt: number;
   /** How often it went back to the queue. */
   readonly repeats: number;
-  /** Nano-dollars that its charge holds, and the charge's rates. */
-  readonly held: bigint;
-  readonly prompt: bigint;
-  readonly cachedPrompt: bigint;
-  readonly completion: bigint;
 }
 
 /** Running responses of an owner. */

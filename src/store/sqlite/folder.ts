@@ -32,12 +32,8 @@ export function prepareFolder(dir: string): Problem | undefined {
   }
 }
 
-export interface FolderLock {
-  release(): void;
-}
-
-/** Locks the folder for this process. */
-export function lockFolder(dir: string): FolderLock | Problem {
+/** Locks the folder for this process; returns the function that releases it. */
+export function lockFolder(dir: string): (() => void) | Problem {
   try {
     const release = lockFile(join(dir, LOCK_FILE));
     if (release === "held") {
@@ -47,7 +43,7 @@ export function lockFolder(dir: string): FolderLock | Problem {
       );
     }
     writeFileSync(join(dir, PROCESS_FILE), `${process.pid}\n`, { mode: 0o600 });
-    return { release };
+    return release;
   } catch (error) {
     return new Problem(
       `the data folder ${dir} cannot be locked: ${(error as Error).message}; ${DISK_ADVICE}`,

@@ -10,7 +10,7 @@ import { type Domains, type Run, type StoreOf, slicesOf } from "../domain.ts";
 import { drive, first, type Steps } from "../steps.ts";
 import { StoreDown } from "../store.ts";
 import { openLook, openReader } from "./connection.ts";
-import { DATABASE_FILE, type FolderLock, lockFolder, prepareFolder } from "./folder.ts";
+import { DATABASE_FILE, lockFolder, prepareFolder } from "./folder.ts";
 import { refusal } from "./migrate.ts";
 import { closeSqlite, onSqlite } from "./statements.ts";
 import { Writer } from "./thread.ts";
@@ -33,19 +33,19 @@ export async function openSqliteStore<D extends Domains>(
 ): Promise<StoreOf<D> | Problem> {
   const unusable = prepareFolder(dataDir);
   if (unusable) return unusable;
-  const lock = use === "serve" ? lockFolder(dataDir) : { release: () => {} };
-  if (lock instanceof Problem) return lock;
+  const release = use === "serve" ? lockFolder(dataDir) : () => {};
+  if (release instanceof Problem) return release;
   const path = join(dataDir, DATABASE_FILE);
   const writer = new Writer(thread());
   const problem = await writer.open(path);
   if (problem !== undefined) {
     await writer.close();
-    lock.release();
+    release();
     return new Problem(`the database ${path} cannot be opened: ${problem}`, EXIT.failed);
   }
   // A command ends before the log is long, and closing the last connection copies the log.
   if (use === "serve") writer.copyLog(path, checkpointer());
-  return sqliteStore(domains, writer, openReader(path), lock, use === "serve");
+  return sqliteStore(domains, writer, openReader(path), release, use === "serve");
 }
 
 /** A look at the database for `tendon doctor`; changes nothing, also while a service uses the folder. */
@@ -75,7 +75,7 @@ function sqliteStore<D extends Domains>(
   domains: D,
   writer: Writer,
   reader: Database,
-  lock: FolderLock,
+  release: () => void,
   exclusive: boolean,
 ): StoreOf<D> {
   let open = true;
@@ -111,7 +111,7 @@ function sqliteStore<D extends Domains>(
       open = false;
       closeSqlite(reader);
       await writer.close();
-      lock.release();
+      release();
     },
   };
 }
