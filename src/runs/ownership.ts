@@ -8,24 +8,17 @@ import { makeId, randomBase62 } from "../std/ids.ts";
 import type { Log } from "../std/log.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
-import { BlobsDown } from "./blob/blobs.ts";
+import { type Blobs, BlobsDown } from "./blob/blobs.ts";
 import type { RunStore } from "./store/runs.ts";
-
-interface Marked {
-  /** The marker of the bytes; empty if there is none. */
-  marker(): Promise<string | BlobsDown>;
-  /** Makes `to` the marker if it still is `from`, and tells whether it is. */
-  mark(from: string, to: string): Promise<boolean | BlobsDown>;
-}
 
 interface Deps {
   readonly store: Pick<RunStore, "runsMark">;
-  readonly blobs: Marked;
+  readonly blobs: Pick<Blobs, "marker" | "mark">;
   readonly clock: SeenClock;
 }
 
 /** The bytes have the marker `found`; this database expects `own`. */
-export interface NotOwned {
+interface NotOwned {
   readonly found: string;
   readonly own: string;
 }
