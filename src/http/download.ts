@@ -1,8 +1,7 @@
 /** A reply as a stream of bytes: for files that are larger than the memory. A piece is read when the client has taken the last. */
-import { open } from "node:fs/promises";
 import { LIMITS } from "../limits.ts";
-import { assert } from "../std/assert.ts";
 import type { Clock } from "../std/clock.ts";
+import { pieces } from "../std/file.ts";
 import { Pace } from "./pace.ts";
 
 /**
@@ -79,21 +78,13 @@ export function byteStream(source: Source, { clock, cut, ended }: Ends): Readabl
   );
 }
 
-const PIECE_BYTES = 256 * 1024;
-
 /** The bytes of a slice, read here: for a request whose `Range` the server must not read once more by itself. */
-export async function sourceOfFile({ path, from, to }: FileSlice): Promise<Source> {
-  const file = await open(path, "r");
-  let at = from;
+export function sourceOfFile({ path, from, to }: FileSlice): Source {
+  const bytes = pieces(path, from, to);
   return {
-    pull: async () => {
-      const piece = new Uint8Array(Math.min(PIECE_BYTES, to - at));
-      if (piece.length === 0) return undefined;
-      const { bytesRead } = await file.read(piece, 0, piece.length, at);
-      assert(bytesRead > 0, "a blob has the bytes of its record");
-      at += bytesRead;
-      return piece.subarray(0, bytesRead);
+    pull: async () => (await bytes.next()).value,
+    close: async () => {
+      await bytes.return(undefined);
     },
-    close: () => file.close(),
   };
 }

@@ -73,23 +73,22 @@ export function refused(refusal: Refusal, bounds: RunBounds): Failure {
         `the run already has ${bounds.runUploadsMax} unfinished uploads; finish or abort one`,
       );
     case "run_bytes":
-      return new Failure(
-        RUNS.run_too_large,
-        `the run would have more than ${bounds.runBytesMax} bytes; divide it into several runs`,
-      );
+      return tooLarge(`the run would have more than ${bounds.runBytesMax} bytes; divide it into several runs`);
     case "run_files":
-      return new Failure(
-        RUNS.run_too_large,
+      return tooLarge(
         `the run would have more than ${bounds.runFilesMax} files; divide it, or pack small files into one`,
       );
     case "runs":
-      return new Failure(
-        RUNS.run_too_large,
+      return tooLarge(
         `the account would have more than ${bounds.accountRunsMax} runs, unfinished ones included; delete some`,
       );
     case "quota":
       return overQuota(bounds);
   }
+}
+
+function tooLarge(message: string): Failure {
+  return new Failure(RUNS.run_too_large, message);
 }
 
 export function overQuota({ accountBytesMax }: RunBounds): Failure {

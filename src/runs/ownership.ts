@@ -8,37 +8,27 @@ import { makeId, randomBase62 } from "../std/ids.ts";
 import type { Log } from "../std/log.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
-import { BlobsDown } from "./blob/blobs.ts";
+import { type Blobs, BlobsDown } from "./blob/blobs.ts";
 import type { RunStore } from "./store/runs.ts";
-
-interface Marked {
-  /** The marker of the bytes; empty if there is none. */
-  marker(): Promise<string | BlobsDown>;
-  /** Makes `to` the marker if it still is `from`, and tells whether it is. */
-  mark(from: string, to: string): Promise<boolean | BlobsDown>;
-}
 
 interface Deps {
   readonly store: Pick<RunStore, "runsMark">;
-  readonly blobs: Marked;
+  readonly blobs: Pick<Blobs, "marker" | "mark">;
   readonly clock: SeenClock;
-}
-
-/** The bytes have the marker `found`; this database expects `own`. */
-export interface NotOwned {
-  readonly found: string;
-  readonly own: string;
 }
 
 /** Other nodes of this database may change the marker at the same time. */
 const TRIES_MAX = 5;
 const STORE_ID_CHARS = 16;
 
-/** Begins the next generation, in the database and in the marker. `adopt` takes bytes over that have another marker, or none. */
+/**
+ * Begins the next generation, in the database and in the marker. `adopt` takes bytes over that have another marker, or none; otherwise
+ * the outcome has the marker that was `found`, and the `own` one that this database expects.
+ */
 export async function nextGeneration(
   { store, blobs, clock }: Deps,
   adopt = false,
-): Promise<{ readonly marker: string } | NotOwned | StoreDown | BlobsDown> {
+): Promise<{ readonly marker: string } | { readonly found: string; readonly own: string } | StoreDown | BlobsDown> {
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     const found = await blobs.marker();
     if (found instanceof BlobsDown) return found;

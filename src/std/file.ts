@@ -1,4 +1,4 @@
-/** Small private files, written whole or not at all. */
+/** Small private files, written whole or not at all; parts of large ones; folders that are made durable. */
 import { chmod, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { randomBase62 } from "./ids.ts";
@@ -36,4 +36,33 @@ export async function writePrivate(path: string, text: string): Promise<void> {
     await rm(temporary, { force: true });
     throw error;
   }
+}
+
+const PIECE_BYTES = 256 * 1024;
+
+/**
+ * Bytes [from, to) of a file, each piece in new memory. The file is opened with the first piece: a reader that leaves before it holds no
+ * file.
+ */
+export async function* pieces(path: string, from: number, to: number): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const file = await open(path, "r");
+  try {
+    for (let at = from; at < to; ) {
+      const piece = new Uint8Array(Math.min(PIECE_BYTES, to - at));
+      const { bytesRead } = await file.read(piece, 0, piece.length, at);
+      if (bytesRead === 0) throw new FileShort("the file is shorter than it was");
+      at += bytesRead;
+      yield bytesRead === piece.length ? piece : piece.slice(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/** A file has fewer bytes than are read of it. */
+export class FileShort extends Error {}
+
+export async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  await folder.sync().finally(() => folder.close());
 }

@@ -138,6 +138,22 @@ test("a pull that is killed leaves no lock behind it", async () => {
   await expectCopy(place);
 });
 
+test("a run may have a folder of the name that the lock would have", async () => {
+  await using place = await RunsPlace.at(service);
+  const { robot, run } = place.wanted("copy").run;
+  const headers = { authorization: `Bearer ${service.key}`, "content-type": "application/json" };
+  const send = (method: string, route: string, body: string) =>
+    fetch(`${service.url}/v1/robot/runs/${robot}/${run}/${route}`, { method, headers, body });
+  const files = [{ path: ".tendon-pull/a", size: 1 }];
+  const sent = [
+    await send("PUT", "files/.tendon-pull/a", "1"),
+    await send("POST", "complete", JSON.stringify({ files })),
+  ];
+  expect(sent.map(({ status }) => status)).toEqual([201, 200]);
+  good(await place.pull());
+  expect(await readdir(join(place.dir, "copy"), { recursive: true })).toEqual([".tendon-pull", ".tendon-pull/a"]);
+});
+
 test("the whole file in place of its rest begins it again", async () => {
   await using place = await pushed();
   await Bun.write(join(place.dir, "copy/video.mp4.partial"), "of another file");

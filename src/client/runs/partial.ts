@@ -2,6 +2,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, rename } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { syncFolder } from "../../std/file.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import { digestOf } from "./piece.ts";
@@ -118,11 +119,8 @@ export async function settle(folder: string, top: string, paths: Iterable<string
     for (let way = resolve(folder, dirname(path)); !folders.has(way); way = dirname(way)) folders.add(way);
   }
   for (const one of folders) {
-    const problem = await onDisk(one, async (): Promise<undefined> => {
-      const opened = await open(one, constants.O_RDONLY);
-      await opened.sync().finally(() => opened.close());
-    });
-    if (problem !== undefined) return problem;
+    const problem = await onDisk(one, () => syncFolder(one));
+    if (problem instanceof Problem) return problem;
   }
   return undefined;
 }

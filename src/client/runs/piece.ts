@@ -1,6 +1,6 @@
 /** A span of a local file: its bytes as the body of a request, and its SHA-256. Neither holds more of the file than a block. */
 import { createHash } from "node:crypto";
-import { type FileHandle, open } from "node:fs/promises";
+import { FileShort, pieces } from "../../std/file.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 
@@ -11,8 +11,6 @@ export interface Piece {
   readonly end: number;
 }
 
-const BLOCK_BYTES = 256 * 1024;
-
 /** The file is not what it was when it was measured. Thrown out of a body, since a body cannot return it. */
 export class PieceBroken extends Error {
   constructor(readonly problem: Problem) {
@@ -22,20 +20,12 @@ export class PieceBroken extends Error {
 
 /** The bytes, block by block; each block is a new one, because the connection may still hold the last. */
 export async function* blocksOf({ file, start, end }: Piece): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  let handle: FileHandle | undefined;
   try {
-    handle = await open(file, "r");
-    for (let at = start; at < end; ) {
-      const block = new Uint8Array(Math.min(BLOCK_BYTES, end - at));
-      const { bytesRead } = await handle.read(block, 0, block.length, at);
-      if (bytesRead === 0) throw broken(file, "became shorter while it was read; push when nothing writes to it");
-      yield bytesRead === block.length ? block : block.subarray(0, bytesRead);
-      at += bytesRead;
-    }
+    yield* pieces(file, start, end);
   } catch (error) {
-    throw error instanceof PieceBroken ? error : broken(file, `cannot be read: ${(error as Error).message}`);
-  } finally {
-    await handle?.close();
+    throw error instanceof FileShort
+      ? broken(file, "became shorter while it was read; push when nothing writes to it")
+      : broken(file, `cannot be read: ${(error as Error).message}`);
   }
 }
 

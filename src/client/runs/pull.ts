@@ -69,8 +69,9 @@ export async function pull(
 
 /** Keeps other pulls out of the folder: two would write into one partial file. */
 function locked(folder: string, paths: ReadonlySet<string>): (() => Promise<void>) | Problem {
+  const taken = new Set([...paths].map((path) => path.split("/")[0]));
   let name = ".tendon-pull";
-  while (paths.has(name)) name += ".lock";
+  while (taken.has(name)) name += ".lock";
   const path = join(folder, name);
   try {
     const release = lockFile(path);

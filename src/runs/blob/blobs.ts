@@ -44,6 +44,8 @@ export class Blobs {
   list = this.remote("list");
   /** Removes staged bytes that did not become a blob. */
   discard = this.remote("discard");
+  /** Fails if the disk has no room for these bytes, such as those of a record in the database. */
+  hasRoom: (bytes: number) => Promise<BlobsDown | undefined> = this.remote("hasRoom");
 
   /** Without a thread nothing is kept. */
   constructor(
@@ -88,11 +90,6 @@ export class Blobs {
   close(): void {
     this.closed = true;
     this.thread?.terminate();
-  }
-
-  /** Why the disk has no room for these bytes, such as those of a record in the database. */
-  hasRoom(bytes: number): Promise<BlobsDown | undefined> {
-    return this.call("hasRoom", [bytes]);
   }
 
   async receive(size: number): Promise<Receiving | BlobsDown> {

@@ -1,11 +1,11 @@
-/** Files and folders on the disk: read and written in pieces, and durable after a loss of power. */
+/** Files and folders on the disk: written in pieces, and durable after a loss of power. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
+import { syncFolder } from "../../std/file.ts";
 import type { Joined } from "./backend.ts";
 
-const PIECE_BYTES = 256 * 1024;
 /** The stream of a copy reads ahead, so that the disk and the digest work side by side. */
 const COPY_BYTES = 512 * 1024;
 
@@ -39,30 +39,9 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, "r");
-  await folder.sync().finally(() => folder.close());
-}
-
 export async function syncFile(path: string): Promise<void> {
   const file = await open(path, "r+");
   await file.datasync().finally(() => file.close());
-}
-
-/** Bytes [from, to) of the file, which is opened with the first piece: a reader that leaves before it holds no file. */
-export async function* pieces(path: string, from: number, to: number): AsyncGenerator<Uint8Array> {
-  const file = await open(path, "r");
-  try {
-    for (let at = from; at < to; ) {
-      const block = new Uint8Array(Math.min(PIECE_BYTES, to - at));
-      const { bytesRead } = await file.read(block, 0, block.length, at);
-      if (bytesRead === 0) throw new Error("the blob is shorter than its record says");
-      at += bytesRead;
-      yield bytesRead === block.length ? block : block.slice(0, bytesRead);
-    }
-  } finally {
-    await file.close();
-  }
 }
 
 /** Copies the files one after another into a new, synced file. Rejects with ENOENT if one is missing; the new file is then removed. */

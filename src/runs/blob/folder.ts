@@ -3,8 +3,9 @@
  * written and synced under another name, renamed, and its folder is synced, so it exists as a whole or not at all. `blobs/store-id`
  * names the store of records that owns the blobs. It lies among them, so that it moves with them.
  */
-import { access, constants, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { access, constants, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { pieces, readText, syncFolder } from "../../std/file.ts";
 import {
   type Assembly,
   type Backend,
@@ -14,7 +15,7 @@ import {
   type Joined,
   type PartTag,
 } from "./backend.ts";
-import { copyFiles, Folders, pieces, syncFile, syncFolder } from "./disk.ts";
+import { copyFiles, Folders, syncFile } from "./disk.ts";
 
 /** The names of blobs and their folders. Other files may lie beside them, such as `lost+found`. */
 const ID = /^blob_\w+$/;
@@ -30,7 +31,7 @@ export function folderBackend(folder: string, nonce: () => string, staging?: str
   const blobs = join(folder, "blobs");
   const parts = join(folder, "parts");
   const marker = join(blobs, "store-id");
-  const readMarker = async () => ((await readFile(marker, "utf8").catch(missing)) ?? "").trim();
+  const readMarker = async () => ((await readText(marker)) ?? "").trim();
   const partsOf = (id: string) => join(parts, id);
   const folders = new Folders();
 

@@ -29,7 +29,6 @@ export interface BlobAnswer {
 export class BlobLoop {
   private backend: Backend | undefined;
   private staging: Staging | undefined;
-  private room: Room | undefined;
   private readonly arriving = new Map<number, Arriving>();
   private readonly reading = new Map<number, AsyncIterator<Uint8Array>>();
 
@@ -57,7 +56,6 @@ export class BlobLoop {
     const folder = options.kind === "folder";
     // The embedded database lies above the staging folder.
     const room = new Room([dirname(staging), staging, ...(folder ? [join(options.path, "blobs")] : [])]);
-    this.room = room;
     this.staging = new Staging(staging, room);
     await this.staging.empty();
     const backend = await backendOf(options, this.nonce, staging);
@@ -86,7 +84,7 @@ export class BlobLoop {
 
   /** Rejects if the disk has no room. */
   async hasRoom(bytes: number): Promise<void> {
-    (await opened(this.room).claim(bytes)).end();
+    (await opened(this.staging).room.claim(bytes)).end();
   }
 
   /** Ends a body that has not arrived completely, and removes its bytes. */

@@ -15,7 +15,7 @@ export class Staging {
 
   constructor(
     private readonly folder: string,
-    private readonly room: Room,
+    readonly room: Room,
   ) {}
 
   async empty(): Promise<void> {

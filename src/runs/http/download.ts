@@ -49,7 +49,7 @@ export async function download(
     const { body } = whole;
     if (body === null || typeof body !== "object" || !("path" in body)) return whole;
     // For an answer that is a whole file Bun reads `Range` by itself, and accepts malformed ones.
-    const source = await sourceOfFile(body);
+    const source = sourceOfFile(body);
     const leave = keep();
     return { ...whole, body: { pull: source.pull, close: () => source.close().finally(leave) } };
   }

@@ -21,9 +21,9 @@ import { fileNotFound, runGone, runNotFound } from "../errors.ts";
 import { gated, ofAccount, type RunDeps } from "../gate.ts";
 import { download } from "../http/download.ts";
 import { cursorText, readCursor } from "../http/runs.ts";
-import { readFileKey } from "../http/target.ts";
+import { readFileKey, readRun } from "../http/target.ts";
 import { listRuns, manifestOf, type Page, removeRun, usageOf } from "../runs.ts";
-import type { FileKey, RunKey } from "../store/records.ts";
+import type { RunKey } from "../store/records.ts";
 import { RUNS_ADDRESS, runAddress } from "../views/address.ts";
 import { runsPage } from "../views/list.ts";
 import { type Manifest, PLAYER_ADDRESS, PLAYER_SCRIPT, playerPolicy, runPage } from "../views/run.ts";
@@ -116,14 +116,25 @@ async function showManifest(from: Visit<RunPagesDeps>): Promise<Reply> {
 }
 
 async function manifestFor(from: Visit<RunPagesDeps>) {
-  const name = nameOf(from);
-  const who = await person(from, runAddress(name));
-  if (!("token" in who)) return who;
-  const key = keyOf(who.accountId, name);
+  const asked = await asking(from, readRun);
+  if (!("who" in asked)) return asked;
+  const { who, key } = asked;
   const { runs } = from.deps;
   const manifest = key ? await gated(runs, key, () => manifestOf(runs, key)) : runNotFound();
   if (manifest instanceof Failure) return message("No such run", refusalOf(manifest));
   return { who, manifest };
+}
+
+/** The person who asks, and what the address names; undefined if nothing can have such names. */
+async function asking<Key extends RunKey>(
+  from: Visit<RunPagesDeps>,
+  read: (accountId: string, url: string) => Key | Failure,
+) {
+  // The router decodes names, not the rest of a path, and nothing of a HEAD.
+  const named = read("", from.request.url);
+  const key = named instanceof Failure ? undefined : named;
+  const who = await person(from, key ? runAddress(key) : RUNS_ADDRESS);
+  return "token" in who ? { who, key: key && { ...key, accountId: who.accountId } } : who;
 }
 
 /** An uploaded file may be hostile: a browser that opens it as a page gives it no rights, and mostly saves it instead. */
@@ -141,21 +152,18 @@ const FILE_HEADERS = {
 const SHOWN_TYPES = /^(image\/(avif|gif|jpeg|png|webp)|video\/[\w.+-]+|application\/json)\s*(;|$)/i;
 
 async function sendFile(from: Visit<RunPagesDeps>): Promise<Outcome> {
-  // The router decodes names, not the rest of a path, and nothing of a HEAD.
-  const file = readFileKey("", from.request.url);
-  const isPossible = !(file instanceof Failure);
-  const who = await person(from, isPossible ? runAddress(file) : RUNS_ADDRESS);
-  if (!("token" in who)) return who;
-  const outcome = isPossible ? await fileOf(from, { ...file, accountId: who.accountId }) : fileNotFound();
+  const asked = await asking(from, readFileKey);
+  if (!("who" in asked)) return asked;
+  const { key } = asked;
+  const { request } = from;
+  const { runs } = from.deps;
+  const kind = request.method === "HEAD" ? "requests" : "downloads";
+  const outcome = key ? await gated(runs, key, (keep) => download(runs, key, request, keep), kind) : fileNotFound();
   if (outcome instanceof Failure) return message("No such file", outcome.status === 404 ? NO_FILE : refusalOf(outcome));
   if (typeof outcome === "string" || "failure" in outcome) return outcome;
   const { "content-type": type = "", "content-disposition": named = "attachment" } = outcome.headers ?? {};
   const disposition = SHOWN_TYPES.test(type) ? "inline" : named;
   return { ...outcome, headers: { ...outcome.headers, ...FILE_HEADERS, "content-disposition": disposition } };
-}
-
-async function fileOf({ deps: { runs }, request }: Visit<RunPagesDeps>, key: FileKey): Promise<Outcome> {
-  return await gated(runs, key, (keep) => download(runs, key, request, keep), "downloads");
 }
 
 const NO_FILE = new PageRefusal("The run has no such file.", "notFound");
@@ -168,11 +176,6 @@ async function deleteRun(from: FormVisit<RunPagesDeps>): Promise<Reply> {
   const gone = key ? await gated(runs, key, () => removeRun(runs, key)) : runGone();
   if (gone instanceof Failure) return message("Not deleted", refusalOf(gone));
   return elsewhere(`${RUNS_ADDRESS}?done=deleted`);
-}
-
-/** A name that is not UTF-8 is null in the parameters. */
-function nameOf({ params: { robot, run } }: Visit<RunPagesDeps>): RunName {
-  return { robot: robot ?? "", run: run ?? "" };
 }
 
 /** Undefined if no run has such names. They are not queried: no database takes every text. */

@@ -95,7 +95,10 @@ export function* fileCommit(commit: Commit): Steps<Stored | NotStored> {
   const { accountId, blobId, precondition = {}, sha256, at, storedAt, month } = commit;
   yield* lockAccount(accountId);
   const coming = yield* comingBlob(accountId, blobId);
-  if (!coming) return (yield* committedBefore(blobId)) ?? ((yield* isDoomed(blobId)) ? "gone" : "lost");
+  if (!coming) {
+    const doomed = yield* first("SELECT id FROM run_blobs WHERE id = $1 AND state = 'doomed'", blobId);
+    return (yield* committedBefore(blobId)) ?? (doomed ? "gone" : "lost");
+  }
   const { runId, path } = coming;
   const size = Number(coming.size);
   const run = yield* runById(runId);
@@ -111,11 +114,6 @@ export function* fileCommit(commit: Commit): Steps<Stored | NotStored> {
   const stored = yield* setFile({ accountId, runId, path, blobId, size, sha256, at, storedAt });
   yield* countUpload(accountId, month, size);
   return stored;
-}
-
-/** Whether the run of a blob that comes was deleted. */
-function* isDoomed(blobId: string): Steps<boolean> {
-  return (yield* first("SELECT id FROM run_blobs WHERE id = $1 AND state = 'doomed'", blobId)) !== undefined;
 }
 
 /** The outcome of the commit of a blob. Its row keeps it when the file is gone. */

@@ -6,7 +6,7 @@ import { causedBefore, fileAbort, fileBegin, fileCommit, fileDelete, forgetDone,
 import * as reads from "./reads.ts";
 import type { Incomplete, ListedFile, RunBounds, RunKey, StoredFile } from "./records.ts";
 import * as sweep from "./sweep.ts";
-import { changeAccount, lockAccount, overAccount, RECORD, runOf, unfinishedOf } from "./totals.ts";
+import { changeAccount, changeRun, lockAccount, overAccount, runOf, unfinishedOf } from "./totals.ts";
 import { forgetUpload, unfinishedUploads } from "./upload-rows.ts";
 import * as uploads from "./uploads.ts";
 
@@ -107,14 +107,12 @@ function* runDelete({ cause, at, ...key }: Deletion): Steps<"deleted" | "run_not
   yield* changes("DELETE FROM run_files WHERE run_id = $1", run.id);
   // Their process still writes them. It removes them, or the sweep does when the process has ended.
   yield* changes("UPDATE run_blobs SET state = 'doomed' WHERE run_id = $1 AND state = 'coming'", run.id);
+  const { stored, files, reserved, coming, uploads, manifest, completedAt } = run;
+  const all = Object.entries({ stored, files, reserved, coming, uploads });
+  yield* changeRun(accountId, run.id, Object.fromEntries(all.map(([total, value]) => [total, -Number(value)])));
   yield* changes("DELETE FROM robot_runs WHERE id = $1", run.id);
-  const manifestBytes = Buffer.byteLength(run.manifest ?? "");
-  yield* changeAccount(accountId, {
-    stored: -(Number(run.stored + (run.files + run.uploads) * BigInt(RECORD)) + manifestBytes),
-    reserved: -Number(run.reserved + (run.coming - run.uploads) * BigInt(RECORD)),
-    runs: -1,
-    completed: run.completedAt === null ? 0 : -1,
-  });
+  const completed = completedAt === null ? 0 : -1;
+  yield* changeAccount(accountId, { stored: -Buffer.byteLength(manifest ?? ""), runs: -1, completed });
   // The row of the deletion itself has no bytes.
   yield* goneBlob({ id: cause, accountId, runId: run.id, path: "", size: 0, at, cause });
   return "deleted";

@@ -1,5 +1,6 @@
 /** The pages of runs over real storage: who sees what, forms, headers of the player and of files. */
 import { expect, test } from "bun:test";
+import { LIMITS } from "../../../src/limits.ts";
 import { sizeText } from "../../../src/runs/views/address.ts";
 import { PLAYER_ADDRESS } from "../../../src/runs/views/run.ts";
 import { Browser, PASSWORD } from "../../account/pages/browser.ts";
@@ -83,6 +84,21 @@ test("HEAD of a file on a page has its length, and no body", async () => {
   expect([(await head("none")).status, (await head("videos/top.mp4", {})).status]).toEqual([404, 303]);
   const usage = await given.me.usage();
   expect(usage.json.month.downloaded_bytes).toBe(0);
+});
+
+test("HEAD of a file on a page needs no place of the run's downloads", async () => {
+  await using given = await withRun();
+  const { at, browser } = given;
+  const { downloads } = at.service.runs;
+  const [account] = await at.rows("SELECT account_id FROM robot_runs");
+  const key = { accountId: String(account?.account_id), robot: "arm-1", run: "r.1" };
+  const taken = Array.from({ length: LIMITS.runDownloads.runMax }, () => downloads.take(key));
+  const asked = ["GET", "HEAD"].map((method) =>
+    at.send(`${ADDRESS}/files/videos/top.mp4`, { method, headers: { cookie: browser.cookie } }),
+  );
+  const statuses = (await Promise.all(asked)).map(({ status }) => status);
+  for (const leave of taken) if (typeof leave === "function") leave();
+  expect(statuses).toEqual([503, 200]);
 });
 
 test("another account's run, one that is not there and one that cannot be are the same page that is not found", async () => {
