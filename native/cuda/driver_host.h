@@ -7,6 +7,8 @@
  * - An event is reached when its stream or the event itself was waited for. An earlier read of an elapsed time is refused, as by a real
  *   driver.
  *
+ * - Nothing is given back once the device is lost.
+ *
  * A forbidden call is counted as a fault and refused with the code of a real driver. Any thread may call.
  */
 #pragma once
@@ -36,6 +38,8 @@ struct Counts {
     uint64_t contexts, streams, events, registered, registered_bytes, registered_ever, faults, contexts_set, records, relaxed, pushes;
     /** Allocations of the device's memory. */
     uint64_t memories;
+    /** Answers that the device is lost. */
+    uint64_t losses;
 };
 
 inline std::mutex turn;
@@ -49,7 +53,8 @@ inline size_t register_left = SIZE_MAX;
 inline bool streams_refused = false;
 /** Free bytes of the device. */
 inline size_t device_free = size_t(64) << 30, device_used = size_t(16) << 30;
-inline std::atomic<bool> lost = false;
+/** The number of the loss; 0: none. */
+inline std::atomic<int> lost = 0;
 inline int the_context = 0;
 inline thread_local void *current = nullptr;
 inline thread_local std::vector<void *> below;
@@ -81,6 +86,11 @@ inline void reach(void *stream, uint64_t last) {
     const std::lock_guard<std::mutex> guard(cpu::turn);                     \
     if (cpu::current == nullptr) return cpu::wrong(cpu::INVALID_CONTEXT);
 
+/** Refuses a call that gives an object of a lost device back. */
+#define CPU_RELEASE_CALL \
+    CPU_HOST_CALL        \
+    if (cpu::lost) return cpu::wrong(cpu::LAUNCH_FAILED);
+
 extern "C" {
 
 /** A count by its index in `Counts`. */
@@ -106,8 +116,8 @@ int cuMemGetInfo_v2(size_t *free, size_t *total) {
 
 void cpu_streams_refused(int refused) { cpu::streams_refused = refused != 0; }
 
-/** Loses the device: every later wait for a stream fails. */
-void cpu_lose(int lost) { cpu::lost = lost != 0; }
+/** Loses the device: every later wait for a stream fails with this number. */
+void cpu_lose(int code) { cpu::lost = code; }
 
 int cuDevicePrimaryCtxRetain(void **context, int) {
     const std::lock_guard<std::mutex> guard(cpu::turn);
@@ -118,7 +128,7 @@ int cuDevicePrimaryCtxRetain(void **context, int) {
 
 int cuDevicePrimaryCtxRelease_v2(int) {
     const std::lock_guard<std::mutex> guard(cpu::turn);
-    if (cpu::counts.contexts == 0) return cpu::wrong(cpu::INVALID_CONTEXT);
+    if (cpu::lost || cpu::counts.contexts == 0) return cpu::wrong(cpu::INVALID_CONTEXT);
     // The last release frees all that is left: an owner of that would use it too late.
     if (--cpu::counts.contexts == 0 && cpu::counts.streams + cpu::counts.events + cpu::counts.registered > 0) cpu::counts.faults++;
     return cpu::SUCCESS;
@@ -173,7 +183,7 @@ int cuStreamCreate(void **stream, unsigned) {
 }
 
 int cuStreamDestroy_v2(void *stream) {
-    CPU_HOST_CALL
+    CPU_RELEASE_CALL
     if (cpu::streams.erase(stream) == 0) return cpu::wrong(cpu::INVALID_HANDLE);
     for (cpu::Event *event : cpu::events) {
         // Its times would be unreadable.
@@ -187,7 +197,10 @@ int cuStreamDestroy_v2(void *stream) {
 int cuStreamSynchronize(void *stream) {
     CPU_HOST_CALL
     if (cpu::streams.count(stream) == 0) return cpu::wrong(cpu::INVALID_HANDLE);
-    if (cpu::lost) return cpu::LAUNCH_FAILED;
+    if (cpu::lost) {
+        cpu::counts.losses++;
+        return cpu::lost;
+    }
     cpu::reach(stream, cpu::records);
     return cpu::SUCCESS;
 }
@@ -202,7 +215,7 @@ int cuEventCreate(void **event, unsigned) {
 }
 
 int cuEventDestroy_v2(void *event) {
-    CPU_HOST_CALL
+    CPU_RELEASE_CALL
     if (cpu::events.erase(static_cast<cpu::Event *>(event)) == 0) return cpu::wrong(cpu::INVALID_HANDLE);
     delete static_cast<cpu::Event *>(event);
     cpu::counts.events--;
@@ -254,7 +267,7 @@ int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned) {
 }
 
 int cuMemHostUnregister(void *memory) {
-    CPU_HOST_CALL
+    CPU_RELEASE_CALL
     const uintptr_t start = reinterpret_cast<uintptr_t>(memory);
     const auto found = cpu::ranges.upper_bound(start);
     if (found == cpu::ranges.end() || found->second != start) return cpu::wrong(cpu::NOT_REGISTERED);

@@ -8,6 +8,7 @@ use ort::AsPointer;
 use ort::session::{Session, SharedSessionInner};
 use ort::sys::{self, OrtAllocator};
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
@@ -35,8 +36,8 @@ pub struct DeviceBlock {
     bytes: usize,
     allocator: *mut OrtAllocator,
     turns: Turns,
-    /// The session owns the allocator. None only while this is dropped.
-    session: Option<Arc<SharedSessionInner>>,
+    /// The session owns the allocator.
+    session: ManuallyDrop<Arc<SharedSessionInner>>,
 }
 
 // SAFETY: the block and its allocator have no tie to a thread; their uses are serialised where the provider needs that.
@@ -55,7 +56,8 @@ impl DeviceBlock {
             let got = check((api.AllocatorAlloc)(allocator, bytes.max(1), &mut start));
             // The turn ends here, because dropping a block waits for a turn.
             drop(turn);
-            let block = DeviceBlock { start, bytes, allocator, turns: home.turns, session: Some(session.inner()) };
+            let session = ManuallyDrop::new(session.inner());
+            let block = DeviceBlock { start, bytes, allocator, turns: home.turns, session };
             got.map(|()| block).map_err(|error| format!("no {bytes} bytes of the device's memory: {error}"))
         }
     }
@@ -77,7 +79,7 @@ impl DeviceBlock {
         drop(turn);
         match copied {
             // No part of a WebGPU block can be addressed: it is a handle.
-            Err(_) if home.turns == Turns::Free => block.fill(session, home, values)?,
+            Err(_) if home.turns != Turns::One => block.fill(session, home, values)?,
             copied => copied?,
         }
         Ok(block)
@@ -116,14 +118,13 @@ impl DeviceBlock {
 
 impl Drop for DeviceBlock {
     fn drop(&mut self) {
-        let _turn = self.turns.wait();
-        // SAFETY: made in `new`, given back once. A failure would leak the block.
-        unsafe {
+        // SAFETY: made in `new`, given back once, the session last. A failure would leak the block.
+        self.turns.release(|| unsafe {
             if !self.start.is_null() {
                 let _ = check((ort::api().AllocatorFree)(self.allocator, self.start));
             }
             (ort::api().ReleaseAllocator)(self.allocator);
-        }
-        self.session = None;
+            ManuallyDrop::drop(&mut self.session);
+        });
     }
 }

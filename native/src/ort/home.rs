@@ -98,7 +98,7 @@ impl Reach {
     pub fn of(device: Device) -> Reach {
         match device {
             Device::Cpu => Reach::InPlace,
-            Device::Cuda(id) | Device::TensorRt(id) => Reach::Copied(Home { name: c"Cuda", id, turns: Turns::Free }),
+            Device::Cuda(id) | Device::TensorRt(id) => Reach::Copied(Home { name: c"Cuda", id, turns: Turns::Gpu(id) }),
             Device::WebGpu(_) => Reach::Copied(Home::WEBGPU),
         }
     }
