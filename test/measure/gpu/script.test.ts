@@ -62,6 +62,7 @@ describe("bench/gpu.sh", () => {
       "allocations a chunk at most 0",
       "host work a chunk in ms at most 0.3",
       "bundle build bench/models/dreamzero-5b",
+      /timeout .*--kill-after=5 2 .* serve --dev --port 0 /,
     ])
       expect(said).toMatch(part);
     expect(said).not.toMatch(/^(PASS|FAIL|SKIP)/m);
@@ -78,7 +79,7 @@ describe("bench/gpu.sh", () => {
 
   test("steps go on after one that fails, and each is kept with machine, commit and date", async () => {
     const words = ["--small", "--chunks", "2", "--out", out, "--work", work];
-    const good = await run({}, "--device", "cpu", ...words, "doctor", "parity", "bench-f16", "graph", "gr00t");
+    const good = await run({}, "--device", "cpu", ...words, "doctor", "parity", "bench-f16", "graph", "stop", "gr00t");
     expect([good.code, good.wrong]).toEqual([0, ""]);
     const verdicts = (said: string, step: string) =>
       said.match(new RegExp(`^\\w+ (?=${step} )`, "gm"))?.map((one) => one.trim());
@@ -87,6 +88,7 @@ describe("bench/gpu.sh", () => {
     // The report, then what is asked of the full size on a GPU alone.
     expect(verdicts(good.said, "bench-f16")).toEqual(["PASS", ...Array(8).fill("SKIP")]);
     expect(good.said).toMatch(/^SKIP graph +cpu is no NVIDIA device$/m);
+    expect(verdicts(good.said, "stop")).toEqual(["PASS"]);
     expect(existsSync(join(out, "pi0.5-yam-f16-cpu.json"))).toBe(true);
     const bad = await run({}, "--device", "cuda:0", ...words, "parity", "sanitizer", "bench-bf16");
     expect(bad.code).toBe(1);
