@@ -1,7 +1,9 @@
 //! Registers a network's tensors with the driver, and times its work by the device's clock.
 
 use super::Network;
+use crate::core::device::Device;
 use crate::episode::Entry;
+use crate::gpu::CudaError;
 use crate::ort::driver_device::DriverUse;
 use crate::ort::graph::Graph;
 
@@ -33,6 +35,16 @@ impl Network {
             }
         }
         self.driver_device = driver_device;
+    }
+
+    /// Why its device is lost, by the driver's answer; None if that works, and without a driver.
+    pub fn loss(&self) -> Option<CudaError> {
+        self.driver_device.stream()?.loss()
+    }
+
+    /// The device that it is lost with.
+    pub fn device(&self) -> Option<Device> {
+        self.denoise.device()
     }
 
     /// Makes this thread the one that runs it; once, before its first run.

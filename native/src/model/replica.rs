@@ -8,7 +8,8 @@ mod prove;
 use crate::core::completion::count_panic;
 #[cfg(feature = "rehearsal")]
 use crate::core::fault::Fault;
-use crate::core::fault::status_of;
+use crate::core::fault::{is_device_failure, status_of};
+use crate::core::lost;
 use crate::core::status::Status;
 use crate::core::ticket::Ticket;
 use crate::flow::Network;
@@ -49,6 +50,8 @@ pub struct Replica {
     prompt: usize,
     /// Inferences of a batch at most.
     most: usize,
+    /// It ends when all memory is given back.
+    presence: Presence,
 }
 
 impl Replica {
@@ -58,7 +61,8 @@ impl Replica {
         let (taken, gone) = (Vec::with_capacity(most), Vec::with_capacity(most));
         let prefix = model.manifest.action.prefix * model.manifest.action.columns.len();
         let prefixes = (0..most).map(|_| Vec::with_capacity(prefix)).collect();
-        Replica { model, index, network, taken, gone, prefixes, failed: vec![None; most], prompt: 0, most }
+        let (failed, presence) = (vec![None; most], Presence { model: model.clone(), replica: index, ready: false });
+        Replica { model, index, network, taken, gone, prefixes, failed, prompt: 0, most, presence }
     }
 
     /// Computes the vectors (none on `echo`), reports their differences, waits for its order, then works until the model is closed or the
@@ -70,13 +74,12 @@ impl Replica {
         orders: &mpsc::Receiver<Order>,
     ) {
         let model = self.model.clone();
-        let mut presence = Presence { model: &model, replica: self.index, ready: false };
         // They are dropped with the closure, since the frames of an episode may be many.
-        let prove = || self.prove(vectors);
+        let prove = || self.prove(vectors).map_err(|text| self.explained(text));
         let proof = catch_unwind(AssertUnwindSafe(prove)).unwrap_or_else(|_| Err("the first run panicked".into()));
         // Cannot fail: the loader waits for this message.
         let _ = proved.send((self.index, proof));
-        while !presence.ready {
+        while !self.presence.ready {
             match orders.recv() {
                 Ok(Order::Places(places, made)) => {
                     let added =
@@ -84,7 +87,7 @@ impl Replica {
                     // Cannot fail: the loader waits for this message, or has given the replica up.
                     let _ = made.send(added.ok().flatten().unwrap_or((0, Some("making its places panicked".into()))));
                 }
-                Ok(Order::Serve) => presence.ready = true,
+                Ok(Order::Serve) => self.presence.ready = true,
                 Err(mpsc::RecvError) => return,
             }
         }
@@ -95,6 +98,16 @@ impl Replica {
                 return;
             }
         }
+    }
+
+    /// The text of a failure, with the driver's answer if that says that the device is lost.
+    fn explained(&self, text: String) -> String {
+        let Some(network) = &self.network else { return text };
+        let text = network.loss().map_or(text.clone(), |loss| format!("{text}; {loss}"));
+        if let Some(device) = network.device().filter(|_| is_device_failure(&text)) {
+            lost::mark(device);
+        }
+        text
     }
 
     /// Computes a batch and completes each of its inferences exactly once. False once the replica is out.
@@ -124,6 +137,8 @@ impl Replica {
         let stop = || batch.iter().all(|&ticket| cancelled(ticket));
         let outcome = catch_unwind(AssertUnwindSafe(|| self.compute(batch, stop)));
         let stopped = stop();
+        let outcome =
+            outcome.map(|computed| computed.map_err(|text| if stopped { text } else { self.explained(text) }));
         // The status of an inference of the batch that is not to blame.
         let failed = if let Ok(Err(text)) = &outcome { status_of(text, Status::Model) } else { Status::Model };
         if let (Ok(Err(text)), Status::DeviceLost, false) = (&outcome, failed, stopped) {
@@ -156,5 +171,13 @@ impl Replica {
             );
         }
         running.ended()
+    }
+}
+
+impl Drop for Replica {
+    /// Gives all its memory back. Its model may live on, with other replicas.
+    fn drop(&mut self) {
+        self.network = None;
+        self.model.episodes.get(self.index).inspect(|episodes| episodes.end());
     }
 }

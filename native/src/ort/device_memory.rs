@@ -8,6 +8,7 @@ use ort::AsPointer;
 use ort::session::{Session, SharedSessionInner};
 use ort::sys::{self, OrtAllocator};
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
@@ -35,8 +36,8 @@ pub struct DeviceBlock {
     bytes: usize,
     allocator: *mut OrtAllocator,
     turns: Turns,
-    /// The session owns the allocator. None only while this is dropped.
-    session: Option<Arc<SharedSessionInner>>,
+    /// The session owns the allocator.
+    session: ManuallyDrop<Arc<SharedSessionInner>>,
 }
 
 // SAFETY: the block and its allocator have no tie to a thread; their uses are serialised where the provider needs that.
@@ -55,7 +56,8 @@ impl DeviceBlock {
             let got = check((api.AllocatorAlloc)(allocator, bytes.max(1), &mut start));
             // The turn ends here, because dropping a block waits for a turn.
             drop(turn);
-            let block = DeviceBlock { start, bytes, allocator, turns: home.turns, session: Some(session.inner()) };
+            let session = ManuallyDrop::new(session.inner());
+            let block = DeviceBlock { start, bytes, allocator, turns: home.turns, session };
             got.map(|()| block).map_err(|error| format!("no {bytes} bytes of the device's memory: {error}"))
         }
     }
@@ -116,15 +118,13 @@ impl DeviceBlock {
 
 impl Drop for DeviceBlock {
     fn drop(&mut self) {
-        // The session may end with its last block.
-        let _turn = self.turns.outside_captures();
-        // SAFETY: made in `new`, given back once. A failure would leak the block.
-        unsafe {
+        // SAFETY: made in `new`, given back once, the session last, which may end with it. A failure would leak the block.
+        self.turns.close(|| unsafe {
             if !self.start.is_null() {
                 let _ = check((ort::api().AllocatorFree)(self.allocator, self.start));
             }
             (ort::api().ReleaseAllocator)(self.allocator);
-        }
-        self.session = None;
+            ManuallyDrop::drop(&mut self.session);
+        });
     }
 }

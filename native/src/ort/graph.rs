@@ -6,6 +6,7 @@ mod binding;
 
 use self::binding::{PortMemory, VariantBinding};
 use crate::bundle::manifest::{Extent, Port, Role};
+use crate::core::device::Device;
 use crate::core::rehearsal::Playing;
 use crate::gpu::stream::Laps;
 use crate::ort::environment::check;
@@ -239,6 +240,10 @@ impl Graph {
         self.laps.as_mut()?.take_ms()
     }
 
+    pub fn device(&self) -> Option<Device> {
+        self.session.turns().device()
+    }
+
     pub fn is_captured(&self) -> bool {
         !self.captures.is_empty()
     }
@@ -257,12 +262,11 @@ fn number(value: usize) -> CString {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        let _turn = self.reach.turns().wait();
         let api = ort::api();
         // SAFETY: made in `bind`, released once, before the session.
-        unsafe {
+        self.session.turns().release(|| unsafe {
             self.bindings.iter().for_each(|&binding| (api.ReleaseIoBinding)(binding));
             self.values.iter().for_each(|&value| (api.ReleaseValue)(value));
-        }
+        });
     }
 }

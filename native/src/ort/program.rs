@@ -75,8 +75,8 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        let _turn = self.turns.wait();
         // SAFETY: made in `bind`, released once, before the session.
-        self.bindings.iter().for_each(|&binding| unsafe { (ort::api().ReleaseIoBinding)(binding) });
+        let release = |&binding: &*mut OrtIoBinding| unsafe { (ort::api().ReleaseIoBinding)(binding) };
+        self.turns.release(|| self.bindings.iter().for_each(release));
     }
 }
