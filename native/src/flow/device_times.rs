@@ -1,9 +1,7 @@
 //! Registers a network's tensors with the driver, and times its work by the device's clock.
 
 use super::Network;
-use crate::core::device::Device;
 use crate::episode::Entry;
-use crate::gpu::CudaError;
 use crate::ort::driver_device::DriverUse;
 use crate::ort::graph::Graph;
 
@@ -37,14 +35,13 @@ impl Network {
         self.driver_device = driver_device;
     }
 
-    /// Why its device is lost, by the driver's answer; None if that works, and without a driver.
-    pub fn loss(&self) -> Option<CudaError> {
-        self.driver_device.stream()?.loss()
-    }
-
-    /// The device that it is lost with.
-    pub fn device(&self) -> Option<Device> {
-        self.denoise.device()
+    /// The text of a failed inference, with the driver's answer if that says that the device is lost. It waits for the stream, since copies
+    /// of a failed run must not read what the host writes next.
+    pub fn explained(&self, text: String) -> String {
+        let loss = self.driver_device.stream().and_then(|stream| stream.loss());
+        let text = loss.map_or(text.clone(), |loss| format!("{text}; {loss}"));
+        self.denoise.turns().note_loss(&text);
+        text
     }
 
     /// Makes this thread the one that runs it; once, before its first run.

@@ -84,14 +84,12 @@ impl Context {
     }
 
     /// Calls `work` on a thread that may have any context, and leaves that as it was. It is for loading and closing.
-    pub(crate) fn within<T>(&self, work: impl FnOnce(&Calls) -> Result<T, CudaError>) -> Result<T, CudaError> {
-        // SAFETY: a live context, popped below.
-        self.calls.check("cuCtxPushCurrent", unsafe { (self.calls.context_push)(self.handle) })?;
-        let done = self.apart(work);
-        let mut popped = null_mut();
-        // SAFETY: an out pointer; the context was pushed above.
-        let code = unsafe { (self.calls.context_pop)(&mut popped) };
-        done.and_then(|done| self.calls.check("cuCtxPopCurrent", code).map(|()| done))
+    pub(crate) fn within<T>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Calls) -> Result<T, CudaError>,
+    ) -> Result<T, CudaError> {
+        let _entered = self.entered()?;
+        self.apart(work)
     }
 
     /// Calls `work` on a relaxed thread (`relax_thread`), and leaves the thread's mode as it was.
@@ -110,7 +108,7 @@ impl Context {
 
     /// Calls `work`, which gives an object of the context back, on any thread. An object of a lost device is left as it is
     /// (`core/lost.rs`). A refusal leaves it too.
-    pub(crate) fn release(&self, work: impl FnOnce(&Calls) -> Result<(), CudaError>) {
+    pub(crate) fn release(self: &Arc<Self>, work: impl FnOnce(&Calls) -> Result<(), CudaError>) {
         if !self.is_lost() {
             let _ = self.within(work);
         }
@@ -121,7 +119,7 @@ impl Context {
     }
 
     /// Bytes of the device's memory: free, and in all.
-    pub fn memory(&self) -> Result<(u64, u64), CudaError> {
+    pub fn memory(self: &Arc<Self>) -> Result<(u64, u64), CudaError> {
         let (mut free, mut total) = (0, 0);
         self.within(|calls| {
             // SAFETY: out pointers.

@@ -91,9 +91,7 @@ impl Stream {
         // SAFETY: a live stream.
         calls.check("cuStreamSynchronize", unsafe { (calls.stream_wait)(self.handle) })
     }
-}
 
-impl Stream {
     /// Why the device is lost, by the number of the driver's answer; None if it works. A lost device answers every call so. The thread has
     /// entered the context.
     pub fn loss(&self) -> Option<CudaError> {

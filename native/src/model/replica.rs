@@ -8,8 +8,7 @@ mod prove;
 use crate::core::completion::count_panic;
 #[cfg(feature = "rehearsal")]
 use crate::core::fault::Fault;
-use crate::core::fault::{is_device_failure, status_of};
-use crate::core::lost;
+use crate::core::fault::status_of;
 use crate::core::status::Status;
 use crate::core::ticket::Ticket;
 use crate::flow::Network;
@@ -75,7 +74,7 @@ impl Replica {
     ) {
         let model = self.model.clone();
         // They are dropped with the closure, since the frames of an episode may be many.
-        let prove = || self.prove(vectors).map_err(|text| self.explained(text));
+        let prove = || explained(self.prove(vectors), self.network.as_ref());
         let proof = catch_unwind(AssertUnwindSafe(prove)).unwrap_or_else(|_| Err("the first run panicked".into()));
         // Cannot fail: the loader waits for this message.
         let _ = proved.send((self.index, proof));
@@ -98,16 +97,6 @@ impl Replica {
                 return;
             }
         }
-    }
-
-    /// The text of a failure, with the driver's answer if that says that the device is lost.
-    fn explained(&self, text: String) -> String {
-        let Some(network) = &self.network else { return text };
-        let text = network.loss().map_or(text.clone(), |loss| format!("{text}; {loss}"));
-        if let Some(device) = network.device().filter(|_| is_device_failure(&text)) {
-            lost::mark(device);
-        }
-        text
     }
 
     /// Computes a batch and completes each of its inferences exactly once. False once the replica is out.
@@ -135,10 +124,9 @@ impl Replica {
             std::panic::resume_unwind(Box::new("an inference was told to end its replica's thread"));
         }
         let stop = || batch.iter().all(|&ticket| cancelled(ticket));
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.compute(batch, stop)));
+        let compute = || explained(self.compute(batch, stop), self.network.as_ref());
+        let outcome = catch_unwind(AssertUnwindSafe(compute));
         let stopped = stop();
-        let outcome =
-            outcome.map(|computed| computed.map_err(|text| if stopped { text } else { self.explained(text) }));
         // The status of an inference of the batch that is not to blame.
         let failed = if let Ok(Err(text)) = &outcome { status_of(text, Status::Model) } else { Status::Model };
         if let (Ok(Err(text)), Status::DeviceLost, false) = (&outcome, failed, stopped) {
@@ -180,4 +168,8 @@ impl Drop for Replica {
         self.network = None;
         self.model.episodes.get(self.index).inspect(|episodes| episodes.end());
     }
+}
+
+fn explained<T>(outcome: Result<T, String>, network: Option<&Network>) -> Result<T, String> {
+    outcome.map_err(|text| network.map_or(text.clone(), |network| network.explained(text)))
 }

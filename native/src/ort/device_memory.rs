@@ -47,15 +47,13 @@ impl DeviceBlock {
     /// `bytes` in `home`, from the provider of `session`.
     pub fn new(session: &Session, home: Home, bytes: usize) -> Result<DeviceBlock, String> {
         let info = home.info()?;
-        let turn = home.turns.wait();
+        let _turn = home.turns.wait();
         let api = ort::api();
         let (mut allocator, mut start) = (null_mut(), null_mut());
         // SAFETY: a live session and out pointers; the allocator is released in Drop, also when it has no memory to give.
         unsafe {
             check((api.CreateAllocator)(session.ptr(), info.pointer(), &mut allocator))?;
             let got = check((api.AllocatorAlloc)(allocator, bytes.max(1), &mut start));
-            // The turn ends here, because dropping a block waits for a turn.
-            drop(turn);
             let session = ManuallyDrop::new(session.inner());
             let block = DeviceBlock { start, bytes, allocator, turns: home.turns, session };
             got.map(|()| block).map_err(|error| format!("no {bytes} bytes of the device's memory: {error}"))
@@ -73,11 +71,8 @@ impl DeviceBlock {
                 Value::at(&device, block.start, values.len(), (&dims, BYTE))?,
             ]
         };
-        let turn = home.turns.wait();
-        let copied = copy(&[from.pointer()], &mut [to.pointer()]);
-        // The turn ends here, because dropping the block waits for a turn.
-        drop(turn);
-        match copied {
+        let _turn = home.turns.wait();
+        match copy(&[from.pointer()], &mut [to.pointer()]) {
             // No part of a WebGPU block can be addressed: it is a handle.
             Err(_) if home.turns != Turns::One => block.fill(session, home, values)?,
             copied => copied?,

@@ -11,13 +11,11 @@ mod with_weights;
 use self::error_text::plain;
 use self::with_weights::{CopyLog, frugal, with_weights};
 use crate::core::device::Device;
-use crate::core::fault::is_device_failure;
-use crate::core::lost;
 use crate::gpu::stream::Stream;
 use crate::ort::assignment;
 use crate::ort::assignment::RECORD;
 use crate::ort::environment;
-use crate::ort::home::Home;
+use crate::ort::home::{Home, Reach};
 use crate::ort::provider::{CAPTURE, Kind, PROFILE, Provider};
 use crate::ort::session::GraphSession;
 use crate::ort::session::OpenSession;
@@ -115,11 +113,7 @@ impl Providers {
 
     /// The memory that its sessions compute in.
     fn home(&self) -> Home {
-        match self.turns {
-            Turns::Free => Home::HOST,
-            Turns::Gpu(gpu) => Home::gpu(gpu),
-            Turns::One => Home::WEBGPU,
-        }
+        self.turns.device().and_then(|device| Reach::of(device).home()).unwrap_or(Home::HOST)
     }
 
     fn without(&self, keys: &[&str]) -> Providers {
@@ -233,12 +227,7 @@ impl Runtime {
         drop(turn);
         let opened = session.map(|session| OpenSession::new(session, providers.turns)).map_err(|error| message(&error));
         // Other sessions of the load are dropped because of this failure.
-        if let (Err(text), Some(device)) = (&opened, providers.turns.device())
-            && is_device_failure(text)
-        {
-            lost::mark(device);
-        }
-        opened
+        opened.inspect_err(|text| providers.turns.note_loss(text))
     }
 
     /// The options of a session, without those of its file.

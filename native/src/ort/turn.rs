@@ -12,6 +12,7 @@
 //! in their time.
 
 use crate::core::device::Device;
+use crate::core::fault::is_device_failure;
 use crate::core::lost;
 use crate::core::sync::lock;
 use std::cell::Cell;
@@ -127,6 +128,13 @@ impl Turns {
             Turns::Free => None,
             Turns::Gpu(index) => Some(Device::Cuda(index)),
             Turns::One => Some(Device::WebGpu(0)),
+        }
+    }
+
+    /// Notes a loss that the text of a failure says.
+    pub fn note_loss(self, text: &str) {
+        if let Some(device) = self.device().filter(|_| is_device_failure(text)) {
+            lost::mark(device);
         }
     }
 
