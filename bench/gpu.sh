@@ -19,7 +19,7 @@ cd "$(dirname "$0")/.." || exit 1
 ASKED_P50_MS=20 ASKED_P99_MS=22 ASKED_BATCH8_MS=80 ASKED_HOST_MS=0.3 ASKED_HALF=0.01
 MEASURED_BF16=0.2
 STEPS=(setup libraries doctor kernels sanitizer parity own tensorrt half build-bf16 build-f16 bench-bf16 bench-f16
-  bench-own graph two-replicas small gr00t molmoact2 dreamzero)
+  bench-own graph two-replicas stop small gr00t molmoact2 dreamzero)
 device=cuda:0 out=bench/results/gpu work=dist/gpu-work chunks=200 python=python3 tensorrt="" small="" dry=""
 passed=0 failed=0 skipped=0
 
@@ -177,6 +177,22 @@ tensorrt() {
   needs_nvidia tensorrt || return
   if ! has_tensorrt; then say SKIP tensorrt "no TensorRT: tendon setup gpu --tensorrt brings it" && return; fi
   for bundle in dist/models/*/; do verify tensorrt "${bundle%/}" "tensorrt:$number"; done
+  local built
+  built=$(engines)
+  for bundle in dist/models/*/; do verify tensorrt "${bundle%/}" "tensorrt:$number"; done
+  [ -n "$dry" ] && return
+  if [ "$built" -gt 0 ] && [ "$(engines)" = "$built" ]; then say PASS tensorrt "$built engines, each built once for all variants"; else
+    say FAIL tensorrt "$built engines at first, then $(engines): one was built again"
+  fi
+}
+
+# How many engines of TensorRT are kept.
+engines() { find "${XDG_CACHE_HOME:-$HOME/.cache}/tendon/engines" -name '*.engine' 2>/dev/null | wc -l; }
+
+# SIGTERM while models load: the service ends in order, with 0, before it would be killed.
+stop() {
+  step stop "SIGTERM during a load ends within 5 s" env TENDON_OPS_ADDR=127.0.0.1:0 timeout --preserve-status --kill-after=5 2 \
+    "${program[@]}" serve --dev --port 0 --models dist/models --data "$work/stop"
 }
 
 # The bound on rows in the manifest of a bundle.

@@ -114,7 +114,10 @@ int cuModuleLoadData(void **module, const void *image) {
     return magic == cpu::FAT_BINARY ? cpu::SUCCESS : cpu::BAD_IMAGE;
 }
 
-int cuModuleUnload(void *) { return cpu::SUCCESS; }
+int cuModuleUnload(void *) {
+    CPU_RELEASE_CALL
+    return cpu::SUCCESS;
+}
 
 int cuModuleGetFunction(void **function, void *, const char *name) {
     CPU_HOST_CALL
@@ -135,7 +138,7 @@ int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
 }
 
 int cuMemFree_v2(uint64_t address) {
-    CPU_HOST_CALL
+    CPU_RELEASE_CALL
     cpu::release(reinterpret_cast<uint8_t *>(address));
     cpu::counts.memories--;
     return cpu::SUCCESS;

@@ -7,6 +7,8 @@
  * - An event is reached when its stream or the event itself was waited for. An earlier read of an elapsed time is refused, as by a real
  *   driver.
  *
+ * - Nothing is given back once the driver has answered that the device is lost.
+ *
  * A forbidden call is counted as a fault and refused with the code of a real driver. Any thread may call.
  */
 #pragma once
@@ -38,6 +40,8 @@ struct Counts {
     uint64_t memories;
     /** Waits for a stream; 1 if a thread sleeps meanwhile; ended threads that had entered a context. */
     uint64_t waits, sleeping, entered;
+    /** Answers that the device is lost. */
+    uint64_t losses;
 };
 
 inline std::mutex turn;
@@ -51,7 +55,8 @@ inline size_t register_left = SIZE_MAX;
 inline bool streams_refused = false;
 /** Free bytes of the device. */
 inline size_t device_free = size_t(64) << 30, device_used = size_t(16) << 30;
-inline std::atomic<bool> lost = false;
+/** The number of the loss; 0: none. */
+inline std::atomic<int> lost = 0;
 inline int the_context = 0;
 inline thread_local void *current = nullptr;
 
@@ -74,6 +79,8 @@ inline int wrong(int code) {
     return code;
 }
 
+inline bool is_known_lost() { return lost && counts.losses > 0; }
+
 inline bool is_mapped(uintptr_t start, size_t bytes) { return msync(reinterpret_cast<void *>(start), bytes, MS_ASYNC) == 0; }
 
 inline double now_ms() {
@@ -95,6 +102,11 @@ inline void reach(void *stream, uint64_t last) {
 #define CPU_HOST_CALL                                                       \
     const std::lock_guard<std::mutex> guard(cpu::turn);                     \
     if (cpu::current == nullptr) return cpu::wrong(cpu::INVALID_CONTEXT);
+
+/** Refuses a call that gives an object of a lost device back, once the loss could be known. */
+#define CPU_RELEASE_CALL \
+    CPU_HOST_CALL        \
+    if (cpu::is_known_lost()) return cpu::wrong(cpu::LAUNCH_FAILED);
 
 extern "C" {
 
@@ -121,8 +133,8 @@ int cuMemGetInfo_v2(size_t *free, size_t *total) {
 
 void cpu_streams_refused(int refused) { cpu::streams_refused = refused != 0; }
 
-/** Loses the device: every later wait for a stream fails. */
-void cpu_lose(int lost) { cpu::lost = lost != 0; }
+/** Loses the device: every later wait for a stream fails with this number. */
+void cpu_lose(int code) { cpu::lost = code; }
 
 /** The order of CU_CTX_SCHED_BLOCKING_SYNC, before the context is retained. */
 int cuDevicePrimaryCtxSetFlags_v2(int, unsigned flags) {
@@ -140,7 +152,7 @@ int cuDevicePrimaryCtxRetain(void **context, int) {
 
 int cuDevicePrimaryCtxRelease_v2(int) {
     const std::lock_guard<std::mutex> guard(cpu::turn);
-    if (cpu::counts.contexts == 0) return cpu::wrong(cpu::INVALID_CONTEXT);
+    if (cpu::is_known_lost() || cpu::counts.contexts == 0) return cpu::wrong(cpu::INVALID_CONTEXT);
     // The last release frees all that is left: an owner of that would use it too late.
     if (--cpu::counts.contexts == 0 && cpu::counts.streams + cpu::counts.events + cpu::counts.registered > 0) cpu::counts.faults++;
     return cpu::SUCCESS;
@@ -187,7 +199,7 @@ int cuStreamCreate(void **stream, unsigned) {
 }
 
 int cuStreamDestroy_v2(void *stream) {
-    CPU_HOST_CALL
+    CPU_RELEASE_CALL
     if (cpu::streams.erase(stream) == 0) return cpu::wrong(cpu::INVALID_HANDLE);
     for (cpu::Event *event : cpu::events) {
         // Its times would be unreadable.
@@ -202,7 +214,10 @@ int cuStreamSynchronize(void *stream) {
     CPU_HOST_CALL
     if (cpu::streams.count(stream) == 0) return cpu::wrong(cpu::INVALID_HANDLE);
     cpu::counts.waits++;
-    if (cpu::lost) return cpu::LAUNCH_FAILED;
+    if (cpu::lost) {
+        cpu::counts.losses++;
+        return cpu::lost;
+    }
     cpu::reach(stream, cpu::records);
     return cpu::SUCCESS;
 }
@@ -217,7 +232,7 @@ int cuEventCreate(void **event, unsigned) {
 }
 
 int cuEventDestroy_v2(void *event) {
-    CPU_HOST_CALL
+    CPU_RELEASE_CALL
     if (cpu::events.erase(static_cast<cpu::Event *>(event)) == 0) return cpu::wrong(cpu::INVALID_HANDLE);
     delete static_cast<cpu::Event *>(event);
     cpu::counts.events--;
@@ -269,7 +284,7 @@ int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned) {
 }
 
 int cuMemHostUnregister(void *memory) {
-    CPU_HOST_CALL
+    CPU_RELEASE_CALL
     const uintptr_t start = reinterpret_cast<uintptr_t>(memory);
     const auto found = cpu::ranges.upper_bound(start);
     if (found == cpu::ranges.end() || found->second != start) return cpu::wrong(cpu::NOT_REGISTERED);

@@ -352,7 +352,7 @@ impl Drop for Network {
 ///
 /// On a CPU a batch of two takes as long as two inferences, and the first would wait for nothing. So each has a batch of one with its
 /// prompt's length, and its bits do not depend on its neighbours. On a device a batch computes together, with one length.
-fn variants(manifest: &Manifest, reach: Reach, places: Option<usize>) -> Vec<Extent> {
+pub fn variants(manifest: &Manifest, reach: Reach, places: Option<usize>) -> Vec<Extent> {
     let longest = manifest.prompt.tokens_max;
     match places {
         Some(places) => vec![manifest.extent(1, longest); places],

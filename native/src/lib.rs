@@ -83,6 +83,7 @@ pub mod core {
     pub mod dtype;
     pub mod fault;
     pub mod layout;
+    pub mod lost;
     pub mod memory;
     pub(crate) mod queue;
     pub mod rehearsal;

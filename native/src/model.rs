@@ -113,6 +113,8 @@ pub struct Model {
     pub ticket: Ticket,
     pub inferences: Arc<InferenceSlots>,
     pub completions: Arc<Completions>,
+    /// Set by the caller of a load that is not wanted any more.
+    given_up: Arc<AtomicBool>,
     /// Set when the model is unloaded: queued inferences are cancelled.
     pub closing: AtomicBool,
     /// Its devices; set once they have been proved.

@@ -26,6 +26,12 @@ export function placeReplicas({
   };
 }
 
+/** How many replicas may compute on the processor: `auto` may end there. */
+export function replicasOnProcessor(device: DeviceChoice, replicas: number): number {
+  const mayBe = (one: string) => one === "cpu" || one === "auto";
+  return typeof device === "string" ? (mayBe(device) ? replicas : 0) : device.filter(mayBe).length;
+}
+
 /** The device itself, of which CUDA and TensorRT are two providers: what is lost or drained. */
 export function hardwareOf(device: string): string {
   return device.replace(/^tensorrt:/, "cuda:");

@@ -46,6 +46,8 @@ export interface LoadOptions {
   readonly inferenceMsMax?: number | undefined;
   /** Threads inside one inference; undefined: as many as the machine has for it. */
   readonly threads: number | undefined;
+  /** Replicas of all models of this process that may compute on the processor, whose cores they share; undefined: those of this one. */
+  readonly onProcessor?: number | undefined;
   /** Loads a bundle whose rows nobody has computed too (`parity.unproved`): to be measured, never to be served. */
   readonly unproved?: boolean;
   /** False: no counter of the engine knows of the model, its frames and its inferences. It takes one observation at a time. */
@@ -296,6 +298,6 @@ export interface Engine {
    * need it. A problem where the device has no replica, is lost, or a model has none that works elsewhere.
    */
   drain(device: string): Problem | undefined;
-  /** Cancels what runs, joins every native thread but those that hang. */
+  /** Cancels what runs, gives up what loads, joins every native thread but those that hang. */
   close(): Promise<void>;
 }

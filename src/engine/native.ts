@@ -52,8 +52,9 @@ class NativeEngine implements Engine {
   readonly jpegVersion = PREBUILT.jpeg.version;
   private readonly results: ResultSlots;
   private readonly models = new Set<Model>();
-  /** Loads in progress. They cannot be stopped; `close` waits for them without blocking the event loop. */
+  /** Loads in progress, and their tickets. `close` gives them up, and waits for that without blocking the event loop. */
   private readonly loading = new Set<Promise<unknown>>();
+  private readonly tickets = new Set<number>();
   private closing = false;
 
   constructor(
@@ -87,13 +88,24 @@ class NativeEngine implements Engine {
     threads,
     slots,
     counted,
+    onProcessor,
   }: LoadOptions): Promise<Model | Problem> {
     if (manifest.parity.unproved && !unproved) {
       return cannotLoad(manifest.id, "nobody has computed its rows (parity.unproved); it is for tendon bench gpu");
     }
     const engines = join(folders().cache, "engines", `ort${PREBUILT.runtime.version}`);
     const plan = {
-      ...{ manifest, files: Object.fromEntries(paths), device, replicas, threads, slots, counted, inferenceMsMax },
+      ...{
+        manifest,
+        files: Object.fromEntries(paths),
+        device,
+        replicas,
+        threads,
+        slots,
+        counted,
+        onProcessor,
+        inferenceMsMax,
+      },
       parkedBytesMax: parkedBytesMax === "default" ? null : parkedBytesMax,
       // What else TensorRT's engines depend on, the library adds to their folder.
       gpu: { ...gpu, kernels: this.kernels, engineCache: gpu.engineCache ? engines : undefined },
@@ -102,7 +114,9 @@ class NativeEngine implements Engine {
     const { calls, engine } = this.channel;
     const ticket = calls.tendon_load(engine, text, text.length);
     if (ticket < 0) return cannotLoad(manifest.id, lastError(calls));
+    this.tickets.add(ticket);
     const status = await new Promise<number>((done) => this.channel.wait(ticket, done));
+    this.tickets.delete(ticket);
     if (status !== STATUS.ok) {
       const problem = cannotLoad(manifest.id, this.channel.errorText(ticket), KINDS.get(status));
       // A model that could not be loaded keeps its ticket until it is unloaded.
@@ -139,6 +153,8 @@ class NativeEngine implements Engine {
   async close(): Promise<void> {
     // No new loads from here on: tendon_close would block the event loop until they end.
     this.closing = true;
+    for (const ticket of this.tickets)
+      this.channel.expect(this.channel.calls.tendon_cancel(this.channel.engine, ticket), "cancel");
     await Promise.all(this.loading);
     await Promise.all([...this.models].map((model) => model.unload()));
     await this.channel.close();

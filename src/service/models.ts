@@ -5,7 +5,7 @@ import { armWarning } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import type { Bundle } from "../bundle/read.ts";
 import type { Rates } from "../charge/store/records.ts";
-import { deviceText, placeReplicas } from "../config/devices.ts";
+import { deviceText, placeReplicas, replicasOnProcessor } from "../config/devices.ts";
 import { folders } from "../config/environment.ts";
 import { gpuOptions } from "../config/gpu.ts";
 import { ROBOT_DEFAULT, robotRates } from "../config/robot.ts";
@@ -68,13 +68,14 @@ export function planModels(
     const gpu = gpuOptions(config.gpu, robot.gpu);
     plan.push({ bundle, device, gpu, replicas, slots, parkedBytesMax, threads, rates, inferenceMsMax });
   }
-  return plan;
+  const onProcessor = plan.reduce((sum, { device, replicas }) => sum + replicasOnProcessor(device, replicas), 0);
+  return plan.map((planned) => ({ ...planned, onProcessor }));
 }
 
 export interface Preparation {
   /** The engine with its threads; the service that takes it closes it. */
   readonly engine: Promise<Engine | Problem>;
-  /** Begins the loads once every file is verified. A load cannot be stopped, so none may begin before the store is this process's own. */
+  /** Begins the loads once every file is verified, and not before the store is this process's own. */
   begin(): Promise<readonly BegunModel[] | Problem>;
 }
 

@@ -1,6 +1,7 @@
 /** Several models in one engine: frames, runs and unloading of one do not affect the others. */
 import { expect, test } from "bun:test";
 import { LIMITS } from "../../src/limits.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { parityOf } from "../bundle/built.ts";
 import { Opened, ok } from "./opened.ts";
 
@@ -38,9 +39,16 @@ test("a model that is being unloaded answers busy, and what was held of it is gi
   await gone;
 });
 
-test("an engine that is closed while a model loads waits for it", async () => {
-  const opened = await Opened.on("echo");
-  const load = opened.engine.load({ bundle: opened.bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined });
-  await opened.engine.close();
-  expect(ok(await load).device).toBe("cpu");
+test("an engine that is closed while a model loads waits until the load has ended", async () => {
+  const { engine, bundle } = await Opened.on("echo");
+  const load = engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined });
+  let ended = false;
+  const outcome = load.then((loaded) => {
+    ended = true;
+    // It is given up, unless it was quicker.
+    return loaded instanceof Problem ? loaded.message : "loaded";
+  });
+  await engine.close();
+  expect(ended).toBe(true);
+  expect(await outcome).toMatch(/^loaded$|the load was given up/);
 });

@@ -1,6 +1,6 @@
 /** The NVIDIA driver as the CPU plays it (native/cuda/driver_host.h), with what it has counted. */
 import { dlopen, FFIType } from "bun:ffi";
-import { mkdtempSync } from "node:fs";
+import { copyFileSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { testRequirement } from "../../src/config/environment.ts";
@@ -29,6 +29,8 @@ const COUNTS = [
   "sleeping",
   // Threads that ended and had entered a context.
   "entered",
+  // Answers that the device is lost.
+  "losses",
 ] as const;
 
 export const PLAYED = {
@@ -42,8 +44,11 @@ export class PlayedDriver {
     private readonly calls: ReturnType<typeof open>,
   ) {}
 
+  /** Another one each time, each with another device. */
   static make(): PlayedDriver {
-    const path = played("kernels.cu");
+    built ??= played("kernels.cu");
+    const path = join(mkdtempSync(join(tmpdir(), "tendon-played-")), "libplayed.so");
+    copyFileSync(built, path);
     return new PlayedDriver(path, open(path));
   }
 
@@ -77,19 +82,34 @@ export class PlayedDriver {
     this.calls.cpu_launches_refused(refuse ? 1 : 0);
   }
 
-  /** A wait for a stream ends with a lost device. */
-  lose(lost: boolean): void {
-    this.calls.cpu_lose(lost ? 1 : 0);
+  /** Every wait for a stream ends with this number of a lost device, and nothing may be given back from then on; 0: the device works. */
+  lose(code: number): void {
+    this.calls.cpu_lose(code);
   }
 }
+
+let built: string | undefined;
 
 /** A library of what the CPU plays, from its source in native/cuda/. */
 function played(source: string): string {
   const path = join(mkdtempSync(join(tmpdir(), "tendon-played-")), "libplayed.so");
   const file = join(import.meta.dir, "../../native/cuda", source);
-  const words = ["-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-x", "c++", file, "-o", path];
-  const built = Bun.spawnSync([present(COMPILER ?? undefined, "a C++ compiler"), ...words]);
-  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+  // Otherwise the loader gives all of them the same variables.
+  const words = [
+    "-std=c++17",
+    "-fno-gnu-unique",
+    "-O1",
+    "-ffp-contract=off",
+    "-shared",
+    "-fPIC",
+    "-x",
+    "c++",
+    file,
+    "-o",
+    path,
+  ];
+  const compiled = Bun.spawnSync([present(COMPILER ?? undefined, "a C++ compiler"), ...words]);
+  if (compiled.exitCode !== 0) throw new Error(compiled.stderr.toString());
   return path;
 }
 

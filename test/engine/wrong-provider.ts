@@ -21,6 +21,9 @@ export interface Rehearsal {
   readonly captures?: boolean;
   /** The time that its first inferences may take, in milliseconds. */
   readonly proof_ms_max?: number;
+  /** The time that it takes to open the graphs of a replica, in milliseconds, and that it may take. */
+  readonly opens_ms?: number;
+  readonly open_ms_max?: number;
   /** A library that plays its driver; without it none is asked. */
   readonly driver?: string;
   /** Graphs that the device runs instead, by their path in the bundle. */

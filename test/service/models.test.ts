@@ -50,6 +50,17 @@ test("serve without --dev refuses the device echo as well, unless the configurat
   expect(planModels(bundles, config({}))).toHaveLength(1);
 });
 
+test("the cores are divided by the replicas of all models that may run on the processor", () => {
+  const bundles = [bundle(), bundle(statefulManifest()), bundle(cartesianManifest())];
+  const robot = {
+    [MODEL]: { device: "auto", replicas: 2 },
+    [STATEFUL]: { device: ["cuda:0", "cpu"] },
+    [CARTESIAN]: { device: "cuda:1", replicas: 3 },
+  };
+  const planned = planModels(bundles, config(robot, true));
+  expect(planned).toMatchObject(bundles.map(() => ({ onProcessor: 3 })));
+});
+
 test("a configured model without a bundle is a problem that names the nearest id", () => {
   const planned = planModels([bundle()], config({ "vendorB/molmoact:yam": {} }));
   expect(planned).toMatchObject({ exit: 2, message: expect.stringContaining(`did you mean "${MODEL}"`) });

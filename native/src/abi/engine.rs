@@ -29,7 +29,8 @@ use std::thread::JoinHandle;
 enum SlotState {
     #[default]
     Free,
-    Loading,
+    /// With the flag that gives the load up.
+    Loading(Arc<AtomicBool>),
     Ready(Arc<Model>),
     Failed,
 }
@@ -181,8 +182,14 @@ impl Engine {
         self.model(Ticket::from_wire(request.model))?.observe(request, instruction)
     }
 
-    /// Asks an inference to stop; a queued one is cancelled at once.
+    /// Asks an inference to stop; a queued one is cancelled at once. A load is given up: its completion comes within moments.
     pub fn cancel(&self, inference: Ticket) -> Answer<()> {
+        if let Some(slot) = self.slot(inference) {
+            if let SlotState::Loading(given_up) = &*lock(&slot.state) {
+                given_up.store(true, Ordering::Release);
+            }
+            return Ok(());
+        }
         if !self.host.inferences.cancel(inference) {
             return misuse("stale run");
         }

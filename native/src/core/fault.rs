@@ -52,6 +52,9 @@ pub const DEVICE_FULL: &str = "CUDA failure 2: out of memory ; GPU=0";
 /// unknown.
 pub const CUDA_STICKY: &[u32] = &[214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999];
 
+/// Answers of the driver that mean the same of a device that has worked: it is unavailable, there is none, or it has another number.
+pub const CUDA_GONE: &[u32] = &[46, 100, 101];
+
 /// Texts of errors without a number that mean the same.
 const LOST: &[&str] = &["device lost", "device is lost", "devicelost", "device removed"];
 

@@ -38,7 +38,10 @@ fn pages(bytes: usize) -> usize {
 }
 
 /// Keeps host memory registered with the driver of a GPU until it is dropped.
-pub trait Registration: Send + Sync {}
+pub trait Registration: Send + Sync {
+    /// The driver keeps the memory when this is dropped, because its device is lost.
+    fn is_left(&self) -> bool;
+}
 
 /// A fixed block of bytes, zeroed when made, at a page boundary, never moved.
 pub struct Block {
@@ -200,9 +203,9 @@ impl DerefMut for Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.registered = None;
+        let is_left = self.registered.take().is_some_and(|registered| registered.is_left());
         // SAFETY: a mapping made in `lazy`, or a part of one, unmapped once. Of one that became several nothing is left.
-        if self.bytes > 0 {
+        if self.bytes > 0 && !is_left {
             unsafe { libc::munmap(self.start.cast(), self.bytes) };
         }
         if self.locked {

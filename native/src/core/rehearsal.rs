@@ -35,6 +35,9 @@ pub struct Rehearsal {
     pub playing: Playing,
     /// Milliseconds that its first inferences may take, instead of the product's.
     pub proof_ms_max: Option<u64>,
+    /// Milliseconds that it takes to open the graphs of a replica, as a provider that compiles does, and that it may take.
+    pub opens_ms: Option<u64>,
+    pub open_ms_max: Option<u64>,
     /// A library that plays the driver of an NVIDIA GPU (`native/cuda/driver.h`). None: the device has no driver.
     pub driver: Option<PathBuf>,
     /// Graphs that the device runs instead of the bundle's, by their path in the bundle: a flipped weight, half precision.
@@ -57,6 +60,7 @@ pub use self::on::{Plan, next_fault, of};
 #[cfg(feature = "rehearsal")]
 mod on {
     use super::{Fault, Rehearsal};
+    use crate::core::lost;
     use crate::core::sync::{Mutex, lock};
     use serde::Deserialize;
 
@@ -77,6 +81,7 @@ mod on {
         pub fn begin(self) {
             if let Some(devices) = self.devices {
                 *lock(&DEVICES) = devices;
+                lost::restore();
             }
             if self.fault.is_some() {
                 *lock(&FAULT) = self.fault;

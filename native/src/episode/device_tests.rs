@@ -20,9 +20,7 @@ fn program(model: &[u8]) -> Result<Program, String> {
     let packaged = "../node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1";
     let runtime = runtime::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(packaged))?;
     let session = runtime.plain(1).and_then(|mut builder| builder.commit_from_memory(model));
-    session
-        .map(|session| Program::new(OpenSession::new(session, Turns::Free), Turns::Free))
-        .map_err(|error| error.to_string())
+    session.map(|session| Program::new(OpenSession::new(session, Turns::Free))).map_err(|error| error.to_string())
 }
 
 fn there(places: usize, parked: usize) -> Episodes {

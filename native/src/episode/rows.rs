@@ -2,7 +2,7 @@
 //! block of host memory and come back.
 
 use super::device::DeviceRows;
-use super::host::HostRows;
+use super::host::{HostCache, HostRows};
 use super::layout::{Layout, ParkedFrames, Write};
 use crate::bundle::manifest::Role;
 use crate::core::dtype::Dtype;
@@ -36,6 +36,15 @@ impl Rows {
     /// Takes them off the device.
     pub(super) fn leave_device(&self) {
         *lock(&self.device) = None;
+    }
+
+    /// Gives their memory back. The replica, which was its only user, has ended.
+    pub(super) fn end(&self) {
+        self.leave_device();
+        for HostCache { committed, staged } in self.host.get().map_or(&[][..], |host| &host.0) {
+            // SAFETY: no thread reads or writes them any more.
+            unsafe { (committed.release(), staged.release()) };
+        }
     }
 
     /// Places them on the device. All places are empty.

@@ -33,6 +33,20 @@ impl Episodes {
         self.rows.leave_device();
     }
 
+    /// Gives the memory of all sessions back: their replica has ended.
+    pub fn end(&self) {
+        self.rows.end();
+        let mut seats = lock(&self.seats);
+        for slot in 0..seats.slots.len() {
+            if !seats.slots[slot].taken {
+                seats.forget(slot);
+            }
+        }
+        drop(seats);
+        // What is parked goes back by `give_back`, and nothing more is kept for these sessions.
+        self.account.promise(0, self.blocks.get().map_or(0, Vec::len));
+    }
+
     /// Places all rows in the memory of `home`, with one place so far. `open` makes a session of a graph there. After an error, which is a
     /// sentence, the rows lie where they did.
     pub fn lie_on(&self, home: Home, open: impl Fn(&[u8]) -> Result<Program, String>) -> Result<(), String> {

@@ -317,8 +317,7 @@ impl DeviceFlow {
     /// Waits for the stream on a thread with any context, when the network is dropped.
     pub(super) fn finish(&mut self) {
         if self.busy {
-            // A device that is lost has no work any more.
-            let _ = self.device.stream().context().within(|_| self.device.wait());
+            self.device.stream().context().release(|_| self.device.wait());
             self.busy = false;
         }
     }

@@ -35,6 +35,15 @@ impl Network {
         self.driver_device = driver_device;
     }
 
+    /// The text of a failed inference, with the driver's answer if that says that the device is lost. It waits for the stream, since copies
+    /// of a failed run must not read what the host writes next.
+    pub fn explained(&self, text: String) -> String {
+        let loss = self.driver_device.stream().and_then(|stream| stream.loss());
+        let text = loss.map_or(text.clone(), |loss| format!("{text}; {loss}"));
+        self.denoise.turns().note_loss(&text);
+        text
+    }
+
     /// Makes this thread the one that runs it; once, before its first run.
     pub fn enter(&self) {
         self.driver_device.enter();

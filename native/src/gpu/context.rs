@@ -3,6 +3,8 @@
 use super::CudaError;
 use super::calls::{Calls, Code, Handle};
 use super::stream::Stream;
+use crate::core::device::Device;
+use crate::core::lost;
 use crate::core::memory::{Block, Registration};
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
@@ -82,14 +84,12 @@ impl Context {
     }
 
     /// Calls `work` on a thread that may have any context, and leaves that as it was. It is for loading and closing.
-    pub(crate) fn within<T>(&self, work: impl FnOnce(&Calls) -> Result<T, CudaError>) -> Result<T, CudaError> {
-        // SAFETY: a live context, popped below.
-        self.calls.check("cuCtxPushCurrent", unsafe { (self.calls.context_push)(self.handle) })?;
-        let done = self.apart(work);
-        let mut popped = null_mut();
-        // SAFETY: an out pointer; the context was pushed above.
-        let code = unsafe { (self.calls.context_pop)(&mut popped) };
-        done.and_then(|done| self.calls.check("cuCtxPopCurrent", code).map(|()| done))
+    pub(crate) fn within<T>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Calls) -> Result<T, CudaError>,
+    ) -> Result<T, CudaError> {
+        let _entered = self.entered()?;
+        self.apart(work)
     }
 
     /// Calls `work` on a relaxed thread (`relax_thread`), and leaves the thread's mode as it was.
@@ -98,13 +98,28 @@ impl Context {
         // SAFETY: a value that the call exchanges with that of this thread; put back below.
         self.calls.check("cuThreadExchangeStreamCaptureMode", unsafe { (self.calls.capture_mode)(&mut mode) })?;
         let done = work(&self.calls);
+        if let Err(CudaError::DeviceLost(_)) = done {
+            lost::mark(Device::Cuda(self.device));
+        }
         // SAFETY: as above.
         let code = unsafe { (self.calls.capture_mode)(&mut mode) };
         done.and_then(|done| self.calls.check("cuThreadExchangeStreamCaptureMode", code).map(|()| done))
     }
 
+    /// Calls `work`, which gives an object of the context back, on any thread. An object of a lost device is left as it is
+    /// (`core/lost.rs`). A refusal leaves it too.
+    pub(crate) fn release(self: &Arc<Self>, work: impl FnOnce(&Calls) -> Result<(), CudaError>) {
+        if !self.is_lost() {
+            let _ = self.within(work);
+        }
+    }
+
+    fn is_lost(&self) -> bool {
+        lost::is_lost(Device::Cuda(self.device))
+    }
+
     /// Bytes of the device's memory: free, and in all.
-    pub fn memory(&self) -> Result<(u64, u64), CudaError> {
+    pub fn memory(self: &Arc<Self>) -> Result<(u64, u64), CudaError> {
         let (mut free, mut total) = (0, 0);
         self.within(|calls| {
             // SAFETY: out pointers.
@@ -136,8 +151,10 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: retained by `open`; what was made in it keeps it. A failure here has no one to tell.
-        unsafe { (self.calls.context_release)(self.device) };
+        if !self.is_lost() {
+            // SAFETY: retained by `open`; what was made in it keeps it. A failure here has no one to tell.
+            unsafe { (self.calls.context_release)(self.device) };
+        }
     }
 }
 
@@ -178,12 +195,15 @@ unsafe impl Send for Registered {}
 // SAFETY: as above.
 unsafe impl Sync for Registered {}
 
-impl Registration for Registered {}
+impl Registration for Registered {
+    fn is_left(&self) -> bool {
+        self.context.is_lost()
+    }
+}
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        // A lost device refuses this too.
-        let _ = self.context.within(|calls| {
+        self.context.release(|calls| {
             // SAFETY: registered once, by `register`, and mapped still.
             calls.check("cuMemHostUnregister", unsafe { (calls.host_unregister)(self.start) })
         });

@@ -108,8 +108,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // A lost device refuses this.
-        let _ = self.device.stream.context().within(|calls| {
+        self.device.stream.context().release(|calls| {
             // SAFETY: allocated by `Device::memory`; cuMemFree waits for what uses it.
             calls.check("cuMemFree", unsafe { (calls.memory_free)(self.address) })
         });
@@ -168,7 +167,7 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        let _ = self.device.stream.context().within(|calls| {
+        self.device.stream.context().release(|calls| {
             // SAFETY: loaded by `load`; functions keep the module.
             calls.check("cuModuleUnload", unsafe { (calls.module_unload)(self.handle) })
         });

@@ -3,6 +3,7 @@
 use super::calls::Handle;
 use super::context::Context;
 use super::{Address, CudaError};
+use crate::core::fault::{CUDA_GONE, CUDA_STICKY};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -90,13 +91,26 @@ impl Stream {
         // SAFETY: a live stream.
         calls.check("cuStreamSynchronize", unsafe { (calls.stream_wait)(self.handle) })
     }
+
+    /// Why the device is lost, by the number of the driver's answer; None if it works. A lost device answers every call so. The thread has
+    /// entered the context.
+    pub fn loss(&self) -> Option<CudaError> {
+        let calls = self.context.calls();
+        // SAFETY: a live stream.
+        let code = unsafe { (calls.stream_wait)(self.handle) };
+        let is_lost = [CUDA_STICKY, CUDA_GONE].iter().any(|codes| codes.contains(&code.cast_unsigned()));
+        match calls.check("cuStreamSynchronize", code) {
+            Err(CudaError::Call(text) | CudaError::DeviceLost(text)) if is_lost => Some(CudaError::DeviceLost(text)),
+            _ => None,
+        }
+    }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
         STREAMS.fetch_sub(1, Ordering::Relaxed);
-        // The driver waits for its work. A lost device refuses this too.
-        let _ = self.context.within(|calls| {
+        // The driver waits for its work.
+        self.context.release(|calls| {
             // SAFETY: made by `new`; every user keeps it alive.
             calls.check("cuStreamDestroy", unsafe { (calls.stream_destroy)(self.handle) })
         });
@@ -191,7 +205,7 @@ impl Laps {
 
 impl Drop for Laps {
     fn drop(&mut self) {
-        let _ = self.stream.context.within(|calls| {
+        self.stream.context.release(|calls| {
             for &event in self.events.iter().flatten().filter(|event| !event.is_null()) {
                 // SAFETY: made by `new`, destroyed once, before the stream.
                 unsafe { (calls.event_destroy)(event) };

@@ -3,6 +3,8 @@
 //! A lost device takes all of its replicas out at once, whichever inference met the loss: every later call there would fail too. A drained
 //! device takes no more work, finishes what it has, and is out then. Other devices go on.
 
+use crate::core::device::Device;
+use crate::core::lost;
 use crate::core::sync::lock;
 use serde::Serialize;
 use std::sync::{Arc, Mutex, Weak};
@@ -134,6 +136,9 @@ impl Hardware {
             _ => reason.into(),
         };
         inner.health = Health::Lost(reason.clone());
+        if let Some([device]) = Device::candidates(&self.name).as_deref() {
+            lost::mark(*device);
+        }
         let crew = inner.crew.clone();
         // A lost replica calls its completion, which must not wait for this lock.
         drop(inner);

@@ -43,8 +43,25 @@ pub struct Host {
 }
 
 impl Model {
-    /// Loads the model of `ticket` and proves it on every replica. Blocks, so it has its own thread.
-    pub fn load(plan: &str, ticket: Ticket, host: &Host) -> Result<Arc<Model>, Failure> {
+    /// Loads the model of `ticket` and proves it on every replica. Blocks, so it has its own thread; soon after `given_up` is set it ends.
+    pub fn load(plan: &str, ticket: Ticket, host: &Host, given_up: &Arc<AtomicBool>) -> Result<Arc<Model>, Failure> {
+        let mut refused = Vec::new();
+        loop {
+            let (model, target) = Model::read(plan, ticket, host, given_up)?;
+            match model.place(&target, host, refused)? {
+                None => return model.watched(!target.weights.is_empty()),
+                Some(more) => refused = more,
+            }
+        }
+    }
+
+    /// Reads the bundle. No replica runs yet.
+    fn read(
+        plan: &str,
+        ticket: Ticket,
+        host: &Host,
+        given_up: &Arc<AtomicBool>,
+    ) -> Result<(Arc<Model>, Arc<Target>), Failure> {
         let fail = |text: String| Failure::new(status_of(&text, Status::Load), text);
         let bad = |text: String| Failure::new(status_of(&text, Status::BadBundle), text);
         let LoadPlan {
@@ -57,6 +74,7 @@ impl Model {
             parked_bytes_max,
             inference_ms_max,
             counted,
+            on_processor,
             gpu,
         } = serde_json::from_str(plan).map_err(|error| Failure::new(Status::Misuse, format!("load plan: {error}")))?;
         manifest.check().map_err(bad)?;
@@ -119,6 +137,7 @@ impl Model {
             ticket,
             inferences: host.inferences.clone(),
             completions: host.completions.clone(),
+            given_up: given_up.clone(),
             closing: AtomicBool::new(false),
             placement: OnceLock::new(),
             hardware: OnceLock::new(),
@@ -128,25 +147,26 @@ impl Model {
             watchdog: Mutex::new(None),
             manifest,
         });
-        let threads = Threads::new(threads, device.on_processor(replicas));
-        let large = !weights.is_empty();
-        model.place(
-            &Target { files: graph_files, weights: Arc::new(weights), device: &device, threads, gpu, vectors },
-            host,
-        )?;
-        if large {
+        let threads = Threads::new(threads, device.on_processor(replicas).max(on_processor));
+        let target = Target { files: graph_files, weights: Arc::new(weights), device, threads, gpu, vectors };
+        Ok((model, Arc::new(target)))
+    }
+
+    /// The model with its watchdog, once it is placed.
+    fn watched(self: Arc<Model>, is_large: bool) -> Result<Arc<Model>, Failure> {
+        if is_large {
             // The first inferences of a large model leave hundreds of megabytes free in the heap.
             memory::trim_heap();
         }
-        let watched = model.clone();
+        let watched = self.clone();
         match thread::spawn("tendon-watchdog", move || watched.watch()) {
-            Ok(thread) => *lock(&model.watchdog) = Some(thread),
+            Ok(thread) => *lock(&self.watchdog) = Some(thread),
             Err(text) => {
-                model.close();
-                return Err(fail(text));
+                self.close();
+                return Err(Failure::new(Status::Load, text));
             }
         }
-        Ok(model)
+        Ok(self)
     }
 }
 

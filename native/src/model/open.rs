@@ -7,7 +7,7 @@ use crate::core::device::Device;
 use crate::core::dtype::Dtype;
 use crate::core::rehearsal::{self, Rehearsal};
 use crate::episode::Episodes;
-use crate::flow::{Files, Graphs, Network, Whole, memory_resides};
+use crate::flow::{Files, Graphs, Network, Whole, memory_resides, variants};
 use crate::gpu::driver;
 use crate::gpu::stream::Stream;
 use crate::ort::driver_device::{self, DriverDevice};
@@ -20,10 +20,12 @@ use crate::ort::weight_store::{DeviceWeights, Store};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 pub(super) struct Opening<'a> {
     pub(super) runtime: &'a Runtime,
-    pub(super) wanted: &'a Target<'a>,
+    pub(super) wanted: &'a Target,
     /// Why the steps of a flow are run one by one; None if a flow is run as one graph where that is possible.
     pub(super) apart: Option<&'a str>,
     /// The weights on the devices, which are kept for a second try.
@@ -70,6 +72,9 @@ impl Model {
         let mut networks = Vec::with_capacity(devices.len());
         for (replica, &device) in devices.iter().enumerate() {
             let refused = |reason: String| ProofFailure::Refused(replica, reason);
+            if self.closing.load(Ordering::Acquire) {
+                return Err(refused("its load was left".into()));
+            }
             // This thread copies the weights, and makes the memory of sessions.
             let _entered = driver_device::enter(device);
             let known = sites.iter().position(|site| site.device == device);
@@ -182,13 +187,25 @@ impl Model {
     fn sessions(
         &self,
         Opening { runtime, wanted, .. }: &Opening<'_>,
-        Site { device, files, whole, device_weights, .. }: &Site,
+        Site { device, reach, files, whole, device_weights, .. }: &Site,
         threads: Threads,
         stream: Option<&Arc<Stream>>,
     ) -> Result<Graphs<Arc<GraphSession>>, String> {
         let providers = self.providers(runtime, &wanted.gpu, *device)?.on_stream(stream);
-        files.open(threads, whole.as_ref(), |graph, threads| {
+        if let Some(ms) = rehearsal::of(&device.name()).and_then(|rehearsal| rehearsal.opens_ms) {
+            std::thread::sleep(Duration::from_millis(ms));
+        }
+        let graphs = &self.manifest.graphs;
+        let variants = variants(&self.manifest, *reach, self.episodes.first().map(|_| 1));
+        files.open(threads.on(*device), whole.as_ref(), |graph, threads| {
             let _entered = driver_device::enter(*device);
+            let inputs = match &graphs.extend {
+                Some(extend) if files.extend.as_deref() == Some(graph.0) => &extend.inputs,
+                _ if files.prefill == graph.0 => &graphs.prefill.inputs,
+                _ => whole.as_ref().map_or(&graphs.denoise.inputs, |whole| &whole.spec.inputs),
+            };
+            let shapes = provider::profile(inputs, &variants);
+            let providers = providers.each(|provider| provider.clone().for_shapes(shapes.clone()));
             runtime.session(graph, threads, &providers, device_weights).map(Arc::new)
         })
     }

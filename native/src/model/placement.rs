@@ -7,9 +7,10 @@ use crate::bundle::weights::Weights;
 use crate::core::device::Device;
 use crate::core::dtype::Dtype;
 use crate::core::fault::status_of;
-use crate::core::rehearsal;
+use crate::core::rehearsal::{self, Rehearsal};
 use crate::core::room::Room;
 use crate::core::status::{Failure, Status};
+use crate::core::thread;
 use crate::flow::{Files, Network};
 use crate::model::Host;
 use crate::model::devices::{Hardware, HostedModel};
@@ -20,28 +21,30 @@ use crate::ort::runtime::{self, Runtime, Threads};
 use crate::ort::session::Tally;
 use crate::ort::webgpu;
 use std::cell::RefCell;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// The time for the first inferences of the replicas of a device. A provider that compiles the graphs first takes minutes.
-const PROOF_MAX: Duration = Duration::from_secs(600);
+/// The time in which a device opens its graphs, and again that for the first inferences there. A provider that compiles takes minutes.
+const STEP_MAX: Duration = Duration::from_secs(600);
 
 /// Why replicas do not serve.
 pub(super) enum ProofFailure {
     /// The device of a replica cannot be used, or computes wrongly: the replica's number and a sentence.
     Refused(usize, String),
-    /// The first inference of a replica does not end. Another replica may be refused meanwhile: its number and a sentence.
-    Hangs(usize, Option<(usize, String)>),
+    /// A step of a replica does not end in time, or the load is given up: the beginning of a sentence. Another replica may be refused
+    /// meanwhile: its number and a sentence.
+    Hangs(usize, String, Option<(usize, String)>),
     /// No thread can be made: a sentence.
     Unstarted(String),
     /// The device of a replica is lost or drained: the replica's number and a sentence.
     Closed(usize, String),
 }
 
-pub(super) struct Target<'a> {
+pub(super) struct Target {
     pub(super) files: Files,
     pub(super) weights: Arc<Weights>,
-    pub(super) device: &'a Wish,
+    pub(super) device: Wish,
     pub(super) threads: Threads,
     pub(super) gpu: GpuOptions,
     /// The vectors that every replica must compute; None on `echo`.
@@ -102,19 +105,26 @@ impl Wish {
 }
 
 impl Model {
-    /// Starts the replicas on the first right devices. The refused devices before them are kept with their reasons.
-    pub(super) fn place(self: &Arc<Model>, wanted: &Target<'_>, host: &Host) -> Result<(), Failure> {
+    /// Starts the replicas on the first right devices that are not in `refused`, which is kept with the reasons. If a device does not end
+    /// in time, its threads are left behind with this model, and `refused` comes back: the next device needs another model.
+    pub(super) fn place(
+        self: &Arc<Model>,
+        wanted: &Arc<Target>,
+        host: &Host,
+        mut refused: Vec<RefusedDevice>,
+    ) -> Result<Option<Vec<RefusedDevice>>, Failure> {
         let fail = |text: String| Failure::new(Status::Load, text);
         let replicas = self.running.len();
         if wanted.device.is_echo() {
             let on_host = self.episodes.iter().try_for_each(|episodes| episodes.lie_on_host(None));
             on_host.map_err(|text| Failure::new(status_of(&text, Status::Load), text))?;
-            return match self.start((0..replicas).map(|_| None).collect(), None, &[], PROOF_MAX) {
+            return match self.start((0..replicas).map(|_| None).collect(), None, &[], STEP_MAX) {
                 Ok((differences, _)) => {
                     let session_capacity = self.seat(&[], None)?;
                     let names = vec!["echo".into(); replicas];
                     let (facts, weights) = Default::default();
-                    self.settle(Trial { names, differences, facts, weights }, session_capacity, Vec::new(), host)
+                    let trial = Trial { names, differences, facts, weights };
+                    self.settle(trial, session_capacity, Vec::new(), host).map(|()| None)
                 }
                 Err(
                     ProofFailure::Refused(_, reason)
@@ -126,9 +136,13 @@ impl Model {
         }
         let tries = wanted.device.tries(replicas).map_err(fail)?;
         let runtime = runtime::open(&host.runtime).map_err(fail)?;
-        let mut refused: Vec<RefusedDevice> = Vec::new();
         let mut status = Status::Load;
-        for devices in tries {
+        let is_refused = |refused: &[RefusedDevice], name: &str| refused.iter().any(|one| one.device == name);
+        let last = tries.len() - 1;
+        for (at, devices) in tries.into_iter().enumerate() {
+            if last > 0 && is_refused(&refused, &devices[0].name()) {
+                continue;
+            }
             if let Some(reason) = self.passed_over(wanted, &devices) {
                 refused.push(RefusedDevice { device: devices[0].name(), reason });
                 continue;
@@ -136,7 +150,7 @@ impl Model {
             match self.try_on(runtime, wanted, &devices, host) {
                 Ok((trial, room)) => {
                     let session_capacity = self.seat(&devices, room)?;
-                    return self.settle(trial, session_capacity, refused, host);
+                    return self.settle(trial, session_capacity, refused, host).map(|()| None);
                 }
                 Err(ProofFailure::Refused(replica, reason)) => {
                     let device = devices[replica];
@@ -152,18 +166,21 @@ impl Model {
                     refused.push(RefusedDevice { device: devices[replica].name(), reason });
                 }
                 Err(ProofFailure::Unstarted(reason)) => return Err(fail(reason)),
-                // Its thread may go on at any time, on the memory of this model. So no other device is tried.
-                Err(ProofFailure::Hangs(replica, beside)) => {
-                    let (device, ms) = (devices[replica], proof_max(&devices).as_millis());
-                    let mut said = format!(
-                        "{}: its first runs had not ended after {ms} ms; name another device, or correct this one",
-                        device.name()
-                    );
+                Err(ProofFailure::Hangs(replica, reason, beside)) => {
+                    self.abandon();
+                    if self.is_given_up() {
+                        return Err(Failure::new(Status::Cancelled, "the load was given up"));
+                    }
                     if let Some((other, reason)) = beside {
                         tell_if_lost(host, devices[other], status_of(&reason, Status::Load), &reason);
-                        said = format!("{}: {reason}. {said}", devices[other].name());
+                        refused.push(RefusedDevice { device: devices[other].name(), reason });
                     }
-                    return Err(fail(said));
+                    refused.push(RefusedDevice { device: devices[replica].name(), reason });
+                    status = Status::Load;
+                    // Its threads may go on at any time, on the memory of this model.
+                    if at < last {
+                        return Ok(Some(refused));
+                    }
                 }
             }
         }
@@ -173,8 +190,8 @@ impl Model {
     }
 
     /// Why `auto` does not try the device. A named device is tried.
-    fn passed_over(&self, wanted: &Target<'_>, devices: &[Device]) -> Option<String> {
-        let (Wish::One(word), [device, ..]) = (wanted.device, devices) else { return None };
+    fn passed_over(&self, wanted: &Target, devices: &[Device]) -> Option<String> {
+        let (Wish::One(word), [device, ..]) = (&wanted.device, devices) else { return None };
         if word != "auto" || rehearsal::of(&device.name()).is_some() {
             return None;
         }
@@ -184,8 +201,8 @@ impl Model {
     /// Opens the replicas on their devices and proves them.
     fn try_on(
         self: &Arc<Model>,
-        runtime: &Runtime,
-        wanted: &Target<'_>,
+        runtime: &'static Runtime,
+        wanted: &Arc<Target>,
         devices: &[Device],
         host: &Host,
     ) -> Result<(Trial, Option<Room>), ProofFailure> {
@@ -195,28 +212,65 @@ impl Model {
                 return Err(ProofFailure::Closed(replica, reason));
             }
         }
-        let copied = RefCell::default();
-        let opening = Opening { runtime, wanted, apart: None, copied: &copied };
-        let (opened, weights) = match self.networks(&opening, devices) {
-            // A device may refuse a whole flow as one graph, which is many times as large, and take its step.
-            Err(ProofFailure::Refused(replica, reason))
-                if copied.borrow().has_whole && status_of(&reason, Status::Load) != Status::DeviceLost =>
-            {
-                let apart = format!("{} does not open the flow as one graph: {reason}", names[replica]);
-                self.networks(&Opening { apart: Some(&apart), ..opening }, devices)?
-            }
-            opened => opened?,
-        };
+        let (opened, weights) = self.open_in_time(runtime, wanted, devices)?;
         let mut facts = Vec::with_capacity(opened.len());
         let networks = opened.into_iter().map(|(mut network, apart): OpenNetwork| {
             facts.push(NetworkFacts::of(&mut network, apart));
             Some(network)
         });
         let networks: Vec<Option<Network>> = networks.collect();
-        let (differences, room) = self.start(networks, wanted.vectors.as_ref(), devices, proof_max(devices))?;
+        let (differences, room) = self.start(
+            networks,
+            wanted.vectors.as_ref(),
+            devices,
+            step_max(devices, |rehearsal| rehearsal.proof_ms_max),
+        )?;
         // The replica with the most memory on a device; one on the CPU has none.
         let facts = facts.into_iter().max_by_key(|facts| facts.device_bytes).unwrap_or_default();
         Ok((Trial { names, differences, facts, weights }, room))
+    }
+
+    /// Opens the networks on a thread, which is left behind if it does not end in time: a provider that compiles cannot be stopped. It keeps
+    /// a core and its memory until then, and drops what comes of it.
+    fn open_in_time(
+        self: &Arc<Model>,
+        runtime: &'static Runtime,
+        wanted: &Arc<Target>,
+        devices: &[Device],
+    ) -> Result<(Vec<OpenNetwork>, Tally), ProofFailure> {
+        let (send, opened) = mpsc::channel();
+        let (model, wanted, all) = (self.clone(), wanted.clone(), devices.to_vec());
+        let work = move || drop(send.send(model.open(runtime, &wanted, &all)));
+        thread::spawn("tendon-open", work).map_err(ProofFailure::Unstarted)?;
+        let most = step_max(devices, |rehearsal| rehearsal.open_ms_max);
+        match self.receive(&opened, most) {
+            Ok(opened) => opened,
+            Err(RecvTimeoutError::Timeout) => {
+                let late = format!("its graphs were not open after {} ms", most.as_millis());
+                Err(ProofFailure::Hangs(0, late, None))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(ProofFailure::Refused(0, "opening its graphs panicked".into())),
+        }
+    }
+
+    fn open(
+        &self,
+        runtime: &Runtime,
+        wanted: &Target,
+        devices: &[Device],
+    ) -> Result<(Vec<OpenNetwork>, Tally), ProofFailure> {
+        let copied = RefCell::default();
+        let opening = Opening { runtime, wanted, apart: None, copied: &copied };
+        match self.networks(&opening, devices) {
+            // A device may refuse a whole flow as one graph, which is many times as large, and take its step.
+            Err(ProofFailure::Refused(replica, reason))
+                if copied.borrow().has_whole && status_of(&reason, Status::Load) != Status::DeviceLost =>
+            {
+                let apart = format!("{} does not open the flow as one graph: {reason}", devices[replica].name());
+                self.networks(&Opening { apart: Some(&apart), ..opening }, devices)
+            }
+            opened => opened,
+        }
     }
 
     /// Adds the replicas to their devices; an error if one of these was closed since the load began.
@@ -273,9 +327,9 @@ fn tell_if_lost(host: &Host, device: Device, status: Status, reason: &str) {
     }
 }
 
-fn proof_max(devices: &[Device]) -> Duration {
-    let rehearsed = devices.iter().find_map(|device| rehearsal::of(&device.name())?.proof_ms_max);
-    rehearsed.map_or(PROOF_MAX, Duration::from_millis)
+fn step_max(devices: &[Device], rehearsed: impl Fn(Rehearsal) -> Option<u64>) -> Duration {
+    let ms = devices.iter().find_map(|device| rehearsed(rehearsal::of(&device.name())?));
+    ms.map_or(STEP_MAX, Duration::from_millis)
 }
 
 fn advice(status: Status) -> &'static str {

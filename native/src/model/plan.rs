@@ -27,6 +27,9 @@ pub struct LoadPlan {
     /// False: the model warms the engine up. It has few frame slots, and no counter includes it.
     #[serde(default = "yes")]
     pub counted: bool,
+    /// Replicas of all models of the process that may compute on the processor; absent: its own.
+    #[serde(default)]
+    pub on_processor: usize,
     /// Options for a GPU; absent: it computes as the CPU does.
     #[serde(default)]
     pub gpu: GpuOptions,

@@ -49,6 +49,8 @@ pub struct Replica {
     prompt: usize,
     /// Inferences of a batch at most.
     most: usize,
+    /// It ends when all memory is given back.
+    presence: Presence,
 }
 
 impl Replica {
@@ -58,7 +60,8 @@ impl Replica {
         let (taken, gone) = (Vec::with_capacity(most), Vec::with_capacity(most));
         let prefix = model.manifest.action.prefix * model.manifest.action.columns.len();
         let prefixes = (0..most).map(|_| Vec::with_capacity(prefix)).collect();
-        Replica { model, index, network, taken, gone, prefixes, failed: vec![None; most], prompt: 0, most }
+        let (failed, presence) = (vec![None; most], Presence { model: model.clone(), replica: index, ready: false });
+        Replica { model, index, network, taken, gone, prefixes, failed, prompt: 0, most, presence }
     }
 
     /// Computes the vectors (none on `echo`), reports their differences, waits for its order, then works until the model is closed or the
@@ -70,13 +73,12 @@ impl Replica {
         orders: &mpsc::Receiver<Order>,
     ) {
         let model = self.model.clone();
-        let mut presence = Presence { model: &model, replica: self.index, ready: false };
         // They are dropped with the closure, since the frames of an episode may be many.
-        let prove = || self.prove(vectors);
+        let prove = || explained(self.prove(vectors), self.network.as_ref());
         let proof = catch_unwind(AssertUnwindSafe(prove)).unwrap_or_else(|_| Err("the first run panicked".into()));
         // Cannot fail: the loader waits for this message.
         let _ = proved.send((self.index, proof));
-        while !presence.ready {
+        while !self.presence.ready {
             match orders.recv() {
                 Ok(Order::Places(places, made)) => {
                     let added =
@@ -84,7 +86,7 @@ impl Replica {
                     // Cannot fail: the loader waits for this message, or has given the replica up.
                     let _ = made.send(added.ok().flatten().unwrap_or((0, Some("making its places panicked".into()))));
                 }
-                Ok(Order::Serve) => presence.ready = true,
+                Ok(Order::Serve) => self.presence.ready = true,
                 Err(mpsc::RecvError) => return,
             }
         }
@@ -122,7 +124,8 @@ impl Replica {
             std::panic::resume_unwind(Box::new("an inference was told to end its replica's thread"));
         }
         let stop = || batch.iter().all(|&ticket| cancelled(ticket));
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.compute(batch, stop)));
+        let compute = || explained(self.compute(batch, stop), self.network.as_ref());
+        let outcome = catch_unwind(AssertUnwindSafe(compute));
         let stopped = stop();
         // The status of an inference of the batch that is not to blame.
         let failed = if let Ok(Err(text)) = &outcome { status_of(text, Status::Model) } else { Status::Model };
@@ -157,4 +160,16 @@ impl Replica {
         }
         running.ended()
     }
+}
+
+impl Drop for Replica {
+    /// Gives all its memory back. Its model may live on, with other replicas.
+    fn drop(&mut self) {
+        self.network = None;
+        self.model.episodes.get(self.index).inspect(|episodes| episodes.end());
+    }
+}
+
+fn explained<T>(outcome: Result<T, String>, network: Option<&Network>) -> Result<T, String> {
+    outcome.map_err(|text| network.map_or(text.clone(), |network| network.explained(text)))
 }

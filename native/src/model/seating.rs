@@ -58,9 +58,15 @@ impl Model {
             let (made, places) = mpsc::channel();
             // Cannot fail: a replica that has proved its network waits for an order.
             let _ = replicas[replica].send(Order::Places(wanted, made));
-            let (places, refusal) = match places.recv_timeout(most.saturating_sub(begun.elapsed())) {
+            let (places, refusal) = match self.receive(&places, most.saturating_sub(begun.elapsed())) {
                 Ok(made) => made,
-                Err(RecvTimeoutError::Timeout) => return Err(ProofFailure::Hangs(replica, None)),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(ProofFailure::Hangs(
+                        replica,
+                        "its places for sessions were not made in time".into(),
+                        None,
+                    ));
+                }
                 Err(RecvTimeoutError::Disconnected) => (0, Some("its thread ended".into())),
             };
             if places < if first.places_are_named() { wanted } else { 1 } {

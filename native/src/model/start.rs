@@ -2,6 +2,7 @@
 
 use super::Model;
 use super::placement::ProofFailure;
+use crate::core::active_batch::{Running, Stop};
 use crate::core::device::Device;
 use crate::core::room::Room;
 use crate::core::sync::lock;
@@ -10,7 +11,8 @@ use crate::flow::Network;
 use crate::model::parity::Vectors;
 use crate::model::replica::{Order, Proof, Replica, larger};
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 impl Model {
@@ -24,6 +26,7 @@ impl Model {
         most: Duration,
     ) -> Result<(Vec<f32>, Option<Room>), ProofFailure> {
         let begun = Instant::now();
+        let late = || format!("its first runs had not ended after {} ms", most.as_millis());
         let (prove, proofs) = mpsc::channel::<(usize, Proof)>();
         let mut serves = Vec::new();
         let mut started = Ok(());
@@ -36,7 +39,6 @@ impl Model {
             match thread::spawn(&format!("tendon-replica-{index}"), work) {
                 Ok(thread) => lock(&self.threads).push(thread),
                 Err(text) => {
-                    self.crew.ended(index);
                     started = Err(text);
                     break;
                 }
@@ -48,9 +50,9 @@ impl Model {
         let outcome = started.map_err(ProofFailure::Unstarted).and_then(|()| {
             let mut worst = Vec::new();
             while let Some(&first) = unproved.first() {
-                let (replica, proof) = match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {
+                let (replica, proof) = match self.receive(&proofs, most.saturating_sub(begun.elapsed())) {
                     Ok(proof) => proof,
-                    Err(RecvTimeoutError::Timeout) => return Err(ProofFailure::Hangs(first, None)),
+                    Err(RecvTimeoutError::Timeout) => return Err(ProofFailure::Hangs(first, late(), None)),
                     Err(RecvTimeoutError::Disconnected) => {
                         return Err(ProofFailure::Refused(first, "a replica ended during its first run".into()));
                     }
@@ -73,20 +75,19 @@ impl Model {
         // The other replicas may still be at their first inferences, and one of these may never end.
         let mut outcome = outcome;
         while let (Some(&first), false) = (unproved.first(), matches!(outcome, Err(ProofFailure::Hangs(..)))) {
-            match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {
+            match self.receive(&proofs, most.saturating_sub(begun.elapsed())) {
                 Ok((replica, _)) => unproved.retain(|&other| other != replica),
                 Err(RecvTimeoutError::Timeout) => {
                     let beside = match outcome {
                         Err(ProofFailure::Refused(replica, reason)) => Some((replica, reason)),
                         _ => None,
                     };
-                    outcome = Err(ProofFailure::Hangs(first, beside));
+                    outcome = Err(ProofFailure::Hangs(first, late(), beside));
                 }
                 Err(RecvTimeoutError::Disconnected) => unproved.clear(),
             }
         }
         if matches!(outcome, Err(ProofFailure::Hangs(..))) {
-            lock(&self.threads).clear();
             return outcome;
         }
         for thread in lock(&self.threads).drain(..) {
@@ -95,4 +96,30 @@ impl Model {
         }
         outcome
     }
+
+    pub(super) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+
+    /// Waits for a step of the load. A load that is given up has no time left.
+    pub(super) fn receive<T>(&self, from: &Receiver<T>, most: Duration) -> Result<T, RecvTimeoutError> {
+        let begun = Instant::now();
+        loop {
+            let left = if self.is_given_up() { Duration::ZERO } else { most.saturating_sub(begun.elapsed()) };
+            match from.recv_timeout(left.min(LOOK)) {
+                Err(RecvTimeoutError::Timeout) if left > LOOK => {}
+                received => return received,
+            }
+        }
+    }
+
+    /// Leaves the threads of the load behind. Each ends with its present step, and drops what it has.
+    pub(super) fn abandon(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.running.iter().filter_map(Running::stopper).for_each(|stopper| stopper.set());
+        lock(&self.threads).clear();
+    }
 }
+
+/// How often a load looks whether it is given up.
+const LOOK: Duration = Duration::from_millis(20);

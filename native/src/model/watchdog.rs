@@ -8,8 +8,8 @@ use crate::core::status::Status;
 use crate::core::sync::{Condvar, Mutex, lock};
 use crate::core::ticket::Ticket;
 use crate::model::Model;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The threads of a model's replicas that have not ended.
@@ -34,14 +34,14 @@ impl Crew {
 }
 
 /// A replica's thread holds it, so that every end of the thread is noticed.
-pub struct Presence<'a> {
-    pub model: &'a Model,
+pub struct Presence {
+    pub model: Arc<Model>,
     pub replica: usize,
     /// The replica serves, and must not end before the model is closed.
     pub ready: bool,
 }
 
-impl Drop for Presence<'_> {
+impl Drop for Presence {
     fn drop(&mut self) {
         if self.ready && !self.model.closing.load(Ordering::Acquire) {
             self.model.lose(self.replica, self.model.end_reason(self.replica));

@@ -8,6 +8,7 @@ use ort::AsPointer;
 use ort::session::{Session, SharedSessionInner};
 use ort::sys::{self, OrtAllocator};
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
@@ -35,8 +36,8 @@ pub struct DeviceBlock {
     bytes: usize,
     allocator: *mut OrtAllocator,
     turns: Turns,
-    /// The session owns the allocator. None only while this is dropped.
-    session: Option<Arc<SharedSessionInner>>,
+    /// The session owns the allocator.
+    session: ManuallyDrop<Arc<SharedSessionInner>>,
 }
 
 // SAFETY: the block and its allocator have no tie to a thread; their uses are serialised where the provider needs that.
@@ -46,16 +47,15 @@ impl DeviceBlock {
     /// `bytes` in `home`, from the provider of `session`.
     pub fn new(session: &Session, home: Home, bytes: usize) -> Result<DeviceBlock, String> {
         let info = home.info()?;
-        let turn = home.turns.wait();
+        let _turn = home.turns.wait();
         let api = ort::api();
         let (mut allocator, mut start) = (null_mut(), null_mut());
         // SAFETY: a live session and out pointers; the allocator is released in Drop, also when it has no memory to give.
         unsafe {
             check((api.CreateAllocator)(session.ptr(), info.pointer(), &mut allocator))?;
             let got = check((api.AllocatorAlloc)(allocator, bytes.max(1), &mut start));
-            // The turn ends here, because dropping a block waits for a turn.
-            drop(turn);
-            let block = DeviceBlock { start, bytes, allocator, turns: home.turns, session: Some(session.inner()) };
+            let session = ManuallyDrop::new(session.inner());
+            let block = DeviceBlock { start, bytes, allocator, turns: home.turns, session };
             got.map(|()| block).map_err(|error| format!("no {bytes} bytes of the device's memory: {error}"))
         }
     }
@@ -71,11 +71,8 @@ impl DeviceBlock {
                 Value::at(&device, block.start, values.len(), (&dims, BYTE))?,
             ]
         };
-        let turn = home.turns.wait();
-        let copied = copy(&[from.pointer()], &mut [to.pointer()]);
-        // The turn ends here, because dropping the block waits for a turn.
-        drop(turn);
-        match copied {
+        let _turn = home.turns.wait();
+        match copy(&[from.pointer()], &mut [to.pointer()]) {
             // No part of a WebGPU block can be addressed: it is a handle.
             Err(_) if home.turns != Turns::One => block.fill(session, home, values)?,
             copied => copied?,
@@ -116,15 +113,13 @@ impl DeviceBlock {
 
 impl Drop for DeviceBlock {
     fn drop(&mut self) {
-        // The session may end with its last block.
-        let _turn = self.turns.outside_captures();
-        // SAFETY: made in `new`, given back once. A failure would leak the block.
-        unsafe {
+        // SAFETY: made in `new`, given back once, the session last, which may end with it. A failure would leak the block.
+        self.turns.close(|| unsafe {
             if !self.start.is_null() {
                 let _ = check((ort::api().AllocatorFree)(self.allocator, self.start));
             }
             (ort::api().ReleaseAllocator)(self.allocator);
-        }
-        self.session = None;
+            ManuallyDrop::drop(&mut self.session);
+        });
     }
 }

@@ -10,6 +10,7 @@
 //! plays (`native/cuda/driver_host.h`); an NVIDIA H200 has run all of it.
 
 use crate::core::device::Device;
+use crate::core::lost;
 use crate::core::memory::Block;
 use crate::core::rehearsal;
 use crate::gpu::context::{self, Context, Entered};
@@ -60,9 +61,9 @@ pub fn memory(device: Device) -> Option<(u64, u64)> {
 /// the present device of a thread, which is the first one until the thread enters another.
 ///
 /// The thread stays relaxed: another thread's capture of a CUDA graph then neither refuses its calls nor ends because of them. Models are
-/// loaded side by side. A driver that refuses this refuses later calls too, with a reason.
+/// loaded side by side. A driver that refuses this refuses later calls too, with a reason. Nothing on a lost device is used or freed.
 pub fn enter(device: Device) -> Option<Entered> {
-    let (index, driver) = driver_of(device)?;
+    let (index, driver) = driver_of(device).filter(|_| !lost::is_lost(device))?;
     let _ = context::relax_thread(&driver);
     Context::open(&driver, index).and_then(|context| context.entered()).ok()
 }

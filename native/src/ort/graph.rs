@@ -14,6 +14,7 @@ use crate::ort::mirrors::{Changed, Feed, Mirrors};
 use crate::ort::session::GraphSession;
 use crate::ort::tensor::Tensor;
 use crate::ort::terminator::Terminator;
+use crate::ort::turn::Turns;
 use ort::AsPointer;
 use ort::sys::{OrtIoBinding, OrtValue};
 use std::ffi::{CString, c_void};
@@ -165,7 +166,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Runs one variant. `tensors` is borrowed, so that they are not read meanwhile.
+    /// Runs one variant. `tensors` is borrowed, so that they are not read meanwhile. A run that fails may leave copies in the stream.
     pub fn run(
         &mut self,
         variant: usize,
@@ -205,9 +206,7 @@ impl Graph {
             laps.begin();
         }
         // SAFETY: live session, options and binding; the memory lives as `bind` demands.
-        let ran = check(unsafe { (api.RunWithBinding)(session, self.options.0, binding) });
-        // Copies of a run that has failed must not read what the host writes next.
-        ran.inspect_err(|_| drop(mirrors.wait()))?;
+        check(unsafe { (api.RunWithBinding)(session, self.options.0, binding) })?;
         if let Some(laps) = &mut self.laps {
             laps.end();
         }
@@ -239,6 +238,10 @@ impl Graph {
         self.laps.as_mut()?.take_ms()
     }
 
+    pub fn turns(&self) -> Turns {
+        self.session.turns()
+    }
+
     pub fn is_captured(&self) -> bool {
         !self.captures.is_empty()
     }
@@ -257,12 +260,11 @@ fn number(value: usize) -> CString {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        let _turn = self.reach.turns().wait();
         let api = ort::api();
         // SAFETY: made in `bind`, released once, before the session.
-        unsafe {
+        self.session.turns().release(|| unsafe {
             self.bindings.iter().for_each(|&binding| (api.ReleaseIoBinding)(binding));
             self.values.iter().for_each(|&value| (api.ReleaseValue)(value));
-        }
+        });
     }
 }

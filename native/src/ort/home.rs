@@ -28,11 +28,6 @@ impl Home {
     /// The memory of the WebGPU device. ONNX Runtime has one per process.
     pub const WEBGPU: Home = Home { name: c"WebGPU_Buf", id: 0, turns: Turns::One };
 
-    /// The memory of the NVIDIA GPU of that number.
-    pub fn gpu(id: i32) -> Home {
-        Home { name: c"Cuda", id, turns: Turns::Gpu(id) }
-    }
-
     /// Names of the inputs (`is_input`) or outputs of a session that lie elsewhere. They are used where they are: a tensor of this memory
     /// would be copied when it is bound.
     pub fn elsewhere(self, session: &Session, is_input: bool) -> Result<HashSet<String>, String> {
@@ -132,7 +127,7 @@ impl Reach {
     pub fn of(device: Device) -> Reach {
         match device {
             Device::Cpu => Reach::InPlace,
-            Device::Cuda(id) | Device::TensorRt(id) => Reach::Copied(Home::gpu(id)),
+            Device::Cuda(id) | Device::TensorRt(id) => Reach::Copied(Home { name: c"Cuda", id, turns: Turns::Gpu(id) }),
             Device::WebGpu(_) => Reach::Copied(Home::WEBGPU),
         }
     }

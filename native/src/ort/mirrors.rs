@@ -74,11 +74,6 @@ impl Mirrors {
         self.stream.is_some()
     }
 
-    /// Waits for the stream.
-    pub(super) fn wait(&self) -> Result<(), String> {
-        self.stream.as_ref().map_or(Ok(()), |stream| stream.wait().map_err(|error| error.to_string()))
-    }
-
     pub fn bytes(&self) -> usize {
         self.copies.iter().map(|mirror| mirror.block.bytes()).sum()
     }
@@ -277,7 +272,7 @@ impl Feed {
             self.to.push(pair.host);
         }
         match &mirrors.stream {
-            Some(_) if was_left || !self.outputs.is_empty() => mirrors.wait(),
+            Some(stream) if was_left || !self.outputs.is_empty() => stream.wait().map_err(|error| error.to_string()),
             _ => copy(&self.from, &mut self.to),
         }
     }

@@ -4,7 +4,6 @@ use crate::ort::device_memory::DeviceBlock;
 use crate::ort::environment::check;
 use crate::ort::home::Home;
 use crate::ort::session::OpenSession;
-use crate::ort::turn::Turns;
 use crate::ort::value::Value;
 use ort::AsPointer;
 use ort::sys::OrtIoBinding;
@@ -14,7 +13,6 @@ use std::ptr::{null, null_mut};
 /// A session with bindings, which belongs to no model.
 pub struct Program {
     bindings: Vec<*mut OrtIoBinding>,
-    turns: Turns,
     has_run: bool,
     session: OpenSession,
 }
@@ -23,8 +21,8 @@ pub struct Program {
 unsafe impl Send for Program {}
 
 impl Program {
-    pub fn new(session: OpenSession, turns: Turns) -> Program {
-        Program { bindings: Vec::new(), turns, has_run: false, session }
+    pub fn new(session: OpenSession) -> Program {
+        Program { bindings: Vec::new(), has_run: false, session }
     }
 
     pub fn block(&self, home: Home, bytes: usize) -> Result<DeviceBlock, String> {
@@ -40,7 +38,7 @@ impl Program {
         inputs: &[(CString, &Value)],
         outputs: &[(CString, &Value)],
     ) -> Result<usize, String> {
-        let _turn = self.turns.wait();
+        let _turn = self.session.turns().wait();
         let (api, mut binding) = (ort::api(), null_mut());
         // SAFETY: a live session and an out pointer; released in Drop.
         check(unsafe { (api.CreateIoBinding)(self.session.get().ptr().cast_mut(), &mut binding) })?;
@@ -59,7 +57,7 @@ impl Program {
     /// # Safety
     /// The contract is that of `bind`, and no other thread uses the memory meanwhile.
     pub unsafe fn run(&mut self, binding: usize, inputs: &[(CString, Value)]) -> Result<(), String> {
-        let _turn = self.turns.run(!std::mem::replace(&mut self.has_run, true), false);
+        let _turn = self.session.turns().run(!std::mem::replace(&mut self.has_run, true), false);
         let (api, binding) = (ort::api(), self.bindings[binding]);
         let session = self.session.get().ptr().cast_mut();
         // SAFETY: live session, binding, names and values.
@@ -68,15 +66,15 @@ impl Program {
                 check((api.BindInput)(binding, name.as_ptr(), value.pointer()))?;
             }
             check((api.RunWithBinding)(session, null(), binding))?;
-            self.turns.settle(|| check((api.SynchronizeBoundOutputs)(binding)))
+            self.session.turns().settle(|| check((api.SynchronizeBoundOutputs)(binding)))
         }
     }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        let _turn = self.turns.wait();
         // SAFETY: made in `bind`, released once, before the session.
-        self.bindings.iter().for_each(|&binding| unsafe { (ort::api().ReleaseIoBinding)(binding) });
+        let release = |&binding: &*mut OrtIoBinding| unsafe { (ort::api().ReleaseIoBinding)(binding) };
+        self.session.turns().release(|| self.bindings.iter().for_each(release));
     }
 }

@@ -1,5 +1,6 @@
 //! The options of each execution provider, made from the options of a load plan. No GPU is needed here.
 
+use crate::bundle::manifest::{Extent, Port};
 use crate::core::device::Device;
 use ort::ep::{self, ArbitrarilyConfigurableExecutionProvider, ExecutionProviderDispatch};
 use serde::Deserialize;
@@ -48,7 +49,7 @@ pub enum Precision {
 }
 
 /// An execution provider, and its options by ONNX Runtime's names.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Provider {
     pub kind: Kind,
     pub pairs: Vec<(&'static str, String)>,
@@ -63,16 +64,43 @@ pub enum Kind {
 }
 
 /// The option of each provider that captures a graph's kernels.
-const CAPTURE: [&str; 3] = ["enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture"];
+pub const CAPTURE: [&str; 3] = ["enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture"];
+
+/// The options of TensorRT for the shapes that an engine is built for. Without them it builds one again for each shape that it meets.
+pub const PROFILE: [&str; 3] = ["trt_profile_min_shapes", "trt_profile_opt_shapes", "trt_profile_max_shapes"];
+
+/// The values of `PROFILE` for a graph with these inputs: engines are fastest in the largest variant, which is the last.
+pub fn profile(inputs: &[Port], variants: &[Extent]) -> Option<[String; 3]> {
+    let shapes = |extent: &Extent| {
+        let line = |port: &Port| {
+            let sizes: Vec<String> = port.shape.iter().map(|dim| dim.size(*extent).to_string()).collect();
+            format!("{}:{}", port.name, sizes.join("x"))
+        };
+        let lines: Vec<String> = inputs.iter().filter(|port| !port.shape.is_empty()).map(line).collect();
+        lines.join(",")
+    };
+    // TensorRT's lists have no other way to write such a name.
+    let is_told = inputs.iter().all(|port| !port.name.contains([',', ':']));
+    let (smallest, largest) = (variants.first()?, variants.last().filter(|_| is_told)?);
+    Some([shapes(smallest), shapes(largest), shapes(largest)])
+}
 
 impl Provider {
     pub fn captures(&self) -> bool {
         self.pairs.iter().any(|(key, value)| CAPTURE.contains(key) && *value == flag(true))
     }
 
-    pub fn without_capture(&self) -> Provider {
-        let pairs = self.pairs.iter().filter(|(key, _)| !CAPTURE.contains(key)).cloned().collect();
+    pub fn without(&self, keys: &[&str]) -> Provider {
+        let pairs = self.pairs.iter().filter(|(key, _)| !keys.contains(key)).cloned().collect();
         Provider { kind: self.kind, pairs }
+    }
+
+    /// Has TensorRT build its engine at once, for all variants of a graph.
+    pub fn for_shapes(mut self, profile: Option<[String; 3]>) -> Provider {
+        if let (Kind::TensorRt, Some(profile)) = (self.kind, profile) {
+            self.pairs.extend(PROFILE.into_iter().zip(profile));
+        }
+        self
     }
 
     /// Has the provider work in a stream of the caller, which outlives its sessions. CUDA and TensorRT take its address, also CUDA behind
@@ -247,11 +275,34 @@ mod tests {
             let (capturing, plain) = (chain(device, &captured, None), chain(device, &GpuOptions::default(), None));
             assert!(capturing.iter().all(Provider::captures) && !plain.iter().any(Provider::captures), "{device:?}");
             for (capturing, plain) in capturing.iter().zip(&plain) {
-                assert_eq!(capturing.without_capture(), plain.without_capture());
-                assert!(!capturing.without_capture().captures());
+                assert_eq!(capturing.without(&CAPTURE), plain.without(&CAPTURE));
+                assert!(!capturing.without(&CAPTURE).captures());
             }
         }
         assert!(chain(Device::Cpu, &captured, None).is_empty());
+    }
+
+    #[test]
+    fn tensorrt_builds_its_engine_once_for_the_smallest_and_the_largest_variant() {
+        let port = |name: &str, shape: &str| {
+            let text = format!(r#"{{"name": "{name}", "role": "tokens", "dtype": "i64", "shape": {shape}}}"#);
+            serde_json::from_str::<Port>(&text).expect("a port")
+        };
+        let ports = [port("ids", r#"["batch", "prompt"]"#), port("mask", r#"["batch", 4, "prefix"]"#), port("n", "[]")];
+        let variants = [1, 2, 4].map(|batch| Extent { batch, prompt: 32, prefix: 96 });
+        let made = profile(&ports, &variants).expect("a profile");
+        assert_eq!(made, ["ids:1x32,mask:1x4x96", "ids:4x32,mask:4x4x96", "ids:4x32,mask:4x4x96"]);
+        let [first, behind] = &chain(Device::TensorRt(0), &GpuOptions::default(), None)
+            .into_iter()
+            .map(|provider| provider.for_shapes(Some(made.clone())))
+            .collect::<Vec<_>>()[..]
+        else {
+            panic!("two providers")
+        };
+        assert!(first.pairs.ends_with(&PROFILE.into_iter().zip(made.clone()).collect::<Vec<_>>()));
+        assert_eq!(*behind, cuda(0, &GpuOptions::default()));
+        assert!(!first.without(&PROFILE).pairs.iter().any(|(key, _)| key.contains("profile")));
+        assert_eq!(profile(&[port("a:b", "[1]")], &variants), None);
     }
 
     #[test]

@@ -10,12 +10,13 @@ mod with_weights;
 
 use self::error_text::plain;
 use self::with_weights::{CopyLog, frugal, with_weights};
+use crate::core::device::Device;
 use crate::gpu::stream::Stream;
 use crate::ort::assignment;
 use crate::ort::assignment::RECORD;
 use crate::ort::environment;
-use crate::ort::home::Home;
-use crate::ort::provider::{Kind, Provider};
+use crate::ort::home::{Home, Reach};
+use crate::ort::provider::{CAPTURE, Kind, PROFILE, Provider};
 use crate::ort::session::GraphSession;
 use crate::ort::session::OpenSession;
 use crate::ort::turn::Turns;
@@ -50,6 +51,11 @@ impl Threads {
         Threads { reader: Threads::of_reader(cores, replicas), step: 1 }
     }
 
+    /// The threads of a session on the device. On a GPU the processor has shapes to compute, and launches.
+    pub fn on(self, device: Device) -> Threads {
+        if device == Device::Cpu { self } else { Threads { reader: 1, step: 1 } }
+    }
+
     /// The threads of a session that `replicas` share: the threads that start a run, and as many others as each would have alone.
     pub fn shared(self, replicas: usize) -> Threads {
         let all = |own: u32| 1 + (own - 1) * replicas as u32;
@@ -70,6 +76,9 @@ const SPIN_US: &str = "100";
 
 /// The configuration entry for the folder of the weight files of a graph in memory.
 const WEIGHTS_BESIDE: &str = "session.model_external_initializers_file_folder_path";
+
+/// A part of ONNX Runtime's text about shapes of a graph that TensorRT has in several parts: inner shapes are missing.
+const NOT_PROFILED: &str = "explicitly specify profiles";
 
 /// A part of ONNX Runtime's text about a graph that it does not capture.
 const NOT_CAPTURED: &str = "cannot use the graph capture feature";
@@ -104,15 +113,16 @@ impl Providers {
 
     /// The memory that its sessions compute in.
     fn home(&self) -> Home {
-        match self.turns {
-            Turns::Free => Home::HOST,
-            Turns::Gpu(gpu) => Home::gpu(gpu),
-            Turns::One => Home::WEBGPU,
-        }
+        self.turns.device().and_then(|device| Reach::of(device).home()).unwrap_or(Home::HOST)
     }
 
-    fn without_capture(&self) -> Providers {
-        let chain = self.chain.iter().map(Provider::without_capture).collect();
+    fn without(&self, keys: &[&str]) -> Providers {
+        self.each(|provider| provider.without(keys))
+    }
+
+    /// The same with other options.
+    pub fn each(&self, change: impl Fn(&Provider) -> Provider) -> Providers {
+        let chain = self.chain.iter().map(change).collect();
         Providers { chain, beside: self.beside, turns: self.turns, stream: self.stream.clone() }
     }
 }
@@ -180,13 +190,16 @@ impl Runtime {
                 }
             }
         };
-        let plain = providers.without_capture();
+        let (plain, without_profiles) = (providers.without(&CAPTURE), providers.without(&PROFILE));
         let (opened, is_captured) = match self.opened(threads, providers, commit) {
             // Nodes on the CPU cannot be captured, and a replay would not read or write values there. Kernels are then launched one by one.
             Err(text) if captures && text.contains(NOT_CAPTURED) => (self.opened(threads, &plain, commit)?, false),
             Ok(opened) if captures && providers.home().is_left(opened.get(), (path, made))? => {
                 drop(opened);
                 (self.opened(threads, &plain, commit)?, false)
+            }
+            Err(text) if text.contains(NOT_PROFILED) && without_profiles.chain != providers.chain => {
+                return self.session((path, made), threads, &without_profiles, weights);
             }
             opened => (opened?, captures),
         };
@@ -212,7 +225,9 @@ impl Runtime {
         let turn = providers.turns.outside_captures();
         let session = self.builder(threads, providers).and_then(commit);
         drop(turn);
-        session.map(|session| OpenSession::new(session, providers.turns)).map_err(|error| message(&error))
+        let opened = session.map(|session| OpenSession::new(session, providers.turns)).map_err(|error| message(&error));
+        // Other sessions of the load are dropped because of this failure.
+        opened.inspect_err(|text| providers.turns.note_loss(text))
     }
 
     /// The options of a session, without those of its file.
@@ -305,6 +320,8 @@ mod tests {
         }
         assert_eq!(Threads::new(Some(3), 1), Threads { reader: 3, step: 3 });
         assert_eq!(Threads::new(None, 1).step, 1);
+        assert_eq!(Threads::new(Some(8), 1).on(Device::Cuda(0)), Threads { reader: 1, step: 1 });
+        assert_eq!(Threads::new(Some(8), 1).on(Device::Cpu), Threads { reader: 8, step: 8 });
         // The thread of a run, that of a replica, is one of them.
         assert_eq!(Threads::new(Some(3), 2).shared(2), Threads { reader: 5, step: 5 });
         assert_eq!(Threads::new(Some(1), 4).shared(4), Threads { reader: 1, step: 1 });

@@ -3,23 +3,23 @@
 use crate::ort::turn::Turns;
 use crate::ort::weight_store::{DeviceWeights, Store};
 use ort::session::Session;
+use std::mem::ManuallyDrop;
 use std::sync::{Arc, Weak};
 
 /// An open session, which may be dropped anywhere.
 pub struct OpenSession {
-    /// None only while this is dropped.
-    session: Option<Session>,
+    session: ManuallyDrop<Session>,
     turns: Turns,
 }
 
 impl OpenSession {
     pub fn new(session: Session, turns: Turns) -> OpenSession {
-        OpenSession { session: Some(session), turns }
+        OpenSession { session: ManuallyDrop::new(session), turns }
     }
 
     /// The session, for a call that waits for its turn.
     pub fn get(&self) -> &Session {
-        self.session.as_ref().expect("taken only by drop")
+        &self.session
     }
 
     pub fn turns(&self) -> Turns {
@@ -29,8 +29,8 @@ impl OpenSession {
 
 impl Drop for OpenSession {
     fn drop(&mut self) {
-        let _turn = self.turns.outside_captures();
-        self.session = None;
+        // SAFETY: dropped once, and not used afterwards.
+        self.turns.close(|| unsafe { ManuallyDrop::drop(&mut self.session) });
     }
 }
 
@@ -90,6 +90,30 @@ impl Tally {
         {
             self.seen.push(Arc::downgrade(store));
             self.shared_bytes += store.bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::onnx;
+    use crate::core::device::Device;
+    use crate::core::lost;
+    use crate::ort::runtime;
+    use std::path::Path;
+
+    #[test]
+    fn a_session_of_a_lost_device_is_left_open_and_any_other_is_closed() {
+        let packaged = "../node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1";
+        let runtime = runtime::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(packaged)).expect("ONNX Runtime");
+        lost::mark(Device::TensorRt(77));
+        for (turns, owners) in [(Turns::Gpu(77), 2), (Turns::Gpu(78), 1), (Turns::Free, 1)] {
+            let mut options = runtime.plain(1).expect("options");
+            let session = OpenSession::new(options.commit_from_memory(&onnx::one_relu()).expect("open"), turns);
+            let inner = session.get().inner();
+            drop(session);
+            assert_eq!(Arc::strong_count(&inner), owners, "{turns:?}");
         }
     }
 }

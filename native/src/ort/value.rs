@@ -72,9 +72,8 @@ impl Value {
 
 impl Drop for Value {
     fn drop(&mut self) {
-        let _turn = self.turns.wait();
         // SAFETY: made in `over`, released once.
-        unsafe { (ort::api().ReleaseValue)(self.raw) };
+        self.turns.release(|| unsafe { (ort::api().ReleaseValue)(self.raw) });
     }
 }
 

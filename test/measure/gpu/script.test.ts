@@ -63,6 +63,7 @@ describe("bench/gpu.sh", () => {
       "allocations a chunk at most 0",
       "host work a chunk in ms at most 0.3",
       "bundle build bench/models/dreamzero-5b",
+      /timeout .*--kill-after=5 2 .* serve --dev --port 0 /,
     ])
       expect(said).toMatch(part);
     expect(said).not.toMatch(/^(PASS|FAIL|SKIP)/m);
@@ -79,18 +80,8 @@ describe("bench/gpu.sh", () => {
 
   test("steps go on after one that fails, and each is kept with machine, commit and date", async () => {
     const words = ["--small", "--chunks", "2", "--out", out, "--work", work];
-    const good = await run(
-      {},
-      "--device",
-      "cpu",
-      ...words,
-      "doctor",
-      "parity",
-      "bench-f16",
-      "graph",
-      "two-replicas",
-      "gr00t",
-    );
+    const steps = ["doctor", "parity", "bench-f16", "graph", "two-replicas", "stop", "gr00t"];
+    const good = await run({}, "--device", "cpu", ...words, ...steps);
     expect([good.code, good.wrong]).toEqual([0, ""]);
     const verdicts = (said: string, step: string) =>
       said.match(new RegExp(`^\\w+ (?=${step} )`, "gm"))?.map((one) => one.trim());
@@ -102,6 +93,7 @@ describe("bench/gpu.sh", () => {
       /^SKIP two-replicas [\d.]+ and [\d.]+ chunks a second by one and two replicas, 0 of 4 models/m,
     );
     expect(good.said).toMatch(/^SKIP graph +cpu is no NVIDIA device$/m);
+    expect(verdicts(good.said, "stop")).toEqual(["PASS"]);
     expect(existsSync(join(out, "pi0.5-yam-f16-cpu.json"))).toBe(true);
     const bad = await run({}, "--device", "cuda:0", ...words, "parity", "sanitizer", "bench-bf16");
     expect(bad.code).toBe(1);

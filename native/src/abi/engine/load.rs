@@ -8,15 +8,18 @@ use crate::core::sync::lock;
 use crate::core::thread;
 use crate::core::ticket::{FREE, Ticket};
 use crate::model::Model;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 impl Engine {
     /// Loads a model; the completion has the outcome.
     pub fn load(&self, plan: String) -> Answer<Ticket> {
+        let given_up = Arc::new(AtomicBool::new(false));
         let free = self.models.iter().position(|slot| {
             let mut state = lock(&slot.state);
             let free = matches!(*state, SlotState::Free);
             if free {
-                *state = SlotState::Loading;
+                *state = SlotState::Loading(given_up.clone());
             }
             free
         });
@@ -28,10 +31,11 @@ impl Engine {
         word.open(ticket, NAMED);
         let (host, models) = (self.host.clone(), self.models.clone());
         self.spawn("tendon-load", move || {
-            let loaded = std::panic::catch_unwind(|| Model::load(&plan, ticket, &host)).unwrap_or_else(|_| {
-                count_panic();
-                Err(Failure::new(Status::Panic, "loading panicked"))
-            });
+            let loaded =
+                std::panic::catch_unwind(|| Model::load(&plan, ticket, &host, &given_up)).unwrap_or_else(|_| {
+                    count_panic();
+                    Err(Failure::new(Status::Panic, "loading panicked"))
+                });
             let slot = &models[index];
             let (state, status) = match loaded {
                 Ok(model) => (SlotState::Ready(model), Status::Ok),

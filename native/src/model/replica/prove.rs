@@ -129,7 +129,8 @@ impl Replica {
         Ok(difference)
     }
 
-    /// Computes one inference per shape, so that the runtime plans shapes and allocates memory before the first observation.
+    /// Computes one inference per shape, so that the runtime plans shapes and allocates memory before the first observation. The largest
+    /// comes first: a smaller one needs nothing more.
     fn warm_up(&mut self) -> Result<(), String> {
         let Replica { model, network, .. } = self;
         let Some(network) = network else { return Ok(()) };
@@ -138,7 +139,8 @@ impl Replica {
         let branches = network.branches();
         // All places have one shape, and all are empty.
         let shapes = if model.manifest.memory.is_some() { 1 } else { network.variants().len() };
-        for (&entry, variant) in entries.iter().flat_map(|entry| (0..shapes).map(move |variant| (entry, variant))) {
+        for (&entry, variant) in entries.iter().flat_map(|entry| (0..shapes).rev().map(move |variant| (entry, variant)))
+        {
             let rows = network.variants()[variant].batch;
             // The lowest and the highest token of a state alternate: a token id that the graph does not know fails now.
             let extreme = |column: usize| if (column + variant).is_multiple_of(2) { -f32::MAX } else { f32::MAX };

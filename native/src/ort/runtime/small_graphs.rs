@@ -27,10 +27,8 @@ impl Runtime {
     /// and computes nothing. The limits of a model's graphs do not apply.
     pub fn program(&self, device: Device, model: &[u8]) -> Result<Program, String> {
         let device = if let Device::TensorRt(id) = device { Device::Cuda(id) } else { device };
-        let turns = Reach::of(device).turns();
         let chain = provider::chain(device, &GpuOptions::default(), None);
-        let providers = Providers { chain, beside: Beside::Nothing, turns, stream: None };
-        let opened = self.opened(1, &providers, |mut builder| builder.commit_from_memory(model))?;
-        Ok(Program::new(opened, turns))
+        let providers = Providers { chain, beside: Beside::Nothing, turns: Reach::of(device).turns(), stream: None };
+        self.opened(1, &providers, |mut builder| builder.commit_from_memory(model)).map(Program::new)
     }
 }
