@@ -93,7 +93,7 @@ function isAnswer(row: Row): boolean {
 }
 
 /** Every response has ended; an answer is that of one call; and no answer of a call was lost while its process lived. */
-function checkRows({ world, requests }: LlmHistory, rows: readonly Row[]): void {
+function checkRows({ world }: LlmHistory, rows: readonly Row[]): void {
   const used = new Set<number>();
   for (const row of rows) {
     assert(row.state === "done" || row.state === "ended", `${row.id} has ended: ${row.state}`);
@@ -107,13 +107,7 @@ function checkRows({ world, requests }: LlmHistory, rows: readonly Row[]): void 
     assert(row.cost !== null && row.held !== null && row.cost > 0n && row.cost <= row.held, `${row.id} has its price`);
   }
   const lost = world.calls.filter(({ outcome, number }) => outcome === "answered" && !used.has(number));
-  for (const { mark } of lost) {
-    const nodes = requests.sent.filter((sent) => sent.mark === mark).map(({ node }) => node);
-    assert(
-      nodes.some(({ killed }) => killed),
-      `the answer to ${mark} is kept`,
-    );
-  }
+  for (const { mark, caller } of lost) assert(caller.killed, `the answer to ${mark} is kept`);
 }
 
 /** What one reply has told is so, and stays so. */

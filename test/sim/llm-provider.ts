@@ -19,6 +19,8 @@ export interface ProviderCall {
   readonly number: number;
   /** The text of the request. */
   readonly mark: string;
+  /** The process that called; of a job it may be another one than its request reached. */
+  readonly caller: { readonly killed: boolean };
   /** `open`: it has no end, and if its process was killed, never will. */
   outcome: "open" | "answered" | "unavailable" | "rejected" | "invalid";
 }

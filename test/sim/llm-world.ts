@@ -79,7 +79,7 @@ export class LlmNode {
     this.clock = new NodeClock(world);
     const { clock, gates } = this;
     const note = (event: string, facts: object = {}) => world.noted(event, facts);
-    const script = { gates, next: () => world.nextStep(), called: (mark: string) => world.called(mark) };
+    const script = { gates, next: () => world.nextStep(), called: (mark: string) => world.called(mark, this) };
     const providers = new Map(LLM_IDS.map((id) => [id, new GatedProvider(clock, script)]));
     const llm = faultyStore(store.llm, { gates, late, fault: (name) => world.fault(name) });
     const settings = { chunkMs: 10_000, signUpOpen: false, drills: new Drills(), providers };
@@ -175,9 +175,9 @@ export class LlmWorld {
     return [this.late, ...this.nodes.map(({ gates }) => gates)].filter(({ size }) => size > 0);
   }
 
-  called(mark: string): ProviderCall {
+  called(mark: string, caller: LlmNode): ProviderCall {
     this.onCall(mark);
-    const call: ProviderCall = { number: this.calls.length, mark, outcome: "open" };
+    const call: ProviderCall = { number: this.calls.length, mark, caller, outcome: "open" };
     this.calls.push(call);
     return call;
   }
