@@ -31,8 +31,6 @@ interface Suite {
   readonly max: number;
   /** Measures a service, and not a device by itself. */
   readonly served: boolean;
-  /** The most robots at once. */
-  readonly robotsMax: number;
   readonly devices: readonly string[];
   run(plan: SuitePlan): Promise<Report | Problem>;
 }
@@ -47,18 +45,16 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     usual: 500,
     max: 10_000_000,
     served: true,
-    robotsMax: 64,
     devices: ["echo", "cpu"],
     run: (plan) => reported(runChunkSuite({ ...plan, chunks: plan.length }), chunkReport),
   },
   episode: {
     about: "whether a robot's control loop ever lacks a row",
-    // The lateness of every tick is kept until the end: 7 million numbers with 64 robots.
+    // The lateness of every tick is kept until the end: 900,000 numbers with 8 robots.
     flag: "seconds",
     usual: 10,
     max: 3_600,
     served: true,
-    robotsMax: 64,
     devices: ["echo", "cpu"],
     run: (plan) => reported(runEpisodeSuite({ ...plan, seconds: plan.length }), episodeReport),
   },
@@ -68,7 +64,6 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     usual: 10,
     max: 3_600,
     served: true,
-    robotsMax: 256,
     devices: ["echo"],
     run: (plan) => reported(runHttpSuite({ ...plan, seconds: plan.length, rates: RATES }), httpReport),
   },
@@ -78,7 +73,6 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     usual: 50,
     max: 100_000,
     served: false,
-    robotsMax: 1,
     devices: ["auto"],
     run: (plan) => reported(runGpuSuite({ ...plan, chunks: plan.length }), gpuReport),
   },
