@@ -61,10 +61,9 @@ describe("tendon runs", () => {
     };
     const words = "push fold-1 --robot lab-7 --run json-1";
     const name = { robot: "lab-7", run: "json-1" };
-    expect(await json(`${words} --keep-open`)).toMatchObject({ ...name, state: "kept_open", manifest: null, files: 2 });
     expect(await json("list --robot lab-7")).toMatchObject({ object: "list", data: [], has_more: false });
     expect(await json(words)).toMatchObject({
-      ...{ ...name, state: "completed", sent: { files: 0, bytes: 0 }, skipped: [".DS_Store"] },
+      ...{ ...name, state: "completed", sent: { files: 2, bytes: 100_019 }, skipped: [".DS_Store"] },
       manifest: { object: "robot.run", size: 100_019 },
     });
     expect(await json("list --robot lab-7")).toMatchObject({ data: [{ ...name, files: 2, size: 100_019 }] });
