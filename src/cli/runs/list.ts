@@ -5,9 +5,8 @@ import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import { table } from "../../std/text-table.ts";
 import { BASE_URL_FLAG, type Command } from "../frame/command.ts";
-import { answer } from "../frame/print.ts";
 import { bytesText, timeText } from "./amounts.ts";
-import { runsOf } from "./run-name.ts";
+import { asked } from "./run-name.ts";
 
 const NEWEST = 20;
 /** The longest page of the service. */
@@ -23,11 +22,9 @@ export const runsList: Command = {
     json: { about: "Print them as one JSON object." },
   },
   async run(given) {
-    const client = await runsOf(given);
-    if (client instanceof Problem) return client;
     const robot = given.text("robot");
-    const list = await (given.on("all") ? wholeList(client, robot) : client.list({ robot, limit: NEWEST }));
-    return list instanceof Problem ? list : await answer(given, list, listText(list));
+    const list = (runs: RunsClient) => (given.on("all") ? wholeList(runs, robot) : runs.list({ robot, limit: NEWEST }));
+    return await asked(given, list, listText);
   },
 };
 
