@@ -2,10 +2,10 @@
 import { createParser } from "eventsource-parser";
 import { LIMITS } from "../limits.ts";
 import { systemClock } from "../std/clock.ts";
+import { parseJson, textAt, valueAt } from "../std/json.ts";
 import { printable } from "../std/printable.ts";
 import { Problem } from "../std/problem.ts";
 import { get, NoAnswer, post, postAndRead, type Service } from "./http.ts";
-import { parseJson, textAt, valueAt } from "./json.ts";
 import { Silence } from "./waiting.ts";
 
 export const RESPONSES_ROUTE = "/v1/responses";

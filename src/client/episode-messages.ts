@@ -1,7 +1,7 @@
 /** The messages of an episode's socket as a client writes and reads them. */
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { numberAt } from "./json.ts";
+import { numberAt } from "../std/json.ts";
 
 const FLOAT_BYTES = 4;
 

@@ -4,12 +4,12 @@
  */
 import { LIMITS } from "../limits.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
+import { parseJson, textAt, valueAt } from "../std/json.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { type ActionChunk, chunkOfMessage } from "./chunk.ts";
 import { type Opening, openedOf, rowsOf, type SessionOpened } from "./episode-messages.ts";
 import { keyProblem, type Service, upgradeProblem } from "./http.ts";
-import { parseJson, textAt, valueAt } from "./json.ts";
 
 const ROUTE = "/v1/responses";
 /** Codes that mean that another key is needed (contract section 6). */

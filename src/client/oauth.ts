@@ -6,10 +6,10 @@ import { keyPublicId } from "../account/key.ts";
 import { CLIENT_ID, DEVICE_GRANT } from "../account/oauth/protocol.ts";
 import { LIMITS } from "../limits.ts";
 import { type Clock, sleep } from "../std/clock.ts";
+import { textAt } from "../std/json.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { errorReply, postForm } from "./http.ts";
-import { textAt } from "./json.ts";
 
 const CLIENT = { client_id: CLIENT_ID } as const;
 /** What a `slow_down` adds, by RFC 8628. */

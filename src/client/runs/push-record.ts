@@ -8,8 +8,8 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { readText, writePrivate } from "../../std/file.ts";
 import { sha256 } from "../../std/file-digest.ts";
+import { parseJson } from "../../std/json.ts";
 import type { RunName } from "../../std/run-names.ts";
-import { parseJson } from "../json.ts";
 import type { LocalFile } from "./folder.ts";
 
 const Entry = Type.Object({
