@@ -1,11 +1,10 @@
 /** The suites of `tendon bench`: the name of each, its length, its devices and its report. */
-import type { GpuSettings } from "../../config/gpu.ts";
 import { chunkReport } from "../../measure/chunk/report.ts";
 import { runChunkSuite } from "../../measure/chunk/suite.ts";
 import { episodeReport } from "../../measure/episode/report.ts";
 import { runEpisodeSuite } from "../../measure/episode/suite.ts";
 import { gpuReport } from "../../measure/gpu/report.ts";
-import { runGpuSuite } from "../../measure/gpu/suite.ts";
+import { type GpuPlan, runGpuSuite } from "../../measure/gpu/suite.ts";
 import { httpReport } from "../../measure/http/report.ts";
 import { RATES, runHttpSuite } from "../../measure/http/suite.ts";
 import { type Origin, origin } from "../../measure/origin.ts";
@@ -13,14 +12,10 @@ import type { Report } from "../../measure/report.ts";
 import type { BenchTarget } from "../../measure/target.ts";
 import { Problem } from "../../std/problem.ts";
 
-/** The given flags, with the suite's defaults for the others. */
-export interface SuitePlan extends BenchTarget {
+/** The given flags, with the suite's defaults for the others. The suite `gpu` alone takes those of `GpuPlan`. */
+export interface SuitePlan extends BenchTarget, Pick<GpuPlan, "batchMax" | "gpu" | "within"> {
   /** In the unit of the suite's flag. */
   readonly length: number;
-  /** The suite `gpu` alone takes these. */
-  readonly batchMax: number;
-  readonly gpu: GpuSettings;
-  readonly within: number | undefined;
 }
 
 interface Suite {
