@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { parseJson } from "../src/client/json.ts";
 import { childEnvironment } from "../src/config/environment.ts";
+import { parseJson } from "../src/std/json.ts";
 import { Problem } from "../src/std/problem.ts";
 
 interface Command {

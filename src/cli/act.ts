@@ -6,7 +6,6 @@ import { post, type Service } from "../client/http.ts";
 import { requestBody } from "../client/request.ts";
 import { signedIn } from "../client/sign-in.ts";
 import { STATIONS } from "../engine/engine.ts";
-import { LIMITS } from "../limits.ts";
 import { type Column, chunkTable, columnsOfSpace } from "../measure/plot/columns.ts";
 import { plotSvg } from "../measure/plot/svg.ts";
 import { installedManifest } from "../service/bundles.ts";
@@ -25,7 +24,6 @@ import {
 import { claimFolder, writeRun } from "./act/record.ts";
 import { BASE_URL_FLAG, type Command, type CommandLine, usageProblem } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
-import { wholeNumber } from "./frame/values.ts";
 
 export const act: Command = {
   name: "act",
@@ -36,7 +34,6 @@ export const act: Command = {
     image: { value: "CAMERA=FILE", multiple: true, about: "JPEG of one camera, once per frame, oldest first." },
     state: { value: "FILE", about: "JSON file with robot_state.", required: true },
     session: { value: "ID", about: "Continue or begin this session." },
-    seed: { value: "N", about: "Seed of the noise, 0 to 2^53 - 1 (default 0)." },
     "base-url": BASE_URL_FLAG,
     plot: { value: "FILE.svg", about: "Also draw the traces over time." },
     record: { value: "DIR", about: "Also write the observation and its chunk as a run, to a new or empty folder." },
@@ -84,15 +81,12 @@ function wantedOf(given: CommandLine) {
   const cameras = cameraFiles(given.list("image"));
   if ("wrong" in cameras) return usageProblem(act, `--image is '${cameras.wrong}', expected CAMERA=FILE`);
   if (cameras.length === 0) return usageProblem(act, "--image is missing, one per camera frame");
-  const seed = wholeNumber(act, given, "seed", [0, LIMITS.seedMax]);
-  if (seed instanceof Problem) return seed;
   return {
     model: given.required("model"),
     instruction: given.required("instruction"),
     cameras,
     stateFile: given.required("state"),
     sessionId: given.text("session"),
-    seed,
   };
 }
 

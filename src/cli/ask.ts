@@ -2,14 +2,12 @@
 import { type Asking, askInBackground, askLive, type Question, RESPONSES_ROUTE, shortcoming } from "../client/ask.ts";
 import { ErrorReply, NoAnswer, type Service } from "../client/http.ts";
 import { signedIn } from "../client/sign-in.ts";
-import { LIMITS } from "../limits.ts";
 import { systemClock } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import { printableLines } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { BASE_URL_FLAG, type Command, type CommandLine, usageProblem } from "./frame/command.ts";
 import { printJson, printNote, printPiece } from "./frame/print.ts";
-import { wholeNumber } from "./frame/values.ts";
 
 const LIVE = "llm-a-5.3:superfast";
 const BACKGROUND = "llm-a-5.3:async";
@@ -23,11 +21,6 @@ export const ask: Command = {
   flags: {
     model: { value: "ID", about: `Language model (default ${LIVE}, with --async ${BACKGROUND}).` },
     async: { about: "Ask a background model, and wait for its answer." },
-    instructions: { value: "TEXT", about: "Instructions that the model must follow." },
-    "max-output-tokens": {
-      value: "N",
-      about: `Longest answer, thoughts included, 1 to ${LIMITS.outputTokensMax} (default: the model's).`,
-    },
     "base-url": BASE_URL_FLAG,
     json: { about: "Print the whole response as one JSON object, once it has ended." },
   },
@@ -57,9 +50,7 @@ function questionOf(given: CommandLine): Question | Problem {
   if (given.on("async") && !isBackground(model)) {
     return usageProblem(ask, `--async is for background models, whose ids end in :async, not for '${model}'`);
   }
-  const tokensMax = wholeNumber(ask, given, "max-output-tokens", [1, LIMITS.outputTokensMax]);
-  if (tokensMax instanceof Problem) return tokensMax;
-  return { model, input, instructions: given.text("instructions"), max_output_tokens: tokensMax };
+  return { model, input };
 }
 
 /** The answer on the terminal. */

@@ -11,12 +11,13 @@ import { print, printJson, printNote } from "./frame/print.ts";
 import { boundIn, gpuKeys, wholeNumber } from "./frame/values.ts";
 
 const NAMES = SUITE_NAMES.join(", ");
+/** One robot at a time, then some at once. */
+const ROBOTS = [1, 8];
 const BATCH = { usual: 8, max: 16 } as const;
 
 /** Suites that take a flag; the others are for all of them. */
 const ONLY: Readonly<Record<string, readonly SuiteName[]>> = {
   url: ["chunk", "episode", "http"],
-  robots: ["chunk", "episode", "http"],
   chunks: ["chunk", "gpu"],
   seconds: ["episode", "http"],
   batch: ["gpu"],
@@ -41,10 +42,6 @@ export const bench: Command = {
       value: "URL",
       about:
         "Measure this running service, with the key in use (its account pays), in place of fresh ones; not for gpu.",
-    },
-    robots: {
-      value: "N",
-      about: "Robots at once (default: 1, then 8). chunk, episode: 1 to 64; http: 1 to 256.",
     },
     chunks: { value: "N", about: lengthAbout("chunks", "Chunks in one measurement, over all robots") },
     seconds: { value: "N", about: lengthAbout("seconds", "Length of one measurement") },
@@ -101,8 +98,6 @@ function planOf(given: CommandLine): (SuitePlan & { readonly suite: SuiteName })
   }
   const length = wholeNumber(bench, given, suite.flag, [1, suite.max]) ?? suite.usual;
   if (length instanceof Problem) return length;
-  const robots = wholeNumber(bench, given, "robots", [1, suite.robotsMax]);
-  if (robots instanceof Problem) return robots;
   const batchMax = wholeNumber(bench, given, "batch", [1, BATCH.max]) ?? BATCH.usual;
   if (batchMax instanceof Problem) return batchMax;
   const gpu = gpuKeys(given.text("gpu") ?? "");
@@ -111,7 +106,7 @@ function planOf(given: CommandLine): (SuitePlan & { readonly suite: SuiteName })
   if (within instanceof Problem) return within;
   return {
     ...{ suite: name, length, url, batchMax, gpu, within, progress: printNote },
-    robots: robots === undefined ? [1, 8] : [robots],
+    robots: ROBOTS,
     devices: device === undefined ? suite.devices : [device],
     models: given.text("models"),
   };

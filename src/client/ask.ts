@@ -2,10 +2,10 @@
 import { createParser } from "eventsource-parser";
 import { LIMITS } from "../limits.ts";
 import { systemClock } from "../std/clock.ts";
+import { parseJson, textAt, valueAt } from "../std/json.ts";
 import { printable } from "../std/printable.ts";
 import { Problem } from "../std/problem.ts";
 import { get, NoAnswer, post, postAndRead, type Service } from "./http.ts";
-import { parseJson, textAt, valueAt } from "./json.ts";
 import { Silence } from "./waiting.ts";
 
 export const RESPONSES_ROUTE = "/v1/responses";
@@ -18,8 +18,6 @@ const ID = /^resp_[0-9A-Za-z]+$/;
 export interface Question {
   readonly model: string;
   readonly input: string;
-  readonly instructions?: string | undefined;
-  readonly max_output_tokens?: number | undefined;
 }
 
 export interface Asking {
@@ -132,7 +130,7 @@ export function shortcoming(response: object): Problem | undefined {
     return isObject(error) ? errorOf(error) : new Problem(printable(`the response is ${status}`));
   }
   const reason = printable(textAt(response, "incomplete_details", "reason") ?? "the service does not say why");
-  const advice = reason === "max_output_tokens" ? "; ask for more with --max-output-tokens" : "";
+  const advice = reason === "max_output_tokens" ? "; ask for a shorter one" : "";
   return new Problem(`the answer is incomplete (${reason})${advice}`);
 }
 

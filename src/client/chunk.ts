@@ -1,7 +1,7 @@
 /** The action chunk as a client reads it, from a chat completion or from a message of the socket. */
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { parseJson, textAt } from "./json.ts";
+import { parseJson, textAt } from "../std/json.ts";
 
 const ms = Type.Number();
 

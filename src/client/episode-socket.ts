@@ -4,12 +4,12 @@
  */
 import { LIMITS } from "../limits.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
+import { parseJson, textAt, valueAt } from "../std/json.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { type ActionChunk, chunkOfMessage } from "./chunk.ts";
-import { type Opening, openedOf, openMessage, rowsOf, type SessionOpened } from "./episode-messages.ts";
+import { type Opening, openedOf, rowsOf, type SessionOpened } from "./episode-messages.ts";
 import { keyProblem, type Service, upgradeProblem } from "./http.ts";
-import { parseJson, textAt, valueAt } from "./json.ts";
 
 const ROUTE = "/v1/responses";
 /** Codes that mean that another key is needed (contract section 6). */
@@ -72,9 +72,10 @@ export class EpisodeSocket {
     return silent(service, "a WebSocket handshake");
   }
 
-  async open(opening: Opening): Promise<SessionOpened | Problem> {
-    this.format = opening.format;
-    const opened = await this.ask("session.opened", openMessage(opening), openedOf);
+  async open({ model, instruction, format }: Opening): Promise<SessionOpened | Problem> {
+    this.format = format;
+    const message = { type: "session.open", model, instruction, actions_format: format };
+    const opened = await this.ask("session.opened", message, openedOf);
     if (!(opened instanceof Problem)) this.sessionId = opened.session_id;
     return opened;
   }

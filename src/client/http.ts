@@ -1,8 +1,8 @@
 /** One HTTP call to a running service, with every way it can fail as a `Problem` and its exit code (contract section 6). */
 import { LIMITS } from "../limits.ts";
+import { parseJson, textAt, valueAt } from "../std/json.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
-import { parseJson, textAt, valueAt } from "./json.ts";
 
 /** The address of a service and the key that is sent to it. */
 export interface Service {

@@ -6,10 +6,10 @@ import { keyPublicId } from "../account/key.ts";
 import { CLIENT_ID, DEVICE_GRANT } from "../account/oauth/protocol.ts";
 import { LIMITS } from "../limits.ts";
 import { type Clock, sleep } from "../std/clock.ts";
+import { textAt } from "../std/json.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { errorReply, postForm } from "./http.ts";
-import { textAt } from "./json.ts";
 
 const CLIENT = { client_id: CLIENT_ID } as const;
 /** What a `slow_down` adds, by RFC 8628. */
@@ -56,14 +56,14 @@ export async function awaitKey(url: string, login: PendingLogin, clock: Clock): 
   let last: Outcome = "pending";
   for (;;) {
     const leftMs = endMs - clock.monotonicMs();
-    if (leftMs <= 0) return last instanceof NoAnswer ? last.problem : expired();
+    if (leftMs <= 0) return typeof last === "object" && "away" in last ? last.away : expired();
     await sleep(clock, Math.min(pauseMs, leftMs));
     last = await poll(url, login.device_code);
     if (last instanceof Problem) return last;
     if (typeof last === "object" && "key" in last) return last.key;
     if (last === "slow_down") intervalMs += SLOW_DOWN_MS;
-    const noAnswer = last instanceof NoAnswer;
-    pauseMs = noAnswer ? Math.max(intervalMs, Math.min(2 * pauseMs, LIMITS.loginPauseMsMax)) : intervalMs;
+    pauseMs =
+      typeof last === "object" ? Math.max(intervalMs, Math.min(2 * pauseMs, LIMITS.loginPauseMsMax)) : intervalMs;
   }
 }
 
@@ -80,17 +80,13 @@ export function deviceName(name = hostname()): string {
   return chars.join("") || "unnamed machine";
 }
 
-/** The service is unreachable or overloaded: nothing is decided, the next poll may work. */
-class NoAnswer {
-  constructor(readonly problem: Problem) {}
-}
-
-type Outcome = { readonly key: string } | "pending" | "slow_down" | NoAnswer | Problem;
+/** `away`: the service is unreachable or overloaded: nothing is decided, the next poll may work. */
+type Outcome = { readonly key: string } | { readonly away: Problem } | "pending" | "slow_down" | Problem;
 
 async function poll(url: string, deviceCode: string): Promise<Outcome> {
   const fields = { ...CLIENT, grant_type: DEVICE_GRANT, device_code: deviceCode };
   const reply = await postForm(url, "/oauth/token", fields);
-  if (reply instanceof Problem) return new NoAnswer(reply);
+  if (reply instanceof Problem) return { away: reply };
   if (reply.ok) {
     const key = textAt(reply.body, "access_token");
     if (key !== undefined && keyPublicId(key) !== undefined) return { key };
@@ -111,7 +107,7 @@ async function poll(url: string, deviceCode: string): Promise<Outcome> {
       );
   }
   const refused = errorReply(url, reply);
-  if (reply.status === 429 || reply.status >= 500) return new NoAnswer(refused);
+  if (reply.status === 429 || reply.status >= 500) return { away: refused };
   return new Problem(refused.message, EXIT.failed);
 }
 

@@ -8,7 +8,6 @@ export interface RobotRequest {
   /** `robot_state`, as in the state file; the service checks its shape. */
   readonly state: object;
   readonly sessionId?: string | undefined;
-  readonly seed?: number | undefined;
 }
 
 /** The JSON body of `POST /v1/chat/completions`. */
@@ -22,6 +21,5 @@ export function requestBody(request: RobotRequest): object {
     messages: [{ role: "user", content: [{ type: "text", text: request.instruction }, ...images] }],
     robot_state: request.state,
     ...(request.sessionId === undefined ? {} : { session_id: request.sessionId }),
-    ...(request.seed === undefined ? {} : { seed: request.seed }),
   };
 }

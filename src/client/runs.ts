@@ -84,9 +84,17 @@ export class RunsClient {
     return this.ask({ method: "GET", route: runRoute(run) }, Manifest);
   }
 
-  /** Deletes every file of the run, complete or not. */
+  /** Deletes every file of the run, complete or not. A delete whose answer was lost finds nothing when it is repeated. */
   async remove(run: RunName): Promise<Problem | undefined> {
-    return await this.remove404({ method: "DELETE", route: runRoute(run) }, "run_not_found");
+    let broken = false;
+    const attempt = async () => {
+      const outcome = await this.noted(exchange(this.service, { method: "DELETE", route: runRoute(run) }, this));
+      if (broken && isCode(outcome, "run_not_found")) return { body: undefined };
+      broken ||= outcome instanceof NoAnswer;
+      return outcome;
+    };
+    const outcome = await patiently(attempt, this.patience);
+    return outcome instanceof Problem ? outcome : undefined;
   }
 
   complete(run: RunName, list: { readonly files: readonly StoredFile[]; readonly metadata: object | undefined }) {
@@ -167,19 +175,6 @@ export class RunsClient {
     };
     const also = { checksum_mismatch: DAMAGED_MAX };
     return this.checked(patiently(attempt, { ...this.patience, also }), schema);
-  }
-
-  /** A delete whose answer was lost finds nothing when it is repeated. */
-  private async remove404(request: RunRequest, missing: string): Promise<Problem | undefined> {
-    let broken = false;
-    const attempt = async () => {
-      const outcome = await this.noted(exchange(this.service, request, this));
-      if (broken && isCode(outcome, missing)) return { body: undefined };
-      broken ||= outcome instanceof NoAnswer;
-      return outcome;
-    };
-    const outcome = await patiently(attempt, this.patience);
-    return outcome instanceof Problem ? outcome : undefined;
   }
 
   private ask<T extends TSchema>(request: RunRequest, schema: T, more: More = {}): Promise<Static<T> | Problem> {

@@ -56,18 +56,14 @@ const CALLS = {
   tendon_body_free: { args: [ptr, u32], returns: i32 },
 } as const;
 
-function openLibrary(path: string) {
-  return dlopen(path, CALLS);
-}
-
-export type Calls = ReturnType<typeof openLibrary>["symbols"];
+export type Calls = ReturnType<typeof dlopen<typeof CALLS>>["symbols"];
 /** What the library hands out: an engine, the threads of bodies, a watch. */
 export type Handle = Pointer;
 
 /** Opens the library; it stays open for the life of the process. */
 export function bindLibrary(path: string): Calls | Problem {
   try {
-    return openLibrary(path).symbols;
+    return dlopen(path, CALLS).symbols;
   } catch (error) {
     return new Problem(`the native library cannot be opened: ${(error as Error).message}; see: tendon doctor`);
   }

@@ -37,9 +37,11 @@ export async function ortFolder(dir: string, version: string): Promise<OrtFolder
   if (other !== undefined) return refused(`it has two ONNX Runtimes, ${basename(main)} and ${basename(other)}`);
   const missing = [PROVIDER_FILES.shared, PROVIDER_FILES.cuda].find((file) => !names.includes(file));
   if (missing !== undefined) return refused(`it has no ${missing}`);
-  const found = await symbolVersion(main);
-  if (found !== version) return refused(`it has ONNX Runtime ${found ?? "of an unknown version"}, expected ${version}`);
-  if (!(await contains(join(dir, PROVIDER_FILES.cuda), `\0${version}\0`))) {
+  // The library's symbols are of a version that is named after its own.
+  const own = await found(main, (piece) => /\0VERS_(\d+\.\d+\.\d+)\0/.exec(piece.toString("latin1"))?.[1]);
+  if (own !== version) return refused(`it has ONNX Runtime ${own ?? "of an unknown version"}, expected ${version}`);
+  const isOfIt = (piece: Buffer) => piece.includes(`\0${version}\0`, 0, "latin1") || undefined;
+  if (!(await found(join(dir, PROVIDER_FILES.cuda), isOfIt))) {
     return refused(`${PROVIDER_FILES.cuda} is not of ONNX Runtime ${version}, which ${basename(main)} is`);
   }
   const providers = (["cuda", "tensorrt"] as const).filter((name) => names.includes(PROVIDER_FILES[name]));
@@ -47,43 +49,26 @@ export async function ortFolder(dir: string, version: string): Promise<OrtFolder
   return { dir, runtime: join(dir, name), providers };
 }
 
-/** The library's symbols are of a version that is named after its own. */
-async function symbolVersion(path: string): Promise<string | undefined> {
-  let found: string | undefined;
-  await pieces(path, (piece) => {
-    found = /\0VERS_(\d+\.\d+\.\d+)\0/.exec(piece.toString("latin1"))?.[1];
-    return found !== undefined;
-  });
-  return found;
-}
-
-async function contains(path: string, text: string): Promise<boolean> {
-  let found = false;
-  await pieces(path, (piece) => {
-    found = piece.includes(text, 0, "latin1");
-    return found;
-  });
-  return found;
-}
-
 /** What is looked for is shorter: no piece's end may cut it. */
 const OVERLAP = 64;
 const PIECE = 8 * 2 ** 20;
 
-/** The file in pieces that overlap, until `stop` says so. A file that cannot be read has none. */
-async function pieces(path: string, stop: (piece: Buffer) => boolean): Promise<void> {
+/** What `look` finds in the pieces of a file, which overlap. A file that cannot be read has nothing. */
+async function found<T>(path: string, look: (piece: Buffer) => T | undefined): Promise<T | undefined> {
   const size = await stat(path).then(
-    (found) => found.size,
+    (stats) => stats.size,
     () => 0,
   );
-  if (size === 0) return;
+  if (size === 0) return undefined;
   const file = await open(path);
   try {
     const buffer = Buffer.alloc(Math.min(size, PIECE));
     for (let at = 0; at < size; at += PIECE - OVERLAP) {
       const { bytesRead } = await file.read(buffer, 0, buffer.length, at);
-      if (stop(buffer.subarray(0, bytesRead)) || bytesRead < PIECE) return;
+      const one = look(buffer.subarray(0, bytesRead));
+      if (one !== undefined || bytesRead < PIECE) return one;
     }
+    return undefined;
   } finally {
     await file.close();
   }

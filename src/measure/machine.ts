@@ -2,7 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { join } from "node:path";
-import { textAt } from "../client/json.ts";
+import { textAt } from "../std/json.ts";
 import { printable } from "../std/printable.ts";
 
 export type Machine = Awaited<ReturnType<typeof readMachine>>;

@@ -28,11 +28,13 @@ export function coresOf(list: string): number[] {
   });
 }
 
-let placed: Placement | undefined | "not yet" = "not yet";
+let placed: Placement | undefined;
+let isTried = false;
 
 /** Moves this process to the cores of clients, the first time. Undefined where both share all cores. */
 export function placement(): Placement | undefined {
-  if (placed === "not yet") placed = place();
+  if (!isTried) placed = place();
+  isTried = true;
   return placed;
 }
 
@@ -60,13 +62,11 @@ export function pinned(cores: string, command: readonly string[]): string[] {
 
 /** Cores of both together; undefined where they share what this process may use. */
 export function placedCores(): number | undefined {
-  const at = placed === "not yet" ? undefined : placed;
-  return at && coresOf(`${at.service},${at.clients}`).length;
+  return placed && coresOf(`${placed.service},${placed.clients}`).length;
 }
 
 /** What was done, for the head of a report. */
 export function placementText(): string {
-  const at = placed === "not yet" ? undefined : placed;
-  if (at === undefined) return "the service and its clients share all cores";
-  return `the service has the cores ${at.service}, its clients ${at.clients}`;
+  if (placed === undefined) return "the service and its clients share all cores";
+  return `the service has the cores ${placed.service}, its clients ${placed.clients}`;
 }

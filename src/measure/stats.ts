@@ -20,6 +20,11 @@ export function summary(values: readonly number[]) {
   };
 }
 
+/** A dash for what was not measured: NaN. */
+export function shown(value: number, digits: number): string {
+  return Number.isFinite(value) ? value.toFixed(digits) : "-";
+}
+
 /** The middle one of an odd number of values, the lower middle one otherwise. */
 export function median(values: readonly number[]): number {
   return summary(values).p50;

@@ -13,6 +13,7 @@ import { homedir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+const WHO = "CUDA compiler";
 const VERSION = "13.0.88";
 /** nvcc; what it calls to compile for a device; the headers of both. */
 const PACKAGES = [
@@ -29,11 +30,12 @@ export function cudaCompiler() {
   const own = pythons.map((python) => join(library, python, "site-packages/nvidia/cu13/bin"));
   return [...(process.env.PATH ?? "").split(delimiter), ...own]
     .map((folder) => join(folder, "nvcc"))
-    .find((file) => existsSync(file) && versionOf(file).includes(`V${VERSION}`));
+    .find((file) => existsSync(file) && versionOf(file).stdout?.includes(`V${VERSION}`));
 }
 
-function versionOf(nvcc) {
-  return spawnSync(nvcc, ["--version"], { encoding: "utf8" }).stdout ?? "";
+/** What `TOOL --version` ends with; `error`: the tool is not installed. */
+export function versionOf(tool) {
+  return spawnSync(tool, ["--version"], { encoding: "utf8" });
 }
 
 function cacheFolder() {
@@ -49,18 +51,19 @@ function install() {
   rmSync(folder, { recursive: true, force: true });
   // The folder above is that of the executable's files, which trusts none that others may write to (src/engine/payload.ts).
   mkdirSync(dirname(folder), { recursive: true, mode: 0o700 });
-  run("python3", ["-m", "venv", folder]);
-  run(join(folder, "bin/pip"), ["install", "--no-deps", "--disable-pip-version-check", ...PACKAGES]);
-  if (cudaCompiler() === undefined) fail(`there is no nvcc ${VERSION} in ${folder} after the installation`);
+  run(WHO, "python3", ["-m", "venv", folder]);
+  run(WHO, join(folder, "bin/pip"), ["install", "--no-deps", "--disable-pip-version-check", ...PACKAGES]);
+  if (cudaCompiler() === undefined) fail(WHO, `there is no nvcc ${VERSION} in ${folder} after the installation`);
 }
 
-function run(command, args) {
-  const { status, error } = spawnSync(command, args, { stdio: ["ignore", 2, 2] });
-  if (status !== 0) fail(`${command} ${args.join(" ")} failed${error ? `: ${error.message}` : ""}`);
+/** Ends this process if the command fails; `who` begins what it says. */
+export function run(who, command, args, options = {}) {
+  const { status, error } = spawnSync(command, args, { stdio: ["ignore", 2, 2], ...options });
+  if (status !== 0) fail(who, `${command} ${args.join(" ")} failed${error ? `: ${error.message}` : ""}`);
 }
 
-function fail(message) {
-  process.stderr.write(`CUDA compiler: ${message}\n`);
+export function fail(who, message) {
+  process.stderr.write(`${who}: ${message}\n`);
   process.exit(1);
 }
 
@@ -69,5 +72,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   if (word === "install") install();
   else if (word === "packages") process.stdout.write(`${PACKAGES.join(" ")}\n`);
   else if (word === "find") process.stdout.write(`${cudaCompiler() ?? "none"}\n`);
-  else fail("expected: install, packages or find");
+  else fail(WHO, "expected: install, packages or find");
 }

@@ -5,12 +5,11 @@
  * What is missing is named with the command that gets it. Then: npm packages, the native library, the reference bundles; and, where the
  * CUDA compiler is (cuda-compiler.mjs), the kernels for GPUs.
  */
-import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { cudaCompiler } from "./cuda-compiler.mjs";
+import { cudaCompiler, run as runBy, versionOf } from "./cuda-compiler.mjs";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 const bun = join(root, "node_modules/.bin/bun");
@@ -58,11 +57,6 @@ function checkTools() {
   if (missing.length === 0) return;
   process.stderr.write(`tendon cannot be built here:\n${missing.map((line) => `  - ${line}\n`).join("")}`);
   process.exit(1);
-}
-
-/** What `TOOL --version` ends with; `error`: the tool is not installed. */
-function versionOf(tool) {
-  return spawnSync(tool, ["--version"], { encoding: "utf8" });
 }
 
 function older(version, needed) {
@@ -121,8 +115,5 @@ function folders(path) {
 }
 
 function run(command, args, env = {}, cwd = root) {
-  const { status, error } = spawnSync(command, args, { cwd, env: { ...process.env, ...env }, stdio: ["ignore", 2, 2] });
-  if (status === 0) return;
-  process.stderr.write(`setup: ${command} ${args.join(" ")} failed${error ? `: ${error.message}` : ""}\n`);
-  process.exit(1);
+  runBy("setup", command, args, { cwd, env: { ...process.env, ...env } });
 }

@@ -64,7 +64,7 @@ test("act sends the observation in the described camera order and draws the chun
   const plot = join(dir, "plot.svg");
   const other = ["--image", "left=test/vectors/jpeg/gray.jpg", "--image", `top=${JPEG}`];
   const end = await runAct(
-    ...[...base, stateFile(), ...other.slice(2), ...other.slice(0, 2), "--session", "s", "--seed", "7"],
+    ...[...base, stateFile(), ...other.slice(2), ...other.slice(0, 2), "--session", "s"],
     ...["--base-url", `${address()}/`, "--plot", plot, "--json"],
   );
   expect(end).toBe(EXIT.done);
@@ -72,7 +72,7 @@ test("act sends the observation in the described camera order and draws the chun
   const sent = seen[1]?.messages[0]?.content;
   const left = (await Bun.file("test/vectors/jpeg/gray.jpg").bytes()).toBase64();
   expect(typeof sent === "object" && sent[1]?.image_url?.url).toBe(`data:image/jpeg;base64,${left}`);
-  expect(seen[1]).toMatchObject({ session_id: "s", seed: 7 });
+  expect(seen[1]).toMatchObject({ session_id: "s" });
   const svg = await Bun.file(plot).text();
   expect(svg).toContain("other/robot:x, step 0");
   expect(svg).toContain("random weights");
@@ -109,7 +109,6 @@ test("wrong use exits with 2 and says what was expected", async () => {
     [...base, stateFile()],
     [...base, stateFile(), "--image", "top"],
     [...base, stateFile(), "--image", "=x"],
-    [...base, stateFile(), ...images, "--seed", "x"],
     [...base, stateFile(), ...images, "stray"],
     [...base, stateFile(), ...images, "--base-url", "ftp://x"],
     [...base, stateFile(), ...images, "--url", address()],
@@ -196,7 +195,7 @@ test("the camera order is found in a description, and only there", () => {
 });
 
 test("a flag that cannot be read is explained in one line", () => {
-  for (const argv of [["--nonsense"], ["--model", "--seed"], ["--model"], ["--json=yes"], ["--a\nb"]]) {
+  for (const argv of [["--nonsense"], ["--model", "--plot"], ["--model"], ["--json=yes"], ["--a\nb"]]) {
     const parsed = given(act, argv);
     expect(parsed).toMatchObject({
       exit: EXIT.usage,

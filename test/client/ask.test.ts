@@ -94,7 +94,7 @@ test.each([
 test("a response that is not whole says why", () => {
   const incomplete = (reason: string) => ({ status: "incomplete", incomplete_details: { reason } });
   expect(shortcoming({ status: "completed" })).toBeUndefined();
-  expect(shortcoming(incomplete("max_output_tokens"))?.message).toContain("--max-output-tokens");
+  expect(shortcoming(incomplete("max_output_tokens"))?.message).toContain("shorter");
   expect(shortcoming(incomplete("content_filter"))?.message).toBe("the answer is incomplete (content_filter)");
   expect(shortcoming({ status: "cancelled", error: null })?.message).toBe("the response is cancelled");
   expect(shortcoming({ status: "failed", error: { code: "c", message: "m\u001b[2J" } })?.message).toBe("c: m [2J");

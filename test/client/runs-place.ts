@@ -88,7 +88,7 @@ export class RunsPlace implements AsyncDisposable {
   async push(changes: Partial<Push> = {}, signal = new AbortController().signal): Promise<PushReport | Problem> {
     this.heard = Object.assign(new Heard(), { onMoved: this.heard.onMoved });
     const { folder, run } = this;
-    const wanted = { folder, run, parallel: 4, keepOpen: false, recordsDir: join(this.dir, "records"), ...changes };
+    const wanted = { folder, run, parallel: 4, recordsDir: join(this.dir, "records"), ...changes };
     return await push({ url: this.link.url, apiKey: this.service.key }, wanted, this.heard, { pace: PACE, signal });
   }
 

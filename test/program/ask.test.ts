@@ -42,14 +42,14 @@ async function stored(id: string): Promise<Record<string, unknown>> {
 describe("tendon ask", () => {
   test("prints the answer as it comes, and nothing else on either output", async () => {
     provider.play({ kind: "answer", reasoning: "Hm.", deltas: ["One, ", "two, ", "three 🤖."], gapMs: 150 });
-    const child = place.spawn(["ask", "Count.", "--instructions", "In words.", "--max-output-tokens", "50"]);
+    const child = place.spawn(["ask", "Count."]);
     const pieces: string[] = [];
     for await (const bytes of child.stdout) pieces.push(Buffer.from(bytes).toString());
     expect([pieces.join(""), pieces.length > 1]).toEqual(["One, two, three 🤖.\n", true]);
     expect([await child.exited, await child.stderr.text()]).toEqual([0, ""]);
     const sent = provider.exchanges.at(-1);
     expect(sent?.headers.authorization).toBe(`Bearer ${KEY.PROVIDER_KEY}`);
-    expect(sent?.body).toMatchObject({ model: "tiny", max_tokens: 50 });
+    expect(sent?.body).toMatchObject({ model: "tiny" });
   });
 
   test("--json prints the response as one object, --async waits for a background model", async () => {
@@ -72,7 +72,7 @@ describe("tendon ask", () => {
   test("an answer that is cut short by its limit is printed, and is no success", async () => {
     provider.play({ kind: "answer", text: "Once upon", finish: "length" });
     const { code, stdout, stderr } = await place.run(["ask", "Tell."]);
-    expect([code, stdout, stderr]).toEqual([1, "Once upon\n", expect.stringContaining("--max-output-tokens")]);
+    expect([code, stdout, stderr]).toEqual([1, "Once upon\n", expect.stringContaining("ask for a shorter one")]);
   });
 
   test("a failure is one clear line with its code", async () => {
@@ -85,7 +85,6 @@ describe("tendon ask", () => {
       [[], {}, 2, "expected one TEXT"],
       [["two", "words"], {}, 2, "needs quotes"],
       [["Hello?", "--async", "--model", "llm-c-k3:superfast"], {}, 2, "end in :async"],
-      [["Hello?", "--max-output-tokens", "0"], {}, 2, "--max-output-tokens"],
       [["Hello?"], { HOME: place.path("nobody") }, 3, "tendon login"],
       [["Hello?"], { TENDON_API_KEY: "tdn_wrong" }, 3, "invalid_api_key"],
       [["Hello?", "--base-url", "http://127.0.0.1:1"], {}, 4, "cannot reach"],

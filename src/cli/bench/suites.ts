@@ -1,11 +1,10 @@
 /** The suites of `tendon bench`: the name of each, its length, its devices and its report. */
-import type { GpuSettings } from "../../config/gpu.ts";
 import { chunkReport } from "../../measure/chunk/report.ts";
 import { runChunkSuite } from "../../measure/chunk/suite.ts";
 import { episodeReport } from "../../measure/episode/report.ts";
 import { runEpisodeSuite } from "../../measure/episode/suite.ts";
 import { gpuReport } from "../../measure/gpu/report.ts";
-import { runGpuSuite } from "../../measure/gpu/suite.ts";
+import { type GpuPlan, runGpuSuite } from "../../measure/gpu/suite.ts";
 import { httpReport } from "../../measure/http/report.ts";
 import { RATES, runHttpSuite } from "../../measure/http/suite.ts";
 import { type Origin, origin } from "../../measure/origin.ts";
@@ -13,14 +12,10 @@ import type { Report } from "../../measure/report.ts";
 import type { BenchTarget } from "../../measure/target.ts";
 import { Problem } from "../../std/problem.ts";
 
-/** The given flags, with the suite's defaults for the others. */
-export interface SuitePlan extends BenchTarget {
+/** The given flags, with the suite's defaults for the others. The suite `gpu` alone takes those of `GpuPlan`. */
+export interface SuitePlan extends BenchTarget, Pick<GpuPlan, "batchMax" | "gpu" | "within"> {
   /** In the unit of the suite's flag. */
   readonly length: number;
-  /** The suite `gpu` alone takes these. */
-  readonly batchMax: number;
-  readonly gpu: GpuSettings;
-  readonly within: number | undefined;
 }
 
 interface Suite {
@@ -31,8 +26,6 @@ interface Suite {
   readonly max: number;
   /** Measures a service, and not a device by itself. */
   readonly served: boolean;
-  /** The most robots at once. */
-  readonly robotsMax: number;
   readonly devices: readonly string[];
   run(plan: SuitePlan): Promise<Report | Problem>;
 }
@@ -47,18 +40,16 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     usual: 500,
     max: 10_000_000,
     served: true,
-    robotsMax: 64,
     devices: ["echo", "cpu"],
     run: (plan) => reported(runChunkSuite({ ...plan, chunks: plan.length }), chunkReport),
   },
   episode: {
     about: "whether a robot's control loop ever lacks a row",
-    // The lateness of every tick is kept until the end: 7 million numbers with 64 robots.
+    // The lateness of every tick is kept until the end: 900,000 numbers with 8 robots.
     flag: "seconds",
     usual: 10,
     max: 3_600,
     served: true,
-    robotsMax: 64,
     devices: ["echo", "cpu"],
     run: (plan) => reported(runEpisodeSuite({ ...plan, seconds: plan.length }), episodeReport),
   },
@@ -68,7 +59,6 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     usual: 10,
     max: 3_600,
     served: true,
-    robotsMax: 256,
     devices: ["echo"],
     run: (plan) => reported(runHttpSuite({ ...plan, seconds: plan.length, rates: RATES }), httpReport),
   },
@@ -78,7 +68,6 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     usual: 50,
     max: 100_000,
     served: false,
-    robotsMax: 1,
     devices: ["auto"],
     run: (plan) => reported(runGpuSuite({ ...plan, chunks: plan.length }), gpuReport),
   },

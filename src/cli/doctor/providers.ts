@@ -1,9 +1,10 @@
 /** The language models' checks of `tendon doctor`: is each provider there, does it take its key, does it know its model? */
-import { textAt, valueAt } from "../../client/json.ts";
+
 import type { LlmConfig } from "../../config/llm.ts";
 import type { ServeConfig } from "../../config/serve.ts";
 import { LLM_ADVICE, planProviders } from "../../service/providers.ts";
 import { systemClock } from "../../std/clock.ts";
+import { textAt, valueAt } from "../../std/json.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import { type Check, green, red } from "./checks.ts";

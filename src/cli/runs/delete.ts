@@ -1,9 +1,9 @@
 /** `tendon runs delete`: every file of a run, complete or not, for good. */
 import { runText } from "../../client/runs/names.ts";
+import type { RunsClient } from "../../client/runs.ts";
 import { Problem } from "../../std/problem.ts";
 import { BASE_URL_FLAG, type Command, usageProblem } from "../frame/command.ts";
-import { answer } from "../frame/print.ts";
-import { namedRun, runsOf } from "./run-name.ts";
+import { asked, namedRun } from "./run-name.ts";
 
 export const runsDelete: Command = {
   name: "runs delete",
@@ -20,9 +20,7 @@ export const runsDelete: Command = {
     if (!given.on("yes")) {
       return usageProblem(runsDelete, `${runText(run)} would be deleted for good; say with --yes that it shall be`);
     }
-    const client = await runsOf(given);
-    if (client instanceof Problem) return client;
-    const problem = await client.remove(run);
-    return problem ?? (await answer(given, { ...run, deleted: true }, `deleted ${runText(run)}`));
+    const remove = async (runs: RunsClient) => (await runs.remove(run)) ?? { ...run, deleted: true };
+    return await asked(given, remove, () => `deleted ${runText(run)}`);
   },
 };

@@ -4,13 +4,11 @@ import type { RunsClient } from "../../client/runs.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import { table } from "../../std/text-table.ts";
-import { BASE_URL_FLAG, type Command, usageProblem } from "../frame/command.ts";
-import { answer } from "../frame/print.ts";
-import { wholeNumber } from "../frame/values.ts";
+import { BASE_URL_FLAG, type Command } from "../frame/command.ts";
 import { bytesText, timeText } from "./amounts.ts";
-import { runsOf } from "./run-name.ts";
+import { asked } from "./run-name.ts";
 
-const LIMIT_DEFAULT = 20;
+const NEWEST = 20;
 /** The longest page of the service. */
 const PAGE_MAX = 1_000;
 
@@ -19,21 +17,14 @@ export const runsList: Command = {
   summary: "List completed runs, the newest first.",
   flags: {
     robot: { value: "NAME", about: "Only runs of this robot." },
-    limit: { value: "N", about: `Length of the list, 1 to ${PAGE_MAX} (default ${LIMIT_DEFAULT}).` },
-    all: { about: "All of them." },
+    all: { about: `All of them (default: ${NEWEST}).` },
     "base-url": BASE_URL_FLAG,
     json: { about: "Print them as one JSON object." },
   },
   async run(given) {
-    const limit = wholeNumber(runsList, given, "limit", [1, PAGE_MAX]);
-    if (limit instanceof Problem) return limit;
-    const all = given.on("all");
-    if (all && limit !== undefined) return usageProblem(runsList, "--all and --limit exclude each other");
-    const client = await runsOf(given);
-    if (client instanceof Problem) return client;
     const robot = given.text("robot");
-    const list = all ? await wholeList(client, robot) : await client.list({ robot, limit: limit ?? LIMIT_DEFAULT });
-    return list instanceof Problem ? list : await answer(given, list, listText(list));
+    const list = (runs: RunsClient) => (given.on("all") ? wholeList(runs, robot) : runs.list({ robot, limit: NEWEST }));
+    return await asked(given, list, listText);
   },
 };
 

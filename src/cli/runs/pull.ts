@@ -8,27 +8,24 @@ import { BASE_URL_FLAG, type Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { bytesText, filesText } from "./amounts.ts";
 import { namedRun } from "./run-name.ts";
-import { PARALLEL_FLAG, parallelOf, transferred } from "./transfer.ts";
+import { PARALLEL, transferred } from "./transfer.ts";
 
 export const runsPull: Command = {
   name: "runs pull",
   summary: "Fetch a run into a folder, each file checked. After a cut the same command fetches the rest.",
   positionals: "ROBOT RUN [DIR]",
   flags: {
-    parallel: PARALLEL_FLAG,
     "base-url": BASE_URL_FLAG,
     json: { about: "Print what was done as one JSON object." },
   },
   async run(given) {
     const run = namedRun(runsPull, given);
     if (run instanceof Problem) return run;
-    const parallel = parallelOf(runsPull, given);
-    if (parallel instanceof Problem) return parallel;
     const service = await signedIn(given.text("base-url"));
     if (service instanceof Problem) return service;
     const folder = given.positionals[2] ?? run.run;
     const pulled = await transferred(given, (watcher, signal) =>
-      pull(service, { run, folder, parallel }, watcher, { signal }),
+      pull(service, { run, folder, parallel: PARALLEL }, watcher, { signal }),
     );
     if (pulled instanceof Problem) return pulled;
     const { manifest, fetched, there } = pulled;

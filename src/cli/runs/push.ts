@@ -11,7 +11,7 @@ import { BASE_URL_FLAG, type Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { bytesText, filesText } from "./amounts.ts";
 import { checkedName } from "./run-name.ts";
-import { PARALLEL_FLAG, parallelOf, transferred } from "./transfer.ts";
+import { PARALLEL, transferred } from "./transfer.ts";
 
 export const runsPush: Command = {
   name: "runs push",
@@ -21,8 +21,6 @@ export const runsPush: Command = {
     robot: { value: "NAME", required: true, about: "The robot whose run it is." },
     run: { value: "NAME", about: "Name of the run (default: that of the folder)." },
     metadata: { value: "FILE", about: "JSON object that is kept with the run." },
-    parallel: PARALLEL_FLAG,
-    "keep-open": { about: "Do not complete the run: more files are to come. It is not listed until then." },
     "base-url": BASE_URL_FLAG,
     json: { about: "Print what was done as one JSON object." },
   },
@@ -31,14 +29,11 @@ export const runsPush: Command = {
     const name = given.text("run") ?? basename(resolve(folder));
     const run = checkedName(runsPush, { robot: given.required("robot"), run: name });
     if (run instanceof Problem) return run;
-    const parallel = parallelOf(runsPush, given);
-    if (parallel instanceof Problem) return parallel;
     const metadata = await metadataOf(given.text("metadata"));
     if (metadata instanceof Problem) return metadata;
     const service = await signedIn(given.text("base-url"));
     if (service instanceof Problem) return service;
-    const keepOpen = given.on("keep-open");
-    const wanted = { folder, run, metadata, parallel, keepOpen, recordsDir: join(folders().cache, "pushes") };
+    const wanted = { folder, run, metadata, parallel: PARALLEL, recordsDir: join(folders().cache, "pushes") };
     const pushed = await transferred(given, (watcher, signal) => push(service, wanted, watcher, { signal }));
     if (pushed instanceof Problem) return pushed;
     return await answer(given, { ...run, ...pushed }, pushedText(run, pushed));
@@ -61,7 +56,5 @@ async function metadataOf(path: string | undefined): Promise<object | undefined 
 function pushedText(run: RunName, { state, files, size, sent }: PushReport): string {
   const whole = `${runText(run)}: ${filesText(files)}, ${bytesText(size)}`;
   if (state === "already_there") return `${whole}, already there`;
-  const way = `${filesText(sent.files)} sent now, ${bytesText(sent.bytes)}`;
-  if (state === "completed") return `${whole}, complete (${way})`;
-  return `${whole}, kept open (${way}); complete it with the same command without --keep-open`;
+  return `${whole}, complete (${filesText(sent.files)} sent now, ${bytesText(sent.bytes)})`;
 }

@@ -5,6 +5,7 @@ import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import { nameProblem, type RunName } from "../../std/run-names.ts";
 import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
+import { answer } from "../frame/print.ts";
 
 /** Wrong use when one of the names cannot be that of a robot or a run. */
 export function checkedName(command: Command, { robot, run }: RunName): RunName | Problem {
@@ -20,8 +21,14 @@ export function namedRun(command: Command, given: CommandLine): RunName | Proble
   return checkedName(command, { robot: given.word(0), run: given.word(1) });
 }
 
-/** The service that the flags name, and its runs. */
-export async function runsOf(given: CommandLine): Promise<RunsClient | Problem> {
+/** Prints what the service that the flags name answers about its runs. */
+export async function asked<T extends object>(
+  given: CommandLine,
+  ask: (runs: RunsClient) => Promise<T | Problem>,
+  text: (answered: T) => string,
+): Promise<number | Problem> {
   const service = await signedIn(given.text("base-url"));
-  return service instanceof Problem ? service : new RunsClient(service);
+  if (service instanceof Problem) return service;
+  const answered = await ask(new RunsClient(service));
+  return answered instanceof Problem ? answered : await answer(given, answered, text(answered));
 }

@@ -5,9 +5,8 @@ import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import { table } from "../../std/text-table.ts";
 import { BASE_URL_FLAG, type Command } from "../frame/command.ts";
-import { answer } from "../frame/print.ts";
 import { bytesText, filesText, timeText } from "./amounts.ts";
-import { namedRun, runsOf } from "./run-name.ts";
+import { asked, namedRun } from "./run-name.ts";
 
 export const runsShow: Command = {
   name: "runs show",
@@ -20,10 +19,7 @@ export const runsShow: Command = {
   async run(given) {
     const run = namedRun(runsShow, given);
     if (run instanceof Problem) return run;
-    const client = await runsOf(given);
-    if (client instanceof Problem) return client;
-    const manifest = await client.manifest(run);
-    return manifest instanceof Problem ? manifest : await answer(given, manifest, manifestText(manifest));
+    return await asked(given, (runs) => runs.manifest(run), manifestText);
   },
 };
 

@@ -1,23 +1,12 @@
-/** What a push and a pull have in common: the flag of how many requests at once, the progress, and the end by Ctrl-C. */
+/** What a push and a pull have in common: the number of requests at once, the progress, and the end by Ctrl-C. */
 import { NoAnswer } from "../../client/http.ts";
 import type { Watcher } from "../../client/runs/watcher.ts";
 import { Problem } from "../../std/problem.ts";
-import type { Command, CommandLine } from "../frame/command.ts";
-import { wholeNumber } from "../frame/values.ts";
+import type { CommandLine } from "../frame/command.ts";
 import { progressOnTerminal } from "./progress.ts";
 
-const PARALLEL_DEFAULT = 4;
-/** The most unfinished uploads of a run. */
-const PARALLEL_MAX = 16;
-
-export const PARALLEL_FLAG = {
-  value: "N",
-  about: `Requests at once, 1 to ${PARALLEL_MAX} (default ${PARALLEL_DEFAULT}).`,
-};
-
-export function parallelOf(command: Command, given: CommandLine): number | Problem {
-  return wholeNumber(command, given, "parallel", [1, PARALLEL_MAX]) ?? PARALLEL_DEFAULT;
-}
+/** Requests at once. A run may have 16 unfinished uploads. */
+export const PARALLEL = 4;
 
 /** A shell shows this for a command that Ctrl-C ended. */
 const LEFT = 130;

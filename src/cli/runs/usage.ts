@@ -1,11 +1,9 @@
 /** `tendon runs usage`: what the account's runs take of its quota, and this month's traffic. */
 import type { RunUsage } from "../../client/runs/records.ts";
-import { Problem } from "../../std/problem.ts";
 import { table } from "../../std/text-table.ts";
 import { BASE_URL_FLAG, type Command } from "../frame/command.ts";
-import { answer } from "../frame/print.ts";
 import { bytesText, timeText } from "./amounts.ts";
-import { runsOf } from "./run-name.ts";
+import { asked } from "./run-name.ts";
 
 export const runsUsage: Command = {
   name: "runs usage",
@@ -14,12 +12,7 @@ export const runsUsage: Command = {
     "base-url": BASE_URL_FLAG,
     json: { about: "Print it as one JSON object." },
   },
-  async run(given) {
-    const client = await runsOf(given);
-    if (client instanceof Problem) return client;
-    const usage = await client.usage();
-    return usage instanceof Problem ? usage : await answer(given, usage, usageText(usage));
-  },
+  run: (given) => asked(given, (runs) => runs.usage(), usageText),
 };
 
 function usageText({ stored_bytes, reserved_bytes, quota_bytes, runs, month }: RunUsage): string {

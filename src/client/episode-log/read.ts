@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { parseJson } from "../../std/json.ts";
 import { printable } from "../../std/printable.ts";
 import { Problem } from "../../std/problem.ts";
 import { pathProblem } from "../../std/run-names.ts";
-import { parseJson } from "../json.ts";
 import { EPISODE_FILE, EpisodeHead, EpisodeObservation } from "./format.ts";
 
 /** A line of a model with thousands of rows is far below it; whatever is longer is no line of a log, and is not kept in memory. */

@@ -2,9 +2,9 @@
  * One request to run storage. It may take hours over a slow link: what ends it is not its length but a span in which nothing moves.
  */
 import type { Clock } from "../../std/clock.ts";
+import { parseJson } from "../../std/json.ts";
 import type { Problem } from "../../std/problem.ts";
 import { ErrorReply, errorReply, keyProblem, noAnswer, type Service } from "../http.ts";
-import { parseJson } from "../json.ts";
 import { Silence } from "../waiting.ts";
 import { blocksOf, type Piece, PieceBroken } from "./piece.ts";
 

@@ -8,8 +8,8 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { readText, writePrivate } from "../../std/file.ts";
 import { sha256 } from "../../std/file-digest.ts";
+import { parseJson } from "../../std/json.ts";
 import type { RunName } from "../../std/run-names.ts";
-import { parseJson } from "../json.ts";
 import type { LocalFile } from "./folder.ts";
 
 const Entry = Type.Object({
@@ -58,9 +58,8 @@ export class PushRecord {
     return entry?.size === size && entry.mtime_ms === mtimeMs ? entry.sha256 : undefined;
   }
 
-  isStored({ path, size }: LocalFile, sha256: string): boolean {
-    const entry = this.files.get(path);
-    return entry?.stored === true && entry.size === size && entry.sha256 === sha256;
+  isStored(file: LocalFile, sha256: string): boolean {
+    return this.isBegun(file, sha256) && this.files.get(file.path)?.stored === true;
   }
 
   uploadOf(path: string): string | undefined {

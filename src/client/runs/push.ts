@@ -23,20 +23,17 @@ export interface Push {
   readonly metadata?: object | undefined;
   /** Requests at once. */
   readonly parallel: number;
-  /** Leaves the run incomplete: more is to come. */
-  readonly keepOpen: boolean;
   /** The folder in which what was acknowledged is remembered. */
   readonly recordsDir: string;
 }
 
 export interface PushReport {
-  readonly state: "completed" | "already_there" | "kept_open";
+  readonly state: "completed" | "already_there";
   readonly size: number;
   readonly files: number;
   readonly sent: Amount;
   readonly skipped: readonly string[];
-  /** Null where the run is not complete. */
-  readonly manifest: Manifest | null;
+  readonly manifest: Manifest;
 }
 
 export async function push(
@@ -94,14 +91,13 @@ class Pushing {
   ) {}
 
   async pushed(): Promise<PushReport | Problem> {
-    const { wanted, scanned, tools } = this;
+    const { scanned, tools } = this;
     const size = bytesOf(scanned.files);
     const files = scanned.files.length;
     tools.watcher.begun({ files, bytes: size, skipped: scanned.skipped });
     const manifest = (await this.dropped()) ?? (await this.sentAndComplete());
     if (manifest instanceof Problem) return manifest;
-    const state = wanted.keepOpen ? "kept_open" : "completed";
-    return { state, size, files, sent: this.sent, skipped: scanned.skipped, manifest };
+    return { state: "completed", size, files, sent: this.sent, skipped: scanned.skipped, manifest };
   }
 
   /** Takes away what an earlier push sent of files that are not in the folder any more: a run is its list and nothing else. */
@@ -120,12 +116,11 @@ class Pushing {
     return undefined;
   }
 
-  private async sentAndComplete(): Promise<Manifest | null | Problem> {
+  private async sentAndComplete(): Promise<Manifest | Problem> {
     const { wanted, tools } = this;
     const { client, record } = tools;
     const files = await this.filesSent();
     if (files instanceof Problem) return files;
-    if (wanted.keepOpen) return null;
     const manifest = await client.complete(wanted.run, { files, metadata: wanted.metadata });
     if (!(manifest instanceof Problem)) {
       await record.remove();

@@ -3,6 +3,7 @@ import { type Static, Type } from "@sinclair/typebox";
 
 const text = Type.String();
 const bytes = Type.Integer({ minimum: 0 });
+const many = Type.Integer({ minimum: 1 });
 const sha256 = Type.String({ pattern: "^[0-9a-f]{64}$" });
 
 export const StoredFile = Type.Object({ path: text, size: bytes, sha256 });
@@ -41,24 +42,14 @@ export const RunUsage = Type.Object({
 });
 export type RunUsage = Static<typeof RunUsage>;
 
-export const StartedUpload = Type.Object({
-  upload_id: text,
-  part_size: Type.Integer({ minimum: 1 }),
-  parts: Type.Integer({ minimum: 1 }),
-});
+export const StartedUpload = Type.Object({ upload_id: text, part_size: many, parts: many });
 export type StartedUpload = Static<typeof StartedUpload>;
 
-export const UploadedPart = Type.Object({ part: Type.Integer({ minimum: 1 }), size: bytes, sha256 });
+export const UploadedPart = Type.Object({ part: many, size: bytes, sha256 });
 
-export const OpenUpload = Type.Object({
-  upload_id: text,
-  size: bytes,
-  part_size: Type.Integer({ minimum: 1 }),
-  received: Type.Array(UploadedPart),
-});
+const upload = { upload_id: text, size: bytes, part_size: many };
+export const OpenUpload = Type.Object({ ...upload, received: Type.Array(UploadedPart) });
 export type OpenUpload = Static<typeof OpenUpload>;
 
-export const OpenUploads = Type.Object({
-  data: Type.Array(Type.Object({ upload_id: text, size: bytes, part_size: Type.Integer({ minimum: 1 }) })),
-});
+export const OpenUploads = Type.Object({ data: Type.Array(Type.Object(upload)) });
 export type OpenUploads = Static<typeof OpenUploads>;

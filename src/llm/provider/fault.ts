@@ -1,9 +1,9 @@
 /** Faults of a provider, and the error that a client gets for each. Its own words go to the log alone. */
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
+import { parseJson } from "../../std/json.ts";
 import { printable } from "../../std/printable.ts";
 import { LLM } from "../errors.ts";
-import { parsed } from "../json.ts";
 
 /**
  * - `unavailable`: no connection, a time-out, or a status that may be another one next time.
@@ -87,7 +87,7 @@ export function refusal(kind: FaultKind, { status, retryAfter, text }: RefusedAn
 
 /** The message and the field of an error object, in the forms that servers have for it. */
 function errorOf(body: string): { readonly said?: string | undefined; readonly param?: unknown } {
-  const { error, message } = Object(parsed(body)) as { error?: unknown; message?: unknown };
+  const { error, message } = Object(parseJson(body)) as { error?: unknown; message?: unknown };
   const { message: inner, param } = Object(error) as { message?: unknown; param?: unknown };
   const said = typeof error === "string" ? error : (inner ?? message);
   return { param, said: typeof said === "string" ? said : undefined };

@@ -1,7 +1,7 @@
 /** The provider of a model: the fields that it refuses, and a call to it from the request to the answer in a draft. */
 import type { LlmConfig, Refusable } from "../../config/llm.ts";
 import type { Clock } from "../../std/clock.ts";
-import { parsed } from "../json.ts";
+import { parseJson } from "../../std/json.ts";
 import type { Draft } from "../output/draft.ts";
 import type { InputItem, LlmRequest } from "../request.ts";
 import { ChatDialect, chatBody, chatRefuses } from "./chat.ts";
@@ -70,7 +70,7 @@ export class Provider {
 function limited(ending: Ending, outputTokensMax: number, draft: Draft): Ending {
   const { usage, incomplete } = ending;
   if (incomplete || !usage || usage.completionTokens < outputTokensMax) return ending;
-  const cut = draft.output.some((item) => item.type === "function_call" && parsed(item.arguments) === undefined);
+  const cut = draft.output.some((item) => item.type === "function_call" && parseJson(item.arguments) === undefined);
   return cut ? { usage, incomplete: "max_output_tokens" } : ending;
 }
 

@@ -1,7 +1,8 @@
 /** A provider's answer as it arrives: from bytes to events or one JSON value, and from these to a draft, by the provider's protocol. */
 import { createParser } from "eventsource-parser";
 import { LIMITS } from "../../limits.ts";
-import { objectOf, parsed } from "../json.ts";
+import { parseJson } from "../../std/json.ts";
+import { objectOf } from "../json.ts";
 import type { Draft } from "../output/draft.ts";
 import type { IncompleteReason } from "../output/object.ts";
 import type { LlmUsage } from "../usage.ts";
@@ -76,7 +77,7 @@ export class Reader implements Intake {
 
   /** Whether the end of the answer was said, so that it is whole however its connection ends. */
   get whole(): boolean {
-    return this.ended || objectOf(parsed(this.text?.join("") ?? "")) !== undefined;
+    return this.ended || objectOf(parseJson(this.text?.join("") ?? "")) !== undefined;
   }
 
   /** Called after the last byte. */
@@ -84,7 +85,7 @@ export class Reader implements Intake {
     if (!this.ended && this.decoded(undefined) === undefined)
       return new Fault("invalid", "the answer ends inside a character");
     if (this.text) {
-      const value = parsed(this.text.join(""));
+      const value = parseJson(this.text.join(""));
       if (value === undefined) return new Fault("invalid", "the answer is not JSON");
       const fault = this.dialect.whole(value) ?? this.moved();
       if (fault) return fault;
@@ -98,7 +99,7 @@ export class Reader implements Intake {
       this.ended = true;
       return;
     }
-    const value = parsed(data);
+    const value = parseJson(data);
     const said = value === undefined ? new Fault("invalid", "an event is not JSON") : this.dialect.event(value);
     if (said === "end") this.ended = true;
     else this.fault = said;

@@ -22,7 +22,7 @@ export function chunkReport(from: Origin, measurements: readonly ChunkMeasuremen
   };
 }
 
-function block({ ms, chunks, seconds, actionsSha256 }: ChunkMeasurement) {
+function block({ ms, chunks, seconds }: ChunkMeasurement) {
   const lines = COLUMNS.map((name) => {
     const { p50, p90, p99, max } = summary(ms[name]);
     return [name, ...[p50, p90, p99, max].map((value) => value.toFixed(3))];
@@ -30,6 +30,6 @@ function block({ ms, chunks, seconds, actionsSha256 }: ChunkMeasurement) {
   const stations = table([["ms", "p50", "p90", "p99", "max"], ...lines], ALIGN).trimEnd();
   return {
     length: `chunks ${chunks}, ${(chunks / seconds).toFixed(1)} chunks/s`,
-    lines: [stations, `actions sha256 ${actionsSha256.slice(0, 16)}`],
+    lines: [stations],
   };
 }

@@ -2,7 +2,7 @@
 import { type Align, table } from "../../std/text-table.ts";
 import type { Origin } from "../origin.ts";
 import { type Report, reportText } from "../report.ts";
-import { summary } from "../stats.ts";
+import { shown, summary } from "../stats.ts";
 import type { Measurement } from "../target.ts";
 import { CAPTURE_AHEAD_MS, COMMAND_HZ, type LoopFigures, MARGIN_ROWS, PERIOD_MS } from "./loop-robot.ts";
 
@@ -102,9 +102,4 @@ function loopLines(service: LoopSummary, control: LoopSummary): string[][] {
     both("tick lateness p99, ms", (told) => told.tick_lateness_p99_ms, 1),
     both("tick lateness max, ms", (told) => told.tick_lateness_max_ms, 1),
   ];
-}
-
-/** A measurement shorter than a chunk takes has no latency: NaN is shown as a dash. */
-function shown(value: number, digits: number): string {
-  return Number.isFinite(value) ? value.toFixed(digits) : "-";
 }

@@ -15,7 +15,7 @@ import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import { withEngine } from "../engine.ts";
 import type { Observed } from "../inference.ts";
-import type { Measurement } from "../target.ts";
+import type { BenchTarget, Measurement } from "../target.ts";
 import { observationsOf } from "./observations.ts";
 import { batchRounds, episodeRounds, type Rounds } from "./rounds.ts";
 import { type SocketFigures, socketFigures } from "./socket.ts";
@@ -23,8 +23,7 @@ import { type SocketFigures, socketFigures } from "./socket.ts";
 /** How the manifest names the longest batch that the engine takes. */
 const BATCH_MAX = 16;
 
-export interface GpuPlan {
-  readonly devices: readonly string[];
+export interface GpuPlan extends Pick<BenchTarget, "devices" | "progress"> {
   /** A folder of bundles, or one bundle; undefined: those that ship with tendon. */
   readonly models?: string | undefined;
   /** Batches of each size. */
@@ -33,7 +32,6 @@ export interface GpuPlan {
   readonly gpu: GpuSettings;
   /** Rows may differ by this, in their units, in place of a bundle's own tolerance. */
   readonly within?: number | undefined;
-  readonly progress?: (line: string) => Promise<void>;
 }
 
 export interface Batch extends Rounds {

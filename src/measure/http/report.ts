@@ -4,7 +4,7 @@ import { REFUSED_PAUSE_MS } from "../load/loops.ts";
 import { errorsText, GOOD_MS } from "../load/tally.ts";
 import type { Origin } from "../origin.ts";
 import { headLines, nameOf, type Report } from "../report.ts";
-import { percentile } from "../stats.ts";
+import { percentile, shown } from "../stats.ts";
 import type { HttpMeasurement } from "./suite.ts";
 
 const QUESTION = "How long does a robot wait for its chunk over HTTP, and how many chunks a second come in time?";
@@ -56,7 +56,7 @@ const TEXTS = ["device", "loop", "errors"];
 const ALIGN = COLUMNS.map(({ name }): Align => (TEXTS.includes(name) ? "left" : "right"));
 
 export function httpReport(from: Origin, measurements: readonly HttpMeasurement[]): Report {
-  const lines = measurements.map((one) => COLUMNS.map((column) => shown(column, one)));
+  const lines = measurements.map((one) => COLUMNS.map((column) => cell(column, one)));
   const figures = table([COLUMNS.map(({ title }) => title), ...lines], ALIGN);
   const names = new Set(measurements.map(nameOf));
   return {
@@ -68,10 +68,9 @@ export function httpReport(from: Origin, measurements: readonly HttpMeasurement[
   };
 }
 
-function shown({ of, digits = 0 }: Column, measurement: HttpMeasurement): string {
+function cell({ of, digits = 0 }: Column, measurement: HttpMeasurement): string {
   const value = of(measurement);
-  if (typeof value === "string") return value === "" ? "-" : value;
-  return Number.isFinite(value) ? value.toFixed(digits) : "-";
+  return typeof value === "number" ? shown(value, digits) : value || "-";
 }
 
 function jsonOf(one: HttpMeasurement): object {

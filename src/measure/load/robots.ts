@@ -6,6 +6,7 @@ import { contentOf } from "../../client/chunk.ts";
 import { CHAT_ROUTE, isReference } from "../../client/description.ts";
 import { ErrorReply, NoAnswer, post, type Service } from "../../client/http.ts";
 import { requestBody } from "../../client/request.ts";
+import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../sample/observation.ts";
 import type { Scenes } from "../sample/scenes.ts";
@@ -36,22 +37,33 @@ export class Robots implements Sender {
     scenes: Scenes,
     /** Beginning of the session ids; another one for each measurement against the same service. */
     private readonly sessionPrefix: string,
+    /** Every observation has its observation_id and expected_step, so that it may be repeated. */
+    private readonly repeatable = false,
   ) {
     const request = { model: SAMPLE_MODEL, instruction: SAMPLE_INSTRUCTION, state: SAMPLE_STATE };
     this.tails = scenes.map((frames) => JSON.stringify(requestBody({ ...request, frames })).slice(1));
   }
 
   async send(robot: number): Promise<Refusal | undefined> {
+    const answer = await this.ask(robot);
+    if (answer instanceof Problem) return { code: codeOf(answer), problem: answer };
+    if (contentOf(answer.body) !== undefined) return undefined;
+    return { code: "no_chunk", problem: new Problem("the service answered without an action chunk") };
+  }
+
+  /** The reply to a robot's next observation. `ms`: from handing the ready request text to HTTP until its last byte. */
+  async ask(robot: number): Promise<{ readonly body: unknown; readonly ms: number } | Problem> {
     const step = this.sent[robot] ?? 0;
     this.sent[robot] = step + 1;
     const tail = this.tails[(step + robot) % this.tails.length] ?? "}";
-    const answer = await post(this.service, CHAT_ROUTE, `{"session_id":"${this.sessionPrefix}-${robot}",${tail}`);
-    if (answer instanceof Problem) return { code: codeOf(answer), problem: answer };
-    if (contentOf(answer.body) === undefined) {
-      return { code: "no_chunk", problem: new Problem("the service answered without an action chunk") };
-    }
+    const fields = this.repeatable ? `"observation_id":"${step}","expected_step":${step},` : "";
+    const text = `{"session_id":"${this.sessionPrefix}-${robot}",${fields}${tail}`;
+    const beforeMs = systemClock.monotonicMs();
+    const answer = await post(this.service, CHAT_ROUTE, text);
+    const ms = systemClock.monotonicMs() - beforeMs;
+    if (answer instanceof Problem) return answer;
     this.reference ||= isReference(answer.headers);
-    return undefined;
+    return { body: answer.body, ms };
   }
 
   /**

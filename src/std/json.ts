@@ -1,4 +1,4 @@
-/** Reading JSON that a service sent: what is not there, or is of another type, is undefined. */
+/** Reading JSON that another program sent: what is not there, or is of another type, is undefined. */
 
 type Path = readonly (string | number)[];
 
