@@ -9,7 +9,17 @@ const FLOAT_BYTES = 4;
 export interface Opening {
   readonly model: string;
   readonly instruction: string;
+  readonly sessionId?: string | undefined;
+  readonly seed?: number | undefined;
   readonly format: "json" | "f32";
+}
+
+export function openMessage({ model, instruction, sessionId, seed, format }: Opening) {
+  return {
+    ...{ type: "session.open", model, instruction, actions_format: format },
+    ...(sessionId === undefined ? {} : { session_id: sessionId }),
+    ...(seed === undefined ? {} : { seed }),
+  };
 }
 
 /** `session.opened`, as far as a robot needs it. */

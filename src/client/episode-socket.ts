@@ -8,7 +8,7 @@ import { parseJson, textAt, valueAt } from "../std/json.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { type ActionChunk, chunkOfMessage } from "./chunk.ts";
-import { type Opening, openedOf, rowsOf, type SessionOpened } from "./episode-messages.ts";
+import { type Opening, openedOf, openMessage, rowsOf, type SessionOpened } from "./episode-messages.ts";
 import { keyProblem, type Service, upgradeProblem } from "./http.ts";
 
 const ROUTE = "/v1/responses";
@@ -72,10 +72,9 @@ export class EpisodeSocket {
     return silent(service, "a WebSocket handshake");
   }
 
-  async open({ model, instruction, format }: Opening): Promise<SessionOpened | Problem> {
-    this.format = format;
-    const message = { type: "session.open", model, instruction, actions_format: format };
-    const opened = await this.ask("session.opened", message, openedOf);
+  async open(opening: Opening): Promise<SessionOpened | Problem> {
+    this.format = opening.format;
+    const opened = await this.ask("session.opened", openMessage(opening), openedOf);
     if (!(opened instanceof Problem)) this.sessionId = opened.session_id;
     return opened;
   }
