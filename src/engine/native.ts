@@ -94,18 +94,12 @@ class NativeEngine implements Engine {
       return cannotLoad(manifest.id, "nobody has computed its rows (parity.unproved); it is for tendon bench gpu");
     }
     const engines = join(folders().cache, "engines", `ort${PREBUILT.runtime.version}`);
+    // Each by its name: what a caller hands over can hold more, such as prices, which are no JSON.
+    const asked = { device, replicas, threads, slots, counted, onProcessor, inferenceMsMax };
     const plan = {
-      ...{
-        manifest,
-        files: Object.fromEntries(paths),
-        device,
-        replicas,
-        threads,
-        slots,
-        counted,
-        onProcessor,
-        inferenceMsMax,
-      },
+      ...asked,
+      manifest,
+      files: Object.fromEntries(paths),
       parkedBytesMax: parkedBytesMax === "default" ? null : parkedBytesMax,
       // What else TensorRT's engines depend on, the library adds to their folder.
       gpu: { ...gpu, kernels: this.kernels, engineCache: gpu.engineCache ? engines : undefined },

@@ -52,9 +52,13 @@ export class Jobs {
   private started = false;
   /** Ends the wait for the next job that is due. */
   private disarm = () => {};
-  private readonly chance = new RandomStream("pauses of jobs");
+  private readonly chance: RandomStream;
 
-  constructor(private readonly deps: LlmDeps) {}
+  constructor(private readonly deps: LlmDeps) {
+    // Each process has its own, so that the jobs of several nodes do not come back at one time. The simulation's clock gives it again.
+    const { clock } = deps;
+    this.chance = new RandomStream(`pauses of jobs ${clock.unixMs()} ${clock.monotonicMs()}`);
+  }
 
   get running(): number {
     return this.runningJobs;

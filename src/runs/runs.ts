@@ -83,18 +83,19 @@ export async function completeRun(deps: RunDeps, completing: Completing): Promis
   const { store, clock, blobs, bounds } = deps;
   const { files, metadata, ...key } = completing;
   const down = await blobs.hasRoom(LIMITS.runJsonBytesMax);
-  if (down) return unavailable(down);
   const outcome = await store.runComplete({
     ...key,
     files: files.map((file) => ({ ...file, contentType: contentType(file.path) })),
     metadata: JSON.stringify(metadata),
     at: unixSeconds(clock),
     accountBytesMax: bounds.accountBytesMax,
+    down,
   });
   if (outcome instanceof StoreDown) return unavailable(outcome);
   if (outcome === "run_completed") return completed();
   if (outcome === "quota") return overQuota(bounds);
   if ("manifest" in outcome) return outcome.manifest;
+  if ("down" in outcome) return unavailable(outcome.down);
   if ("incomplete" in outcome) return new Failure(RUNS.run_incomplete, incomplete(outcome.incomplete));
   return new Failure(
     RUNS.upload_in_progress,

@@ -111,6 +111,21 @@ describe("a provider that is away", () => {
     expect(await stage.money()).toEqual({ settled: 0n, held: 0n });
   });
 
+  test("nodes that failed at the same moment do not come back at the same one", async () => {
+    const pauses = [0, 1].map(async (jumpMs) => {
+      const clock = new FakeClock();
+      clock.jump(jumpMs);
+      await using stage = await LlmStage.start({ clock, table: RETRY });
+      stage.provider.otherwise = { kind: "refuse", status: 503 };
+      await submit(stage, 1);
+      while (stage.store.rows("SELECT 1 FROM responses WHERE repeats = 1").length === 0) await Bun.sleep(1);
+      return stage.store.rows<{ pause: number }>("SELECT due_ms - 1000 * submitted_at AS pause FROM responses")[0]
+        ?.pause;
+    });
+    const [one, other] = await Promise.all(pauses);
+    expect(one).not.toBe(other);
+  });
+
   test.each([
     ["job_retry_seconds = 0", { kind: "refuse", status: 503 }, { job_retry_seconds: 0 }],
     ["a refused request", { kind: "refuse", status: 400 }, RETRY],

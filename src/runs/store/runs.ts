@@ -2,6 +2,7 @@
 import type { DomainOf, Slice } from "../../store/domain.ts";
 import { type Row, recordOf } from "../../store/record.ts";
 import { changes, rows, type Steps } from "../../store/steps.ts";
+import type { BlobsDown } from "../blob/blobs.ts";
 import { causedBefore, fileAbort, fileBegin, fileCommit, fileDelete, forgetDone, goneBlob } from "./files.ts";
 import * as reads from "./reads.ts";
 import type { Incomplete, ListedFile, RunBounds, RunKey, StoredFile } from "./records.ts";
@@ -16,6 +17,8 @@ interface Complete extends RunKey, Pick<RunBounds, "accountBytesMax"> {
   /** JSON. */
   readonly metadata: string;
   readonly at: number;
+  /** Why nothing may be written. A run that is completed already needs no room. */
+  readonly down?: BlobsDown | undefined;
 }
 
 type Completion =
@@ -24,10 +27,11 @@ type Completion =
   /** An unfinished upload owns this path. */
   | { readonly unfinished: string }
   | "run_completed"
+  | { readonly down: BlobsDown }
   | "quota";
 
 /** Completes a run that has exactly the files of the list. A repeat with the same list has the same manifest. */
-function* runComplete({ files, metadata, at, accountBytesMax, ...key }: Complete): Steps<Completion> {
+function* runComplete({ files, metadata, at, accountBytesMax, down, ...key }: Complete): Steps<Completion> {
   const { accountId, robot, run: name } = key;
   const totals = yield* lockAccount(accountId);
   const run = yield* runOf(key);
@@ -38,6 +42,7 @@ function* runComplete({ files, metadata, at, accountBytesMax, ...key }: Complete
   if (unfinished !== undefined) return { unfinished };
   if (incomplete) return { incomplete };
   if (!run) return { incomplete: { why: "missing", path: files[0]?.path ?? "" } };
+  if (down) return { down };
   const types = new Map(files.map(({ path, contentType }) => [path, contentType]));
   const manifest = {
     object: "robot.run",
