@@ -2,8 +2,7 @@
  * Robots over HTTP for load: each has its session and sends observation after observation. What comes back is read whole, but
  * only judged, not kept: the client shares the machine with the service that it measures.
  */
-import { contentOf } from "../../client/chunk.ts";
-import { CHAT_ROUTE, isReference } from "../../client/description.ts";
+import { CHAT_ROUTE, contentOf, isReference } from "../../client/chunk.ts";
 import { ErrorReply, NoAnswer, post, type Service } from "../../client/http.ts";
 import { requestBody } from "../../client/request.ts";
 import { systemClock } from "../../std/clock.ts";
