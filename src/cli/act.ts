@@ -38,7 +38,7 @@ export const act: Command = {
     if (state instanceof Problem) return state;
     const service = await signedIn(given.text("base-url"));
     if (service instanceof Problem) return service;
-    // By the service alone: of a bundle that happens to be installed here the cameras may have another order.
+    // The service alone knows the order of its cameras: a bundle that happens to be installed here may have another one.
     const model = await robotModel(service, wanted.model);
     if (model instanceof Problem) return model;
     const cameras = inModelOrder(wanted.cameras, wanted.model, model.cameras);

@@ -261,7 +261,7 @@ describe("act --record", () => {
     expect(frame).toEqual(await Bun.file(JPEG).bytes());
   });
 
-  test("a robot that is not a YAM has the names of its own columns in the log", async () => {
+  test("a robot that is not a YAM has its columns' names in the log", async () => {
     await Bun.write(stateFile(), '{"state":[12.5,-1]}');
     const columns = ["shoulder", "wrist"].map((name, index) => ({ name, unit: "deg", from: "state", index }));
     const action_columns = columns.map(({ name, unit }) => ({ name, unit, min: -90, max: 90 }));
