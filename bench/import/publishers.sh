@@ -2,7 +2,7 @@
 # publishers.sh DIR: the publishers' own code in DIR, from PyPI, at the versions that the golden values were made with.
 #
 # DIR/lerobot/bin/python runs LeRobot 0.6.1, DIR/openpi/bin/python openpi (rlinf-openpi 0.1.1). openpi wants an older transformers and NumPy,
-# so it has an environment with these alone and takes torch from LeRobot's. Both run without a network, on a CPU. It takes three minutes
+# so it has an environment with these alone and takes torch from LeRobot's. Both run without a network, on a CPU. It takes three to ten minutes
 # and 6.5 GB, since PyPI's torch is built for CUDA and does not start without NVIDIA's libraries.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,6 +1,7 @@
-"""A small ACT checkpoint in LeRobot's layout with golden values of LeRobot's own code: `python act.py FOLDER`.
+"""A small ACT checkpoint in LeRobot's layout with golden values of LeRobot's own code: `python act.py FOLDER [--other]`.
 
-The classes are LeRobot's. torchvision's residual networks have fixed widths, so the backbone's are divided by 32 here.
+The classes are LeRobot's. torchvision's residual networks have fixed widths, so the backbone's are divided by 32 here. `--other` takes the
+other side of each choice that its configuration has: norms before, GELU, ResNet-34, two layers that decode, no latent encoder.
 """
 
 import sys
@@ -47,11 +48,17 @@ def shrink():
     network.__init__, network._make_layer = narrow, narrow_layer
 
 
-def checkpoint(folder):
+OTHER = {
+    "vision_backbone": "resnet34", "pre_norm": True, "feedforward_activation": "gelu", "n_encoder_layers": 1, "n_decoder_layers": 2,
+    "use_vae": False,
+}
+
+
+def checkpoint(folder, choices):
     shapes = {key: PolicyFeature(FeatureType.VISUAL, (3, height, width)) for key, (width, height) in SIZES.items()}
     config = ACTConfig(
         device="cpu", chunk_size=ROWS, n_action_steps=ROWS, pretrained_backbone_weights=None, dim_model=WIDTH, n_heads=4, dim_feedforward=48,
-        n_encoder_layers=2, n_decoder_layers=1, n_vae_encoder_layers=1, latent_dim=8,
+        n_vae_encoder_layers=1, latent_dim=8, **choices,
         input_features={**shapes, "observation.state": PolicyFeature(FeatureType.STATE, (COLUMNS,))},
         output_features={"action": PolicyFeature(FeatureType.ACTION, (COLUMNS,))},
     )
@@ -87,7 +94,8 @@ def golden(folder, target, stats):
 def main():
     folder = Path(sys.argv[1])
     shrink()
-    golden(folder / "checkpoint", folder / "golden", checkpoint(folder / "checkpoint"))
+    choices = OTHER if "--other" in sys.argv else {"n_encoder_layers": 2, "n_decoder_layers": 1}
+    golden(folder / "checkpoint", folder / "golden", checkpoint(folder / "checkpoint", choices))
 
 
 if __name__ == "__main__":

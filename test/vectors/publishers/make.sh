@@ -16,4 +16,5 @@ make() {
 make lerobot pi05.py pi05-lerobot --bf16
 make openpi openpi_pi05.py pi05-openpi
 make lerobot act.py act
+make lerobot act.py act-other --other
 make lerobot smolvla.py smolvla
