@@ -84,7 +84,7 @@ export async function buildBundle(
   const { prefill, extend, denoise } = graphs;
   const later = extend && { extend: extend.description };
   const parts = {
-    graphs: { prefill: prefill.description, ...later, denoise: denoise.description },
+    graphs: { prefill: prefill.description, ...later, ...(denoise && { denoise: denoise.description }) },
     ...(layout && { weight_files: [WEIGHT_FILE] }),
     tokenizer: "tokenizer.json",
     norm: "norm.json",
@@ -124,7 +124,7 @@ export async function buildBundle(
 }
 
 function inOrder({ prefill, extend, denoise }: Graphs) {
-  return [prefill, denoise, ...(extend ? [extend] : [])];
+  return [prefill, denoise, extend].filter((graph) => graph !== undefined);
 }
 
 /** Bytes of the weights of the largest graph. */
