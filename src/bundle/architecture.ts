@@ -35,6 +35,8 @@ const Architecture = closed({
     kv_heads: Size,
     head_dim: Size,
     mlp: Size,
+    /** Base of the wavelengths of rotary positions; absent, 10000. */
+    rope_base: Type.Optional(Type.Number({ exclusiveMinimum: 1 })),
     /** Rows of the table of tokens, where it has more than the tokenizer has ids: those of the model whose size this is. */
     vocabulary: Type.Optional(Type.Integer({ minimum: 1, maximum: 1 << 20 })),
   }),

@@ -10,6 +10,7 @@ import { buildGraphs, sizeMismatch } from "./families.ts";
 import { writeFiles, writeFolder } from "./folder.ts";
 import type { Graphs } from "./graph.ts";
 import { exportId, type Manifest, NormStats, Parity } from "./manifest.ts";
+import { RandomWeights } from "./random-weights.ts";
 import { readJson, reason } from "./schema.ts";
 import { statisticFault } from "./statistics.ts";
 import { CORPUS, PAD_ID, STATE_BASE, STATE_BINS, type Tokenizer, trainTokenizer } from "./tokenizer.ts";
@@ -72,7 +73,8 @@ export async function buildBundle(
   const tokenizer = trainTokenizer(CORPUS, architecture.tokenizer.merges);
   const mismatch = sizeMismatch(facts, architecture, tokenizer.vocabulary) ?? promptMismatch(facts, tokenizer);
   if (mismatch !== undefined) return new Problem(`${join(modelDir, "model.json")}: ${mismatch}; ${ADVICE}`);
-  const graphs = buildGraphs(facts, architecture, tokenizer.vocabulary, built);
+  const weights = new RandomWeights(architecture.seed, built);
+  const graphs = buildGraphs(facts, architecture, tokenizer.vocabulary, weights);
   const layout = precision === "bf16" || largest(graphs) > inlineBytesMax ? new WeightLayout() : undefined;
   /** Path in the bundle → bytes. */
   const data = new Map([...parity].map(([path, bytes]) => [`parity/${path}`, bytes]));

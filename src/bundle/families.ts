@@ -2,14 +2,13 @@
 import type { Architecture, Facts, WorldArchitecture } from "./architecture.ts";
 import { flowVla, flowVlaMismatch } from "./flow-vla.ts";
 import type { Graphs } from "./graph.ts";
-import { type Build, Weights } from "./weights.ts";
+import type { Weights } from "./weights.ts";
 import { worldAction, worldActionMismatch } from "./world-action/graphs.ts";
 
 type AnyArchitecture = Architecture | WorldArchitecture;
 
-/** All graphs with random weights; `vocabulary` is the number of token ids. `sizeMismatch` has found nothing. */
-export function buildGraphs(facts: Facts, architecture: AnyArchitecture, vocabulary: number, build: Build): Graphs {
-  const weights = new Weights(architecture.seed, build);
+/** All graphs; `vocabulary` is the number of token ids. `sizeMismatch` has found nothing. */
+export function buildGraphs(facts: Facts, architecture: AnyArchitecture, vocabulary: number, weights: Weights): Graphs {
   return "transformer" in architecture
     ? worldAction(facts, architecture, vocabulary, weights)
     : flowVla(facts, architecture, vocabulary, weights);
