@@ -15,6 +15,8 @@ import { sinePositions } from "./sine-positions.ts";
 import { SLIGHT, type Weights } from "./weights.ts";
 
 export interface ActArchitecture {
+  /** Names of the cameras in the policy's order. */
+  readonly views: readonly string[];
   readonly backbone: ResNet;
   readonly width: number;
   readonly heads: number;
@@ -26,6 +28,8 @@ export interface ActArchitecture {
   readonly activation: "relu" | "gelu";
   /** Columns of the state that are the environment's: the last ones, with a token of their own. */
   readonly environment: number;
+  /** For each view, where they differ: (value / 255 − mean) / std of each channel, in the graph; `image.mean` is 0 and `image.std` 1 then. */
+  readonly pictures?: readonly { readonly mean: readonly number[]; readonly std: readonly number[] }[];
 }
 
 export type ActFacts = Omit<Facts, "flow" | "prompt"> & { readonly flow: null; readonly prompt: null };
@@ -36,9 +40,11 @@ const NORM_EPSILON = 1e-5;
 /** The graph; `actMismatch` has found nothing. */
 export function act(facts: ActFacts, architecture: ActArchitecture, weights: Weights): Graphs {
   const graph = new GraphBuilder("prefill", facts, weights);
-  const { cameras, image, state, action } = facts;
+  const { image, state, action } = facts;
   const { width, height } = image;
-  const pictures = imageInput(graph, { name: "images", lead: ["batch", cameras.length], width, height }, image);
+  const { views } = architecture;
+  const shown = { name: "images", lead: ["batch", views.length] as const, width, height, cameras: views };
+  const pictures = imageInput(graph, shown, image);
   const values = graph.input({ name: "state", dtype: "f32", shape: ["batch", state.width] }, "state");
   const read = encoder(graph, tokens(graph, pictures, values, facts, architecture), architecture);
   const done = decoder(graph, read, action.rows, architecture);
@@ -73,9 +79,10 @@ interface Tokens {
 /** `latent.bias`, `state`, `environment`, `backbone`, `pixels`; `places` [tokens before the pixels, W]. */
 function tokens(graph: GraphBuilder, pictures: Value, state: Value, facts: ActFacts, size: ActArchitecture): Tokens {
   const { width, environment, backbone } = size;
-  const views = facts.cameras.length;
+  const views = size.views.length;
   const [edgeX, edgeY] = [featureEdge(facts.image.width, backbone), featureEdge(facts.image.height, backbone)];
-  const flat = graph.inner(graph.reshape(pictures, [-1, 3, facts.image.height, facts.image.width]));
+  const normal = size.pictures ? normalised(graph, pictures, size.pictures) : pictures;
+  const flat = graph.inner(graph.reshape(normal, [-1, 3, facts.image.height, facts.image.width]));
   const seen = resnet(graph, flat, backbone);
   const maps = convolution(graph, "pixels", seen, { from: featureChannels(backbone), to: width, kernel: 1 });
   const pixels = graph.transpose(graph.reshape(maps, [0, width, edgeX * edgeY]), [0, 2, 1]);
@@ -97,6 +104,15 @@ function tokens(graph: GraphBuilder, pictures: Value, state: Value, facts: ActFa
   const learned = graph.weight("places", [1 + told.length, width], { fanIn: 1 });
   const sines = graph.inner(graph.floats("places.pixels", [edgeX * edgeY, width], sinePositions(edgeX, edgeY, width)));
   return { values, places: graph.op("Concat", [learned, ...Array<Value>(views).fill(sines)], { axis: 0 }) };
+}
+
+/** Views [B, V, 3, h, w], each by its own mean and deviation. */
+function normalised(graph: GraphBuilder, pictures: Value, views: NonNullable<ActArchitecture["pictures"]>): Value {
+  const each = (what: "mean" | "std") => {
+    const values = Float32Array.from(views.flatMap((view) => view[what]));
+    return graph.floats(`pictures.${what}`, [views.length, 3, 1, 1], values);
+  };
+  return graph.op("Div", [graph.op("Sub", [pictures, each("mean")]), each("std")]);
 }
 
 function encoder(graph: GraphBuilder, { values, places }: Tokens, size: ActArchitecture): Tokens {

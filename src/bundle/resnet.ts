@@ -6,23 +6,22 @@ import type { GraphBuilder, Value } from "./graph.ts";
 import { SLIGHT } from "./weights.ts";
 
 export interface ResNet {
-  /** Blocks of the four stages. */
-  readonly blocks: readonly [number, number, number, number];
+  /** Channels of the first convolution. */
+  readonly stem: number;
+  /** The stages: their blocks, and the channels inside of each. */
+  readonly stages: readonly { readonly blocks: number; readonly channels: number }[];
   /** A block is three convolutions, the outer ones of one pixel, in place of two. */
   readonly bottleneck: boolean;
   /** The last stage keeps the size of its input and has holes in its filters. */
   readonly dilated: boolean;
 }
 
-/** Channels of the first convolution, and inside the blocks of each stage. */
-const STEM = 64;
-const STAGES = [64, 128, 256, 512] as const;
 /** Channels that a bottleneck gives, for each that it has inside. */
 const EXPANSION = 4;
 
 /** Channels of the feature map. */
-export function featureChannels({ bottleneck }: ResNet): number {
-  return STAGES[3] * (bottleneck ? EXPANSION : 1);
+export function featureChannels({ stages, bottleneck }: ResNet): number {
+  return (stages.at(-1)?.channels ?? 0) * (bottleneck ? EXPANSION : 1);
 }
 
 /** Pixels along an edge of the feature map of a picture with `edge` pixels: five times halved, rounded up. */
@@ -31,15 +30,15 @@ export function featureEdge(edge: number, { dilated }: ResNet): number {
 }
 
 /** Pictures f32 [P, 3, h, w] → [P, channels, feature h, feature w]. */
-export function resnet(graph: GraphBuilder, pictures: Value, { blocks, bottleneck, dilated }: ResNet): Value {
+export function resnet(graph: GraphBuilder, pictures: Value, { stem, stages, bottleneck, dilated }: ResNet): Value {
   return graph.within("backbone", () => {
-    const stem = relu(graph, convolution(graph, "stem", pictures, { from: 3, to: STEM, kernel: 7, stride: 2 }));
-    let x = graph.op("MaxPool", [stem], { kernel_shape: [3, 3], strides: [2, 2], pads: [1, 1, 1, 1] });
-    let from = STEM;
-    for (const [stage, inside] of STAGES.entries()) {
+    const seen = relu(graph, convolution(graph, "stem", pictures, { from: 3, to: stem, kernel: 7, stride: 2 }));
+    let x = graph.op("MaxPool", [seen], { kernel_shape: [3, 3], strides: [2, 2], pads: [1, 1, 1, 1] });
+    let from = stem;
+    for (const [stage, { blocks, channels: inside }] of stages.entries()) {
       const to = bottleneck ? EXPANSION * inside : inside;
-      const holes = dilated && stage === 3;
-      for (let block = 0; block < (blocks[stage] ?? 0); block += 1) {
+      const holes = dilated && stage === stages.length - 1;
+      for (let block = 0; block < blocks; block += 1) {
         const first = block === 0;
         const size = {
           from,

@@ -6,7 +6,8 @@ import { type ActArchitecture, type ActFacts, act, actMismatch } from "../../src
 import { writeFiles } from "../../src/bundle/folder.ts";
 import { exportId, type Manifest, type NormStats } from "../../src/bundle/manifest.ts";
 import { type Bundle, readBundle } from "../../src/bundle/read.ts";
-import { DEFAULT_BUILD, Weights } from "../../src/bundle/weights.ts";
+import { RandomWeights } from "../../src/bundle/random-weights.ts";
+import { DEFAULT_BUILD } from "../../src/bundle/weights.ts";
 import { present } from "../../src/std/assert.ts";
 import { sha256 } from "../../src/std/file-digest.ts";
 import { ok } from "../engine/opened.ts";
@@ -15,7 +16,11 @@ import { emptyDir } from "./built.ts";
 const [WIDTH, HEIGHT, STATES, COLUMNS, ROWS] = [72, 40, 5, 3, 100];
 
 export const ARCHITECTURE: ActArchitecture = {
-  backbone: { blocks: [1, 1, 1, 1], bottleneck: false, dilated: false },
+  views: ["wrist", "top"],
+  backbone: {
+    ...{ stem: 8, bottleneck: false, dilated: false },
+    stages: [8, 8, 16, 16].map((channels) => ({ channels, blocks: 1 })),
+  },
   ...{ width: 32, heads: 4, mlp: 48, encoder_layers: 2, decoder_layers: 1 },
   ...{ pre_norm: false, activation: "relu", environment: 2 },
 };
@@ -53,7 +58,7 @@ const NORM: NormStats = { state: statistics(STATES), action: statistics(COLUMNS)
 /** The bundle, and its manifest as `change` has left it. */
 export async function actBundle(change: (manifest: Manifest) => unknown = () => undefined): Promise<Bundle> {
   const dir = join(await emptyDir(), "bundle");
-  const { prefill } = act(FACTS, ARCHITECTURE, new Weights(7, DEFAULT_BUILD));
+  const { prefill } = act(FACTS, ARCHITECTURE, new RandomWeights(7, DEFAULT_BUILD));
   const mismatch = actMismatch(FACTS, ARCHITECTURE);
   if (mismatch !== undefined) throw new Error(mismatch);
   const frames = new Map<string, Uint8Array>();
@@ -88,7 +93,8 @@ async function drawn(seed: number): Promise<Uint8Array> {
 async function rowsOf(graph: Uint8Array, jpegs: readonly Uint8Array[], state: readonly number[]): Promise<number[][]> {
   const pixels = WIDTH * HEIGHT;
   const images = new Float32Array(jpegs.length * 3 * pixels);
-  for (const [view, jpeg] of jpegs.entries()) {
+  for (const [index, jpeg] of jpegs.entries()) {
+    const view = ARCHITECTURE.views.indexOf(FACTS.cameras[index] ?? "");
     const rgb = await sharp(jpeg).raw().toBuffer();
     for (let at = 0; at < 3 * pixels; at += 1) {
       const [mean, std] = [FACTS.image.mean[at % 3] ?? 0, FACTS.image.std[at % 3] ?? 1];
