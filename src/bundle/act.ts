@@ -4,7 +4,7 @@
  *
  * Shapes: B batch, V views, P pixels of a feature map, N tokens [latent, state, environment, V · P pixels], W width.
  */
-import type { Facts } from "./architecture.ts";
+import type { PlainFacts } from "./architecture.ts";
 import { attend, joinedHeads, type Part } from "./attention.ts";
 import { firstBroken } from "./fault.ts";
 import { GraphBuilder, type Graphs, type Value } from "./graph.ts";
@@ -32,13 +32,11 @@ export interface ActArchitecture {
   readonly pictures?: readonly { readonly mean: readonly number[]; readonly std: readonly number[] }[];
 }
 
-export type ActFacts = Omit<Facts, "flow" | "prompt"> & { readonly flow: null; readonly prompt: null };
-
 /** PyTorch's default. */
 const NORM_EPSILON = 1e-5;
 
 /** The graph; `actMismatch` has found nothing. */
-export function act(facts: ActFacts, architecture: ActArchitecture, weights: Weights): Graphs {
+export function act(facts: PlainFacts, architecture: ActArchitecture, weights: Weights): Graphs {
   const graph = new GraphBuilder("prefill", facts, weights);
   const { image, state, action } = facts;
   const { width, height } = image;
@@ -54,7 +52,7 @@ export function act(facts: ActFacts, architecture: ActArchitecture, weights: Wei
 }
 
 /** The first rule that is broken: a JSON path of the manifest, what was found there and what was expected. */
-export function actMismatch({ frames, memory, guidance, image, state }: ActFacts, size: ActArchitecture) {
+export function actMismatch({ frames, memory, guidance, image, state }: PlainFacts, size: ActArchitecture) {
   const { width, heads, environment, backbone } = size;
   const pixels = featureEdge(image.width, backbone) * featureEdge(image.height, backbone);
   return firstBroken([
@@ -77,7 +75,7 @@ interface Tokens {
 }
 
 /** `latent.bias`, `state`, `environment`, `backbone`, `pixels`; `places` [tokens before the pixels, W]. */
-function tokens(graph: GraphBuilder, pictures: Value, state: Value, facts: ActFacts, size: ActArchitecture): Tokens {
+function tokens(graph: GraphBuilder, pictures: Value, state: Value, facts: PlainFacts, size: ActArchitecture): Tokens {
   const { width, environment, backbone } = size;
   const views = size.views.length;
   const [edgeX, edgeY] = [featureEdge(facts.image.width, backbone), featureEdge(facts.image.height, backbone)];

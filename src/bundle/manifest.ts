@@ -68,13 +68,18 @@ const GraphOutput = closed({
 export const Graph = closed({ file: Type.String(), inputs: Type.Array(GraphInput), outputs: Type.Array(GraphOutput) });
 export type Graph = Static<typeof Graph>;
 
-export const Manifest = closed({
-  format: Type.Literal(1),
+/** The facts of a bundle. */
+export const BundleFields = {
   ...FactFields,
   /** Null: the model reads no instruction. */
   prompt: Type.Union([FactFields.prompt, Type.Null()]),
   /** Null: one graph gives the chunk, without noise (ACT). */
   flow: Type.Union([FactFields.flow, Type.Null()]),
+};
+
+export const Manifest = closed({
+  format: Type.Literal(1),
+  ...BundleFields,
   /**
    * How the matrices of its blocks are kept: absent, float32; `int8` with a float32 scale for each output (smaller-weights.ts), and activations
    * are rounded to int8 before they are multiplied; `bf16`, like the table of tokens, and sums are of float32. Not with `compute`:
@@ -108,6 +113,13 @@ export const Manifest = closed({
      */
     unproved: Type.Optional(Type.Literal(true)),
   }),
+  /** The checkpoint that the bundle was imported from: the publisher's layout, and its files by their names. */
+  origin: Type.Optional(
+    closed({
+      layout: Type.String({ minLength: 1 }),
+      files: Type.Array(closed({ path: Type.String(), sha256: Type.String({ pattern: "^[0-9a-f]{64}$" }) })),
+    }),
+  ),
   files: Type.Array(
     closed({
       path: Type.String({ pattern: "^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$" }),

@@ -2,11 +2,12 @@
 import { join } from "node:path";
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import sharp from "sharp";
-import { type ActArchitecture, type ActFacts, act, actMismatch } from "../../src/bundle/act.ts";
+import { type ActArchitecture, act, actMismatch } from "../../src/bundle/act.ts";
+import type { PlainFacts } from "../../src/bundle/architecture.ts";
 import { writeFiles } from "../../src/bundle/folder.ts";
 import { exportId, type Manifest, type NormStats } from "../../src/bundle/manifest.ts";
-import { type Bundle, readBundle } from "../../src/bundle/read.ts";
 import { RandomWeights } from "../../src/bundle/random-weights.ts";
+import { type Bundle, readBundle } from "../../src/bundle/read.ts";
 import { DEFAULT_BUILD } from "../../src/bundle/weights.ts";
 import { present } from "../../src/std/assert.ts";
 import { sha256 } from "../../src/std/file-digest.ts";
@@ -27,7 +28,7 @@ export const ARCHITECTURE: ActArchitecture = {
 
 const column = (name: string) => ({ name, unit: "rad", norm: "mean_std" as const, epsilon: 0 });
 
-export const FACTS: ActFacts = {
+export const FACTS: PlainFacts = {
   ...{ id: "lab/act", title: "A small ACT", licence: "none", source: "a test", family: "act", reference: false },
   ...{ stateful: false, cameras: ["top", "wrist"], frames: { first: 1, later: 1 } },
   image: {

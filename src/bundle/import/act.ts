@@ -1,12 +1,7 @@
 /** ACT as LeRobot publishes it (`policies/act/`, 0.6.1): its configuration as sizes, and as facts with what a robot file says. */
 import { type Static, Type } from "@sinclair/typebox";
-import { Problem } from "../../std/problem.ts";
-import type { ActArchitecture, ActFacts } from "../act.ts";
-import type { NormStats } from "../manifest.ts";
-import { featureEdge, type ResNet } from "../resnet.ts";
-import { columnsOf } from "./described.ts";
-import type { FeatureNorm, Processors } from "./processors.ts";
-import { type Robot, shortKey } from "./robot-file.ts";
+import type { ActArchitecture } from "../act.ts";
+import type { ResNet } from "../resnet.ts";
 import type { Stored } from "./safetensors.ts";
 
 const Count = Type.Integer({ minimum: 1 });
@@ -79,7 +74,7 @@ export function actArchitecture(
     dilated: Boolean(config.replace_final_stride_with_dilation),
   };
   return {
-    ...{ backbone, environment, views: views.map(shortKey) },
+    ...{ backbone, environment, views },
     ...{ width: config.dim_model, heads: config.n_heads, mlp: config.dim_feedforward },
     ...{ encoder_layers: config.n_encoder_layers, decoder_layers: config.n_decoder_layers },
     ...{ pre_norm: config.pre_norm, activation: config.feedforward_activation },

@@ -113,7 +113,8 @@ export class CheckpointWeights implements Weights {
       return vector && fault === undefined ? valuesOf(vector) : new Float32Array(channels);
     });
     const each = sizeOf(rest);
-    return () => (rest.length === 0 ? shifted(inOrder(stored, 0), vectors) : scaledBy(inOrder(stored, 0), vectors, each));
+    return () =>
+      rest.length === 0 ? shifted(inOrder(stored, 0), vectors) : scaledBy(inOrder(stored, 0), vectors, each);
   }
 }
 
