@@ -1,8 +1,8 @@
 /** Manifests of models without a flow: what they must not have, and what they say of themselves. */
 import { expect, test } from "bun:test";
-import { actMismatch } from "../../src/bundle/act.ts";
 import { contradiction } from "../../src/bundle/consistency.ts";
 import { show } from "../../src/bundle/describe.ts";
+import { sizeMismatch } from "../../src/bundle/families.ts";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import { present } from "../../src/std/assert.ts";
 import { ARCHITECTURE, actBundle, FACTS } from "./act-bundle.ts";
@@ -50,7 +50,7 @@ test("what only a flow or a prompt can use is refused without them", () => {
 
 test("sizes that do not fit together are named", () => {
   const image = { ...FACTS.image, tokens: 5 };
-  expect(actMismatch({ ...FACTS, image }, ARCHITECTURE)).toContain("/image/tokens: found 5, expected 6");
-  expect(actMismatch(FACTS, { ...ARCHITECTURE, heads: 5 })).toContain("/architecture/heads: found 5");
-  expect(actMismatch(FACTS, { ...ARCHITECTURE, environment: 5 })).toContain("/architecture/environment: found 5");
+  expect(sizeMismatch({ ...FACTS, image }, ARCHITECTURE, 0)).toContain("/image/tokens: found 5, expected 6");
+  expect(sizeMismatch(FACTS, { ...ARCHITECTURE, heads: 5 }, 0)).toContain("/architecture/heads: found 5");
+  expect(sizeMismatch(FACTS, { ...ARCHITECTURE, environment: 5 }, 0)).toContain("/architecture/environment: found 5");
 });

@@ -32,8 +32,6 @@ const ENVIRONMENT = "observation.environment_state";
 const BLOCKS = { resnet18: [2, 2, 2, 2], resnet34: [3, 4, 6, 3], resnet50: [3, 4, 6, 3] } as const;
 /** Published channels, for a tensor that is missing. */
 const CHANNELS = [64, 128, 256, 512] as const;
-/** Observations that run together. */
-const BATCH = 2;
 
 /** What a policy observes. */
 export interface Observed {
