@@ -3,10 +3,20 @@ import { LIMITS } from "../limits.ts";
 import { fault, firstBroken, firstRepeated } from "./fault.ts";
 import { checkGraphs } from "./graph-consistency.ts";
 import type { Manifest } from "./manifest.ts";
+import { idFault } from "./served-id.ts";
 
 /** The first contradiction, with its JSON path, what was found and what was expected; undefined when there is none. */
 export function contradiction(manifest: Manifest): string | undefined {
-  for (const check of [checkFacts, checkMemory, checkColumns, checkPrompt, checkGraphs, checkListed]) {
+  for (const check of [
+    checkFacts,
+    checkMemory,
+    checkSources,
+    checkColumns,
+    checkPrompt,
+    checkGraphs,
+    checkListed,
+    idFault,
+  ]) {
     const fault = check(manifest);
     if (fault !== undefined) return fault;
   }
@@ -51,13 +61,29 @@ function checkMemory({ memory, stateful, batch, graphs, guidance, cameras, image
   ]);
 }
 
+/** The arrays of `robot_state` that a model of each kind may read. */
+const ARRAYS: Readonly<Record<Manifest["state"]["kind"], readonly string[]>> = {
+  joint: ["joint_position", "gripper_position"],
+  cartesian: ["cartesian_position", "gripper_position"],
+  vector: ["state"],
+};
+
+/** The array that each state column is read from. The columns of a `vector` are the whole array in its order, so that their names are its names. */
+function checkSources({ state, action }: Manifest): string | undefined {
+  const { kind, columns } = state;
+  const isVector = kind === "vector";
+  for (const [at, { from, index }] of columns.entries()) {
+    const path = `/state/columns/${at}`;
+    const arrays = ARRAYS[kind];
+    if (!arrays.includes(from)) return fault(`${path}/from`, from, `${arrays.join(" or ")} in ${kind} state`);
+    if (isVector && index !== at) return fault(`${path}/index`, index, `${at}, the column's place in a vector`);
+  }
+  if (isVector === (action.space === "vector")) return undefined;
+  return fault("/action/space", action.space, isVector ? "vector, as the state is" : `another one, with ${kind} state`);
+}
+
 function checkColumns(manifest: Manifest): string | undefined {
   const { state, action } = manifest;
-  const refused = state.kind === "joint" ? "cartesian_position" : "joint_position";
-  for (const [index, column] of state.columns.entries()) {
-    if (column.from === refused)
-      return fault(`/state/columns/${index}/from`, column.from, `not ${refused} in ${state.kind} state`);
-  }
   const sources = state.columns.map(({ from, index }) => `${from}[${index}]`);
   const twice = firstRepeated(sources);
   if (twice !== undefined) return fault(`/state/columns/${twice}`, sources[twice], "a value that is read once");

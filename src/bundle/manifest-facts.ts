@@ -19,7 +19,7 @@ const StateColumn = closed({
   name: Type.String({ minLength: 1 }),
   unit: Type.String(),
   /** Which array of `robot_state`, and which of its values. */
-  from: oneOf("joint_position", "gripper_position", "cartesian_position"),
+  from: oneOf("joint_position", "gripper_position", "cartesian_position", "state"),
   index: Type.Integer({ minimum: 0, maximum: 63 }),
   ...NormFields,
 });
@@ -67,8 +67,8 @@ const PromptPart = Type.Union([
 
 /** Known before the graphs exist: `models/<name>/model.json` has these and `architecture`. */
 export const FactFields = {
-  /** Served id, for example `vendorB/molmoact2:yam`. */
-  id: Type.String({ pattern: "^[A-Za-z0-9._-]+/[A-Za-z0-9._:-]+$" }),
+  /** Served id, for example `vendorB/molmoact2:yam`; served-id.ts says which there can be. */
+  id: Type.String({ minLength: 1, maxLength: 128 }),
   title: Type.String({ minLength: 1 }),
   licence: Type.String({ minLength: 1 }),
   /** The origin of graphs and weights, one or two sentences for people. */
@@ -103,8 +103,8 @@ export const FactFields = {
     layout: oneOf("chw", "hwc"),
   }),
   state: closed({
-    /** Wire shape of `robot_state`. */
-    kind: oneOf("joint", "cartesian"),
+    /** Wire shape of `robot_state`; `vector`: one array `state`, whose values are the columns in their order. */
+    kind: oneOf("joint", "cartesian", "vector"),
     /** The model's vector, in order. */
     columns: Type.Array(StateColumn, { minItems: 1, maxItems: LIMITS.stateValuesMax }),
     /** Values of the `state` tensor: the columns, then zeros. */
@@ -125,7 +125,8 @@ export const FactFields = {
     rows: Type.Integer({ minimum: 1, maximum: LIMITS.chunkRowsMax }),
     /** Rows per second; dt = 1 / hz. */
     hz: Type.Integer({ minimum: 1, maximum: 1000 }),
-    space: oneOf("joint_position", "cartesian_position"),
+    /** `vector`, with a `vector` state: a row means what its columns are named. The other two are the specification's. */
+    space: oneOf("joint_position", "cartesian_position", "vector"),
     /** Values per row inside the model, at least one for each column; the rest is padding and is cut. */
     width: Type.Integer({ minimum: 1, maximum: 64 }),
     columns: Type.Array(ActionColumn, { minItems: 1, maxItems: 64 }),
