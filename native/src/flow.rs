@@ -208,7 +208,7 @@ impl Network {
             variants,
             at,
             inputs: written,
-            flow: Flow { ..manifest.flow },
+            flow: manifest.flow.clone(),
             branches: manifest.branches(),
             action_width: manifest.action.width,
             video,

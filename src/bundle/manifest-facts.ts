@@ -9,8 +9,17 @@ const NormFields = {
    * `mean_std` (x − mean) / (std + epsilon).
    */
   norm: oneOf("quantile", "min_max", "mean_std", "none"),
-  /** Absent, 1e-6, as openpi has it. GR00T adds nothing; LeRobot adds 1e-8 to the deviation of a state, and nothing elsewhere. */
+  /** Absent, 1e-6, as openpi and MolmoAct2 have it. LeRobot's pipelines say theirs, 1e-8. */
   epsilon: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  /**
+   * What the epsilon does, and the precision of the publisher that does so, on which a bin of the state depends.
+   * - `added`, which absence means: as above, both ways, in float64 (openpi).
+   * - `zero_range`, in float32 (LeRobot): it replaces a range of exactly 0 both ways. It is added to a deviation on the way to the model; on
+   *   the way back the deviation stands alone.
+   * - `at_least`, in float32 (MolmoAct2; GR00T with 0): a range or deviation below it is so large on the way to the model. A range whose `min`
+   *   is its `max` gives the model 0. On the way back nothing is changed.
+   */
+  epsilon_rule: Type.Optional(oneOf("added", "zero_range", "at_least")),
   /** The normalised value is kept inside: of a state before the model reads it, of an action as the model gives it (GR00T: −1 and 1). */
   clip: Type.Optional(closed({ min: Type.Number(), max: Type.Number() })),
 };
@@ -54,14 +63,22 @@ const PromptPart = Type.Union([
     bins: Type.Integer({ minimum: 2, maximum: 65_536 }),
   }),
   /**
-   * One text, tokenised as a whole: `{instruction}`, trimmed, with `_` and each run of white space as one space, and behind it,
-   * after a space, `{state}`: per state column digitize(x, linspace(−1, 1, bins + 1)[:−1]) − 1 of x normalised, −1 to bins − 1, joined
-   * by spaces (openpi's pi0.5).
+   * One text, tokenised as a whole: `{instruction}`, cleaned, and behind it, after a space, perhaps `{state}`: per state column
+   * digitize(x, linspace(−1, 1, bins + 1)[:−1]) − 1 of x normalised, −1 to bins − 1, joined by spaces (openpi's pi0.5).
    */
   closed({
     kind: Type.Literal("template"),
-    text: Type.String({ pattern: "^[^{}]*\\{instruction\\}[^{}]* \\{state\\}[^{}]*$" }),
-    bins: Type.Integer({ minimum: 2, maximum: 4096 }),
+    text: Type.String({ pattern: "^[^{}]*\\{instruction\\}[^{}]*( \\{state\\}[^{}]*)?$" }),
+    /** With `{state}` only. */
+    bins: Type.Optional(Type.Integer({ minimum: 2, maximum: 4096 })),
+    /**
+     * The steps of cleaning, in their order. Absent, `underscores`, `words`. White space is what Python's `isspace` says.
+     * - `strip`: no white space at either end. pi0.5 has `strip`, `underscores`, `newlines`, so that runs of spaces and tabs stay.
+     * - `underscores`: each `_` becomes a space. `newlines`: each line feed becomes one.
+     * - `words`: each run of white space becomes one space, and none is at either end.
+     * - `end_newline`: a line feed at the end, where there is none (LeRobot's pi0 and SmolVLA).
+     */
+    clean: Type.Optional(Type.Array(oneOf("strip", "underscores", "newlines", "words", "end_newline"))),
   }),
 ]);
 
@@ -142,13 +159,15 @@ export const FactFields = {
   }),
   /**
    * Euler: `steps` equal steps from `t_start` to `t_end`, each time shifted by s(t) = shift · t / (1 + (shift − 1) · t), 1 for none;
-   * x ← x + (t_next − t) · v(x, t).
+   * x ← x + (t_next − t) · v(x, t). `times` lists the `steps` + 1 times instead, from `t_start` to about `t_end`, in float32 as a
+   * publisher counts them: openpi adds −1 / steps again and again, so that 0.1 is 0.10000007.
    */
   flow: closed({
     t_start: Type.Number(),
     t_end: Type.Number(),
     steps: Type.Integer({ minimum: 1, maximum: 100 }),
     shift: Type.Number({ minimum: 1, maximum: 100 }),
+    times: Type.Optional(Type.Array(Type.Number(), { minItems: 2, maxItems: 101 })),
   }),
   /** Row 0 has the instruction, row 1 an empty one: v = v₁ + scale · (v₀ − v₁) for the latents in `apply`, v = v₀ for the others. */
   guidance: Type.Union([
