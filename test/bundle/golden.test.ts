@@ -36,10 +36,15 @@ test("a right bundle is within 1e-4 at every stage, on buckets of both lengths a
   expect(Math.max(...stages.map(({ size }) => size))).toBeLessThan(1e-4);
 });
 
-test("bf16 weights are within 1e-2", async () => {
-  const { off, limit, stages } = ok(await compared(undefined, "bf16"));
-  expect([off, limit]).toEqual([undefined, 1e-2]);
-  expect(Math.max(...stages.map(({ size }) => size))).toBeGreaterThan(1e-4);
+test("rounded weights, which lie in a file of their own, may differ by 1e-2", async () => {
+  const { limit, stages } = ok(await compared(undefined, "bf16"));
+  expect([limit, stages.length]).toEqual([1e-2, 8]);
+  const { size } = present(
+    stages.find(({ stage }) => stage === "image tokens"),
+    "image tokens",
+  );
+  expect(size).toBeGreaterThan(1e-4);
+  expect(size).toBeLessThan(1e-2);
 });
 
 type Graph = ModelProto["graph"];
@@ -169,8 +174,18 @@ const MISTAKES: readonly (readonly [what: string, spoil: Spoil, stage: Stage, wh
   ],
   ["other means of the pixels", facts(({ image }) => (image.mean = [0.4, 0.5, 0.5])), "pictures", /channel 0/],
   ["cameras that are swapped", swappedCameras, "pictures", /view 0 \(wrist\)/],
-  ["the norm file of another robot, state", norm(({ state }) => state.q99?.fill(1)), "normalised state", /^column \d/],
-  ["the norm file of another robot, actions", norm(({ action }) => action.q99?.fill(1)), "rows", /^row \d, column \d/],
+  [
+    "the norm file of another robot, state",
+    norm(({ state }) => state.q99?.splice(0, 4, 1, 1, 1, 1)),
+    "normalised state",
+    /^column \d/,
+  ],
+  [
+    "the norm file of another robot, actions",
+    norm(({ action }) => action.q99?.splice(0, 4, 1, 1, 1, 1)),
+    "rows",
+    /^row \d, column \d/,
+  ],
   ["another tokenizer", otherTokenizer, "tokens", /^token \d+ is \d+ ".*", expected \d+ "/],
   [
     "another text around the instruction",
@@ -290,7 +305,9 @@ describe("golden values that do not fit", () => {
     };
     const one = ok(await compared(golden((all) => blind(first(all)))));
     expect([one.cases, one.leftOut, one.off]).toEqual([1, 1, undefined]);
-    expect(goldenLines(one)).toStartWith("1 golden cases, 1 left out because their cameras are others, at most");
+    expect(goldenLines(one)).toStartWith(
+      "1 golden cases, 1 left out because their cameras or prompts do not fit the bundle, at most",
+    );
     const none = await compared(golden(({ cases }) => cases.forEach(blind)));
     expect((none as Problem).message).toContain("none of the 2 golden cases has pictures of exactly top, wrist");
   });

@@ -1,5 +1,21 @@
-/** The largest difference of two tensors, and where it is. */
-import type { Tensor } from "../../bundle/safetensors.ts";
+/** Tensors of golden values: the largest difference of two, and where it is. */
+import { isFloat, type TensorFile, valuesOf } from "../../bundle/import/safetensors.ts";
+
+export interface Tensor {
+  readonly shape: readonly number[];
+  /** Integers up to 2^53 are exact. */
+  readonly values: Float32Array | Float64Array | Uint8Array;
+}
+
+/** A tensor of floats, of I64, or of bytes; undefined if the file has none of that name. */
+export function tensorOf(file: TensorFile, name: string): Tensor | undefined {
+  const stored = file.tensors.get(name);
+  if (stored === undefined) return undefined;
+  const { shape, dtype } = stored;
+  if (isFloat(stored)) return { shape, values: valuesOf(stored) };
+  const bytes = file.bytes(stored);
+  return { shape, values: dtype === "I64" ? Float64Array.from(new BigInt64Array(bytes.buffer), Number) : bytes };
+}
 
 /** `at`: its index in each dimension. */
 export interface Difference {
@@ -9,7 +25,7 @@ export interface Difference {
   readonly expected: number;
 }
 
-/** Of tensors of one shape; NaN is the largest difference. A string says that their shapes differ. */
+/** The largest difference, of which NaN is the largest; a string says that their shapes differ. */
 export function largest(found: Tensor, expected: Tensor): Difference | string {
   if (found.shape.join() !== expected.shape.join()) {
     return `[${found.shape.join(", ")}], expected [${expected.shape.join(", ")}]`;

@@ -3,24 +3,24 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { goldenFrame } from "../../bundle/golden.ts";
+import { TensorFile } from "../../bundle/import/safetensors.ts";
 import { IMAGE_TOKENS, withImageTokens } from "../../bundle/inner-value.ts";
 import type { Golden, Manifest } from "../../bundle/manifest.ts";
 import type { Bundle } from "../../bundle/read.ts";
-import { type Tensor, TensorFile } from "../../bundle/safetensors.ts";
 import type { DeviceChoice } from "../../config/devices.ts";
 import type { GpuOptions } from "../../config/gpu.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { present } from "../../std/assert.ts";
 import { Problem } from "../../std/problem.ts";
+import { type Tensor, tensorOf } from "./difference.ts";
 
 /** One case: its number in the golden files, and both sides of each stage by name. */
 export interface Played {
   readonly number: number;
-  readonly given: Golden["cases"][number];
   /** A golden value, by its name without the number of the case. */
-  readonly expected: (name: string) => Promise<Tensor | undefined>;
+  readonly expected: (name: string) => Tensor | undefined;
   /** What the engine computed: ports of prefill by their names, `normalised_state`, `velocity.S`, `actions` and `rows`. */
-  readonly found: (name: string) => Promise<Tensor | undefined>;
+  readonly found: (name: string) => Tensor | undefined;
 }
 
 export interface Where {
@@ -28,55 +28,48 @@ export interface Where {
   readonly gpu: GpuOptions;
 }
 
-/** Calls `look` for each of the cases, whose numbers are `numbers`, while the values are there. */
+/** Calls `look` for each of the cases, whose numbers are `numbers`, while the values are there; not for one whose instruction is too long. */
 export async function playGolden<Seen>(
   engine: Engine,
   bundle: Bundle,
   { cases }: Golden,
   numbers: readonly number[],
   where: Where,
-  look: (played: Played) => Promise<Seen>,
+  look: (played: Played) => Seen,
 ): Promise<Seen[] | Problem> {
-  const values = await TensorFile.open(
-    present(bundle.paths.get(bundle.manifest.parity.golden?.values ?? ""), "the golden values"),
-  );
+  const { manifest, paths } = bundle;
+  const values = TensorFile.open(present(paths.get(manifest.parity.golden?.values ?? ""), "the golden values"));
   if (values instanceof Problem) return values;
   const out = await mkdtemp(join(tmpdir(), "tendon-golden-"));
   try {
-    const plan: { instruction: string; frames: string[]; state: number[]; noise: number[] }[] = [];
-    for (const number of numbers) {
+    const plan = numbers.map((number) => {
       const { instruction, state, frames } = present(cases[number], "a case");
-      const noise = await values.tensor(`${number}.noise`);
-      const paths = bundle.manifest.cameras.map((camera) =>
-        present(bundle.paths.get(goldenFrame(bundle.manifest, frames[camera] ?? "")), camera),
-      );
-      plan.push({ instruction, state, frames: paths, noise: [...(noise?.values ?? [])] });
-    }
-    const width = numbers.map((number) => values.shape(`${number}.image_tokens.0`)?.[1]).find(Boolean);
+      const frame = (camera: string) => present(paths.get(goldenFrame(manifest, frames[camera] ?? "")), camera);
+      const noise = [...(tensorOf(values, `${number}.noise`)?.values ?? [])];
+      return { instruction, state, frames: manifest.cameras.map(frame), noise };
+    });
+    const width = numbers.map((number) => values.tensors.get(`${number}.image_tokens.0`)?.shape[1]).find(Boolean);
     const shown = await showingImageTokens(bundle, width, out);
-    const stages = { out, cases: plan, ...(shown && { prefill: shown.prefill }) };
     const model = await engine.load({
-      bundle: { manifest: shown?.manifest ?? bundle.manifest, paths: bundle.paths },
+      bundle: { manifest: shown?.manifest ?? manifest, paths },
       ...where,
-      replicas: 1,
-      threads: undefined,
-      slots: 1,
-      unproved: true,
-      stages,
+      ...{ replicas: 1, threads: undefined, slots: 1, unproved: true },
+      stages: { out, cases: plan, ...(shown && { prefill: shown.prefill }) },
     });
     if (model instanceof Problem) return model;
     await model.unload();
     const seen: Seen[] = [];
     for (const [at, number] of numbers.entries()) {
-      const sheet = await TensorFile.open(join(out, `${at}.safetensors`));
+      const sheet = TensorFile.open(join(out, `${at}.safetensors`));
       if (sheet instanceof Problem) return sheet;
-      const expected = (name: string) => values.tensor(`${number}.${name}`);
-      seen.push(
-        await look({ number, given: present(cases[number], "a case"), expected, found: (name) => sheet.tensor(name) }),
-      );
+      const expected = (name: string) => tensorOf(values, `${number}.${name}`);
+      const found = (name: string) => tensorOf(sheet, name);
+      if (sheet.tensors.size > 0) seen.push(look({ number, expected, found }));
+      sheet.close();
     }
     return seen;
   } finally {
+    values.close();
     await rm(out, { recursive: true });
   }
 }

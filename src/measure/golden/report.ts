@@ -12,7 +12,7 @@ import { piecesOf } from "./tokens.ts";
 
 export interface Compared {
   readonly cases: number;
-  /** Cases with other cameras than the bundle's. */
+  /** Cases whose cameras are others than the bundle's, or whose instruction is too long for it. */
   readonly leftOut: number;
   readonly limit: number;
   /** The largest difference of each stage that has golden values, in the order of the work. */
@@ -47,12 +47,12 @@ export async function compareGolden(
   const of = STAGES.map((stage) => judged.filter((one) => one.stage === stage)).filter((some) => some.length > 0);
   const stages = of.map((some) => some.reduce((one, other) => (other.size > one.size ? other : one)));
   const off = of.map((some) => some.find(({ size, limit: most }) => size > most)).find(Boolean);
-  return { cases: numbers.length, leftOut: golden.cases.length - numbers.length, limit, stages, off };
+  return { cases: parts.length, leftOut: golden.cases.length - parts.length, limit, stages, off };
 }
 
 /** A table for people: a line for each stage. */
 export function goldenLines({ cases, leftOut, limit, stages }: Compared): string {
-  const left = leftOut === 0 ? "" : `, ${leftOut} left out because their cameras are others`;
+  const left = leftOut === 0 ? "" : `, ${leftOut} left out because their cameras or prompts do not fit the bundle`;
   const lines = stages.map(({ stage, size, limit: most, where, ...one }) => {
     const off = size > most ? "OFF" : "   ";
     return `  ${off} ${stage.padEnd(16)} ${sizeWords(size).padStart(8)}  ${size === 0 ? "" : `case ${one.case}, ${where}`}`.trimEnd();

@@ -2,8 +2,7 @@
 import { goldenLimit } from "../../bundle/golden.ts";
 import { IMAGE_TOKENS } from "../../bundle/inner-value.ts";
 import type { Manifest } from "../../bundle/manifest.ts";
-import type { Tensor } from "../../bundle/safetensors.ts";
-import { largest, part } from "./difference.ts";
+import { largest, part, type Tensor } from "./difference.ts";
 import { type Played, viewsOf } from "./play.ts";
 import { type Pieces, promptFault } from "./tokens.ts";
 
@@ -31,84 +30,70 @@ export interface Part {
 }
 
 /** The parts of a case that have golden values. */
-export async function partsOf(played: Played, manifest: Manifest, pieces: Pieces): Promise<Part[]> {
+export function partsOf(played: Played, manifest: Manifest, pieces: Pieces): Part[] {
   const { number, expected, found } = played;
   const parts: Part[] = [];
   const limit = goldenLimit(manifest);
-  const put = (stage: Stage, of: string, names: readonly string[], [mine, golden]: readonly [Tensor, Tensor]) => {
+  const put = (
+    stage: Stage,
+    of: string,
+    names: readonly string[],
+    mine: Tensor | undefined,
+    golden: Tensor | undefined,
+  ) => {
+    if (!(mine && golden)) return;
     const off = largest(mine, golden);
-    const where =
-      typeof off === "string"
-        ? `${of}: found ${off}`
-        : `${[of, ...off.at.map((index, dim) => `${names[dim]} ${index}`)].filter(Boolean).join(", ")}: ${off.found}, expected ${off.expected}`;
-    parts.push({
-      stage,
-      case: number,
-      limit,
-      where,
-      size: typeof off === "string" ? Number.POSITIVE_INFINITY : off.size,
-    });
-  };
-  /** Compares the value of one name on both sides. */
-  const both = async (stage: Stage, name: string, names: readonly string[], of = "") => {
-    const [mine, golden] = [await found(name), await expected(name)];
-    if (mine && golden) put(stage, of, names, [mine, golden]);
+    const one = { stage, case: number, limit };
+    if (typeof off === "string") {
+      parts.push({ ...one, size: Number.POSITIVE_INFINITY, where: `${of}: found ${off}` });
+      return;
+    }
+    const places = [of, ...off.at.map((index, dim) => `${names[dim]} ${index}`)].filter((word) => word !== "");
+    parts.push({ ...one, size: off.size, where: `${places.join(", ")}: ${off.found}, expected ${off.expected}` });
   };
   const views = viewsOf(manifest);
-
-  const pictures = await picturesOf(played, manifest);
+  const pictures = picturesOf(played, manifest);
   for (const [view, name] of views.entries()) {
-    const golden = await expected(`images.${view}`);
-    const picture = pictures[view];
-    if (golden && picture) put("pictures", `view ${view} (${name})`, ["channel", "row", "column"], [picture, golden]);
+    const names = ["channel", "row", "column"];
+    put("pictures", `view ${view} (${name})`, names, pictures[view], expected(`images.${view}`));
   }
-  const state = await found("normalised_state");
-  const goldenState = await expected("state");
-  if (state && goldenState)
-    put("normalised state", "", ["column"], [padded(state, goldenState.shape[0] ?? 0), goldenState]);
-  await promptOf(played, manifest, state, pieces).then((one) => one && parts.push(one));
-  const tokens = await found(IMAGE_TOKENS);
+  const state = found("normalised_state");
+  const golden = expected("state");
+  put("normalised state", "", ["column"], state && padded(state, golden?.shape[0] ?? 0), golden);
+  const prompt = promptOf(played, manifest, state, pieces);
+  if (prompt) parts.push(prompt);
+  const tokens = found(IMAGE_TOKENS);
   for (const [view, name] of views.entries()) {
-    const golden = await expected(`image_tokens.${view}`);
-    if (!(golden && tokens)) continue;
-    const mine = part(tokens, view, [manifest.image.tokens, tokens.shape[2] ?? 0]);
-    put("image tokens", `view ${view} (${name})`, ["token", "column"], [mine, golden]);
+    const mine = tokens && part(tokens, view, [manifest.image.tokens, tokens.shape[2] ?? 0]);
+    put("image tokens", `view ${view} (${name})`, ["token", "column"], mine, expected(`image_tokens.${view}`));
   }
-  const mask = await found("prefix_mask");
-  for (let layer = 0; ; layer += 1) {
-    const kinds = [
+  const mask = found("prefix_mask");
+  for (let layer = 0; mask && found(`past_k_${layer}`); layer += 1) {
+    for (const [name, words] of [
       ["past_k", "keys"],
       ["past_v", "values"],
-    ] as const;
-    const caches = await Promise.all(
-      kinds.map(async ([name]) => [await found(`${name}_${layer}`), await expected(`${name}.${layer}`)]),
-    );
-    if (caches.every(([mine]) => mine === undefined)) break;
-    for (const [at, [mine, golden]] of caches.entries()) {
-      if (!(mine && golden && mask)) continue;
-      put(
-        "prefix cache",
-        `layer ${layer}, ${kinds[at]?.[1]}`,
-        ["head", "token", "column"],
-        [valid(mine, mask), golden],
-      );
+    ] as const) {
+      const cache = found(`${name}_${layer}`);
+      const names = ["head", "token", "column"];
+      put("prefix cache", `layer ${layer}, ${words}`, names, cache && valid(cache, mask), expected(`${name}.${layer}`));
     }
   }
-  for (let step = 0; step < manifest.flow.steps; step += 1) {
-    await both("velocity", `velocity.${step}`, ["row", "column"], `step ${step}`);
+  const columns = ["row", "column"];
+  for (let step = 0; found(`velocity.${step}`); step += 1) {
+    put("velocity", `step ${step}`, columns, found(`velocity.${step}`), expected(`velocity.${step}`));
   }
-  await both("normalised rows", "actions", ["row", "column"]);
-  await both("rows", "rows", ["row", "column"]);
+  put("normalised rows", "", columns, found("actions"), expected("actions"));
+  put("rows", "", columns, found("rows"), expected("rows"));
   return parts;
 }
 
 /** The pictures that the graph read, normalised, view by view, each [3, height, width]. */
-async function picturesOf({ found }: Played, { graphs, image }: Manifest): Promise<Tensor[]> {
+function picturesOf({ found }: Played, { graphs, image }: Manifest): Tensor[] {
   const { width, height, mean, std } = image;
   const shape = [3, height, width];
   const pictures: Tensor[] = [];
   for (const { name } of graphs.prefill.inputs.filter(({ role }) => role === "images")) {
-    const port = await found(name);
+    const port = found(name);
     if (port === undefined) continue;
     const views = port.values.length / (3 * height * width);
     for (let view = 0; view < views; view += 1) {
@@ -129,19 +114,10 @@ async function picturesOf({ found }: Played, { graphs, image }: Manifest): Promi
   return pictures;
 }
 
-async function promptOf(
-  { number, found, expected }: Played,
-  manifest: Manifest,
-  state: Tensor | undefined,
-  pieces: Pieces,
-) {
+function promptOf({ number, found, expected }: Played, manifest: Manifest, state: Tensor | undefined, pieces: Pieces) {
   const port = (role: "tokens" | "token_mask") =>
     manifest.graphs.prefill.inputs.find((one) => one.role === role)?.name ?? "";
-  const [tokens, mask, golden] = [
-    await found(port("tokens")),
-    await found(port("token_mask")),
-    await expected("tokens"),
-  ];
+  const [tokens, mask, golden] = [found(port("tokens")), found(port("token_mask")), expected("tokens")];
   if (!(tokens && mask && golden)) return undefined;
   const ids = [...tokens.values].filter((_, at) => mask.values[at] !== 0);
   const fault = promptFault(ids, [...golden.values], manifest, state?.values ?? [], pieces);

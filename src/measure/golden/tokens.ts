@@ -17,13 +17,13 @@ export function piecesOf(json: string): Pieces {
 }
 
 /** The bin of each state column that the tokens hold; undefined for a prompt in which it is not found. */
-export function binsOf(ids: readonly number[], { parts }: Manifest["prompt"], pieces: Pieces): number[] | undefined {
+function binsOf(ids: readonly number[], { parts }: Manifest["prompt"], pieces: Pieces): number[] | undefined {
   for (const one of parts) {
     if (one.kind === "state_tokens") {
       return ids.filter((id) => id >= one.base && id < one.base + one.bins).map((id) => id - one.base);
     }
     if (one.kind === "template" && one.text.includes(" {state}")) {
-      // A byte-level token writes a space as Ġ, a SentencePiece one as ▁, and a byte of its own as <0x20>.
+      // A byte-level token writes a space as Ġ, a SentencePiece one as ▁, or as the byte <0x20>.
       const text = ids
         .map((id) => pieces.get(id) ?? "")
         .join("")
@@ -42,7 +42,7 @@ export function binsOf(ids: readonly number[], { parts }: Manifest["prompt"], pi
   return undefined;
 }
 
-/** Where two prompts differ first, in words; undefined where they do not. `state`: normalised, for people. */
+/** The first difference of two prompts in words, undefined without one. `state`: normalised, for people. */
 export function promptFault(
   found: readonly number[],
   expected: readonly number[],
