@@ -74,7 +74,7 @@ export async function readPi05OpenPi(
 }
 
 /** Times of openpi's loop (`pi0_pytorch.py`, `sample_actions`): float32(−1 / steps) is added again and again, in float32. */
-export function countedTimes(steps: number): number[] {
+function countedTimes(steps: number): number[] {
   const step = Math.fround(-1 / steps);
   const times = [1];
   for (let index = 0; index < steps; index += 1) times.push(Math.fround((times[index] ?? 0) + step));

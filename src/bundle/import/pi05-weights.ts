@@ -56,7 +56,7 @@ export function sizesOf(tensors: ReadonlyMap<string, Stored>): Sizes {
   };
 }
 
-/** Where each tensor of the graphs comes from. */
+/** The source of each tensor of the graphs. */
 export function pi05Table(sizes: Sizes, tensors: ReadonlyMap<string, Stored>): WeightTable {
   const { tower, projector, language, expert } = NAMES;
   const table = new Map<string, readonly Part[]>();

@@ -5,7 +5,7 @@ import type { Sizes } from "./pi05-weights.ts";
 import type { FeatureNorm } from "./processors.ts";
 import { type Robot, shortKey } from "./robot-file.ts";
 
-/** Where the two layouts differ. */
+/** What differs between the two layouts. */
 export interface Pi05 {
   readonly sizes: Sizes;
   readonly rows: number;

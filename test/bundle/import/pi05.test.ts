@@ -1,6 +1,6 @@
 /**
- * pi0.5 as LeRobot and openpi publish it, imported: keys and values of every layer and the velocity of every step against the publisher's own
- * code, in every case, with cameras missing. The checkpoints and what was computed are written by test/vectors/publishers.
+ * pi0.5 as LeRobot and openpi publish it, imported: every layer's keys and values and every step's velocity against the publisher's own code.
+ * Some cases lack cameras. The checkpoints and what was computed are written by test/vectors/publishers.
  */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
