@@ -17,6 +17,7 @@ mod ports_tests;
 mod resident;
 mod roles;
 mod session_blocks;
+mod stages;
 mod steps;
 mod whole;
 
@@ -118,6 +119,7 @@ impl Files {
 
 impl Network {
     /// Binds the sessions to new tensors, and takes the replica's driver device: the sessions use its stream. The error is a sentence.
+    /// A network that is `shown` keeps no tensor in the memory of a device.
     pub fn new(
         (manifest, encoder): (&Manifest, &Encoder),
         mut driver_device: DriverDevice,
@@ -125,11 +127,13 @@ impl Network {
         reach: Reach,
         options: &Arc<Terminator>,
         episodes: Option<Arc<Episodes>>,
+        shown: bool,
     ) -> Result<Network, String> {
         let variants = variants(manifest, reach, episodes.as_ref().map(|episodes| episodes.places()));
         let most = *variants.last().ok_or("it has no session slot")?;
         let graphs = &manifest.graphs;
-        let stays = residents(graphs, &sessions, reach.home())?;
+        let home = reach.home().filter(|_| !shown);
+        let stays = residents(graphs, &sessions, home)?;
         // The tensors of each graph. Blocks and memories belong to the episodes; extend writes to the outputs of prefill.
         let mut owned: Vec<(Owner, Tensor)> = Vec::new();
         let mut ports: Vec<(Owner, &Port)> = Vec::new();
@@ -145,7 +149,7 @@ impl Network {
                 let stays = owner == Owner::Prefill && port.role == Role::Cache && stays.contains(port.name.as_str());
                 owned.push((
                     owner,
-                    match reach.home().filter(|_| stays) {
+                    match home.filter(|_| stays) {
                         Some(home) => Tensor::on_device(port, most, |bytes| {
                             DeviceBlock::new(sessions.prefill.get(), home, bytes)
                         })?,
@@ -167,7 +171,7 @@ impl Network {
         let parts =
             Parts { manifest, encoder, owned: &owned, at: &at, video: video_at, batch: most.batch, whole: whole_there };
         let step = denoise.zip(sessions.denoise.as_ref()).ok_or_else(|| "the model has no flow".into());
-        let resides = step.and_then(|(denoise, session)| latents_reside(denoise, session, reach.home()));
+        let resides = step.and_then(|(denoise, session)| latents_reside(denoise, session, home));
         let device_flow = DeviceFlow::of(&mut driver_device, &parts, resides);
         let mut mirrors = Mirrors::on(driver_device.stream());
         let mut graph = |session: Arc<GraphSession>, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {

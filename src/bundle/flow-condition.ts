@@ -56,7 +56,7 @@ export function rowCondition(graph: GraphBuilder, time: Value, hasState: boolean
  */
 export function timeTable(graph: GraphBuilder, times: readonly number[], width: number, shortest: number): Value {
   const periods = geometric(PERIOD_MAX / shortest, width / 2).map((factor) => shortest * factor);
-  const angles = times.map((t) => periods.map((period) => (1 / period) * 2 * Math.PI * Math.fround(t)));
+  const angles = times.map((t) => periods.map((period) => (2 * Math.PI * Math.fround(t)) / period));
   const values = angles.flatMap((row) => [...row.map(Math.sin), ...row.map(Math.cos)]);
   const embedding = graph.floats("time.table", [times.length, width], Float32Array.from(values));
   const dense = { from: width, to: width, bias: true, gain: 1.5 };

@@ -35,39 +35,44 @@ impl Network {
             let ran = self.denoise_on_device(variant, go_on);
             return self.settle().and(ran);
         }
-        let rows = self.variants[variant].batch;
-        let share = (rows, self.rows_max());
+        let Some(steps) = self.flow.as_ref().map(|flow| flow.steps) else { return Ok(go_on(0)) };
+        if self.whole {
+            if !(0..steps).all(go_on) {
+                return Ok(false);
+            }
+            let Network { denoise: Some(denoise), mirrors, tensors, .. } = self else { return Ok(false) };
+            let ran = denoise.run(variant, Changed::All, mirrors, tensors);
+            return ran.map(|()| true).map_err(|error| format!("denoise: {error}"));
+        }
+        for step in 0..steps {
+            if !go_on(step) {
+                return Ok(false);
+            }
+            self.step(variant, step)?;
+        }
+        Ok(true)
+    }
+
+    /// Runs one step of a variant's flow, with latents on the host.
+    pub(super) fn step(&mut self, variant: usize, step: u32) -> Result<(), String> {
+        let share = (self.variants[variant].batch, self.rows_max());
         let Network { flow: Some(flow), denoise: Some(denoise), inputs, tensors, mirrors, branches, .. } = self else {
-            return Ok(go_on(0));
+            return Ok(());
         };
         let Roles { latent, velocity: Some(velocity), .. } = self.at else {
             return Err("its flow has no velocity".into());
         };
-        if self.whole {
-            if !(0..flow.steps).all(go_on) {
-                return Ok(false);
-            }
-            let ran = denoise.run(variant, Changed::All, mirrors, tensors);
-            return ran.map(|()| true).map_err(|error| format!("denoise: {error}"));
+        let (_, dt) = flow.step(step);
+        inputs.time(tensors, flow.time(step), flow.time(flow.steps));
+        denoise
+            .run(variant, Changed::of(step), mirrors, tensors)
+            .map_err(|error| format!("denoise step {step}: {error}"))?;
+        advance(tensors, (latent, velocity), share, (*branches, self.guide_action), dt);
+        restore(&mut tensors[latent], &self.prefix_latents, share, |row| inputs.prefix_rows(row) * self.action_width);
+        if let Some(Video { latent, velocity, guide }) = self.video {
+            advance(tensors, (latent, velocity), (1, 1), (*branches, guide), dt);
         }
-        for step in 0..flow.steps {
-            if !go_on(step) {
-                return Ok(false);
-            }
-            let (_, dt) = flow.step(step);
-            inputs.time(tensors, flow.time(step), flow.time(flow.steps));
-            denoise
-                .run(variant, Changed::of(step), mirrors, tensors)
-                .map_err(|error| format!("denoise step {step}: {error}"))?;
-            advance(tensors, (latent, velocity), share, (*branches, self.guide_action), dt);
-            restore(&mut tensors[latent], &self.prefix_latents, share, |row| {
-                inputs.prefix_rows(row) * self.action_width
-            });
-            if let Some(Video { latent, velocity, guide }) = self.video {
-                advance(tensors, (latent, velocity), (1, 1), (*branches, guide), dt);
-            }
-        }
-        Ok(true)
+        Ok(())
     }
 
     /// Runs the steps with latents on the device, where chunks are decoded too. Steps enter the stream ahead of the device, so an early end

@@ -26,8 +26,8 @@ export const ActConfig = Type.Object({
 });
 export type ActConfig = Static<typeof ActConfig>;
 
-const STATE = "observation.state";
-const ENVIRONMENT = "observation.environment_state";
+export const STATE = "observation.state";
+export const ENVIRONMENT = "observation.environment_state";
 /** Blocks of each stage (torchvision `models/resnet.py`). */
 const BLOCKS = { resnet18: [2, 2, 2, 2], resnet34: [3, 4, 6, 3], resnet50: [3, 4, 6, 3] } as const;
 /** Published channels, for a tensor that is missing. */

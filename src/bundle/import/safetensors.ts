@@ -124,6 +124,13 @@ export class TensorFile {
     for (let index = 0; index < bits.length; index += 1) bits[index] = (halves[index] ?? 0) << 16;
   }
 
+  /** All bytes of a tensor. */
+  bytes({ begin, bytes }: Stored): Uint8Array<ArrayBuffer> {
+    const all = new Uint8Array(bytes);
+    this.fill(all, begin);
+    return all;
+  }
+
   /** The bytes of the whole file in order, each piece with the tensor that it is of. A piece is valid until the next one is asked for. */
   *pieces(): Generator<{ readonly bytes: Uint8Array; readonly of: Stored | undefined }> {
     const buffer = new Uint8Array(PIECE_BYTES);

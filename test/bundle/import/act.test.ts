@@ -9,12 +9,19 @@ import { ActConfig, actArchitecture, observedOf } from "../../../src/bundle/impo
 import { actTable, isUnusedOfAct } from "../../../src/bundle/import/act-weights.ts";
 import { Checkpoint } from "../../../src/bundle/import/checkpoint.ts";
 import { CheckpointWeights } from "../../../src/bundle/import/checkpoint-weights.ts";
+import { importBundle } from "../../../src/bundle/import/import.ts";
 import { TensorFile, valuesOf } from "../../../src/bundle/import/safetensors.ts";
+import type { Golden } from "../../../src/bundle/manifest.ts";
+import { readBundle } from "../../../src/bundle/read.ts";
 import { featureEdge } from "../../../src/bundle/resnet.ts";
 import { DEFAULT_BUILD } from "../../../src/bundle/weights.ts";
+import { computeRows } from "../../../src/cli/bundle/rows.ts";
+import { openEngine } from "../../../src/engine/native.ts";
 import { present } from "../../../src/std/assert.ts";
-import { ok } from "../../engine/opened.ts";
+import { Opened, ok } from "../../engine/opened.ts";
 import { FACTS } from "../act-bundle.ts";
+import { emptyDir } from "../built.ts";
+import { robotFile } from "./robots.ts";
 
 const DIR = join(import.meta.dir, "../../vectors/publishers/act");
 
@@ -81,3 +88,46 @@ test("what does not fit is named: a batch norm of another layer, a table of anot
     "model.encoder.layers.0.self_attn.in_proj_bias is missing, expected [96]",
   ]);
 });
+
+test.each(["act"])(
+  "%s, imported: every case's rows are LeRobot's from JPEG and state on, within 1e-4",
+  async (name) => {
+    const folder = join(DIR, "..", name);
+    const golden: Golden = JSON.parse(await readFile(join(folder, "golden/golden.json"), "utf8"));
+    const { cases } = golden;
+    const cameras = Object.keys(present(cases[0], "a case").frames).map((key) =>
+      key.replace("observation.images.", ""),
+    );
+    const columns = Array.from({ length: present(cases[0], "a case").state.length }, (_, at) => `joint_${at}`);
+    const out = join(await emptyDir(), "bundle");
+    // The wire has the cameras in another order than the policy.
+    const robot = await robotFile({ cameras: cameras.toReversed(), columns });
+    const plain = {
+      precision: "f32" as const,
+      computeRows,
+      draw: () => Promise.reject(new Error("no drawing is needed")),
+    };
+    ok(
+      await importBundle(join(folder, "checkpoint"), out, {
+        ...plain,
+        id: "lab/act",
+        robot,
+        golden: join(folder, "golden"),
+      }),
+    );
+    const bundle = ok(await readBundle(out));
+    const { tokenizer, prompt, flow, graphs } = bundle.manifest;
+    expect([tokenizer, prompt, flow, Object.keys(graphs)]).toEqual([undefined, null, null, ["prefill"]]);
+    for (const column of bundle.manifest.action.columns) delete column.max_step;
+    await using opened = await Opened.with(ok(await openEngine({ decodeThreads: 1 })), bundle);
+    const values = ok(TensorFile.open(join(folder, "golden/golden.safetensors")));
+    for (const [number, { state, frames }] of cases.entries()) {
+      const names = cameras.toReversed().map((camera) => frames[`observation.images.${camera}`] ?? "");
+      const jpegs = await Promise.all(names.map((file) => readFile(join(folder, "golden", file))));
+      const chunk = await opened.give({ jpegs, state, instruction: "", seed: 0, step: 0 });
+      const rows = valuesOf(present(values.tensors.get(`${number}.rows`), "rows"));
+      const apart = chunk.actions.map((value, at) => Math.abs(value - (rows[at] ?? Number.NaN)));
+      expect(Math.max(...apart)).toBeLessThan(1e-4);
+    }
+  },
+);

@@ -65,6 +65,8 @@ pub enum Role {
     VideoVelocity,
     /// The normalised chunk of a model without a flow.
     Actions,
+    /// A value inside a graph that `tendon bundle verify` reads.
+    Inner,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
