@@ -34,10 +34,13 @@ export function schemaFault(schema: TSchema, value: unknown): string | undefined
 
 function firstFault(schema: TSchema, value: unknown): string {
   let fault = present(Value.Errors(schema, value).First(), "the fault of a value that does not fit");
-  // For a union, the fault of the branch that fits furthest says more than "expected union value".
-  const branches = fault.errors.map((branch) => branch.First()).filter((first) => first !== undefined);
-  const deepest = branches.sort((one, other) => other.path.length - one.path.length)[0];
-  if (deepest !== undefined && deepest.path.length > fault.path.length) fault = deepest;
+  // For a union, the fault of the branch that fits furthest says more than "expected union value"; a branch may have a union in it.
+  for (;;) {
+    const branches = fault.errors.map((branch) => branch.First()).filter((first) => first !== undefined);
+    const deepest = branches.sort((one, other) => other.path.length - one.path.length)[0];
+    if (deepest === undefined || deepest.path.length <= fault.path.length) break;
+    fault = deepest;
+  }
   const found = fault.value === undefined ? "nothing" : clip(JSON.stringify(fault.value));
   const expected = expectation(fault.schema, fault.message);
   return `${fault.path || "/"}: found ${found}, expected ${expected}`;
