@@ -57,7 +57,7 @@ const GraphOutput = closed({
   name: Type.String(),
   /**
    * `cache`: what the denoise graph reads; `block`: what an observation adds to its episode's memory, f32, f16 or bf16 [R, …,
-   * tokens, width] with the tokens of the longest block, zeros behind those written; `velocity` f32 [R, rows, action.width]; `video_velocity`;
+   * tokens, width] with the tokens of the longest block, zeros behind those written; `velocity` f32 [R, rows, action.width]; `video_velocity`.
    * `actions` f32 [B, rows, action.width]: the normalised chunk, of the prefill graph of a model without a flow.
    */
   role: oneOf("cache", "block", "velocity", "video_velocity", "actions"),

@@ -5,7 +5,7 @@ const EPSILON = 1e-6;
 const { fround } = Math;
 
 /**
- * f32 [height · width, columns], pixels row-major: the first half of the columns is of the row, the second of the column, a sine and a
+ * f32 [height · width, columns], pixels row-major. The first half of the columns is of the row, the second of the column, a sine and a
  * cosine in turn. A place i of n, from 1, is the angle i / (n + 1e-6) · 2π, divided by 10000^(2j / (columns / 2)) for pair j
  * (`ACTSinusoidalPositionEmbedding2d` of LeRobot). Each operation is rounded to float32, as PyTorch does it.
  */

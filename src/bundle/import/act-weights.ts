@@ -7,7 +7,7 @@ export function isUnusedOfAct(name: string): boolean {
   return name.startsWith("model.vae_encoder") || name === "model.encoder_latent_input_proj.weight";
 }
 
-/** Where each tensor of the graph comes from. */
+/** The origin of each tensor of the graph. */
 export function actTable({ backbone, width, ...size }: ActArchitecture): WeightTable {
   const table = new Map<string, readonly Part[]>();
   const as = (name: string, part: Part) => table.set(name, [part]);

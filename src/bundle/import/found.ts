@@ -13,7 +13,7 @@ export interface Found {
   /** Files that were read beside the weights, by their paths in the folder. */
   readonly files: readonly string[];
   readonly policy: Policy;
-  /** Its tokenizer, and the names that its file may have in the folder, the publisher's own first; absent where it reads no instruction. */
+  /** Its tokenizer, and the names that its file may have in the folder, the publisher's own first. Absent, it reads no instruction. */
   readonly tokenizer?: ExpectedTokenizer & { readonly files: readonly string[] };
   /** Whether a tensor is of no use when rows are computed. */
   isUnused(name: string): boolean;
