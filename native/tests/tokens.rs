@@ -23,7 +23,7 @@ fn prompt(name: &str, parts: Value, columns: usize) -> Result<Prompt, String> {
     manifest["prompt"] = json!({ "tokens_max": TOKENS_MAX, "pad_id": 0, "parts": parts });
     manifest["state"] = json!({ "columns": columns, "width": columns.len() });
     let mut manifest: Manifest = serde_json::from_value(manifest).expect("a manifest");
-    Prompt::load(&mut manifest, &ColumnStats::default(), &tokenizer(name))
+    Prompt::load(&mut manifest, &ColumnStats::default(), Some(&tokenizer(name)))
 }
 
 fn as_it_is() -> Value {
@@ -82,7 +82,7 @@ fn a_tokenizer_that_makes_a_mark_of_its_text_is_refused() {
     let open = std::env::temp_dir().join(format!("tendon-open-{}.tokenizer.json", std::process::id()));
     std::fs::write(&open, file.to_string()).expect("written");
     let mut manifest: Manifest = serde_json::from_str(include_str!("manifest.json")).expect("a manifest");
-    let refusal = Prompt::load(&mut manifest, &ColumnStats::default(), &open).err().expect("a refusal");
+    let refusal = Prompt::load(&mut manifest, &ColumnStats::default(), Some(&open)).err().expect("a refusal");
     std::fs::remove_file(&open).expect("removed");
     assert!(refusal.contains("of the text \"<tool>\", which an instruction may have"), "{refusal}");
 }

@@ -35,6 +35,8 @@ const Architecture = closed({
     kv_heads: Size,
     head_dim: Size,
     mlp: Size,
+    /** Base of the wavelengths of rotary positions; absent, 10000. */
+    rope_base: Type.Optional(Type.Number({ exclusiveMinimum: 1 })),
     /** Rows of the table of tokens, where it has more than the tokenizer has ids: those of the model whose size this is. */
     vocabulary: Type.Optional(Type.Integer({ minimum: 1, maximum: 1 << 20 })),
   }),
@@ -91,3 +93,7 @@ export type ModelFile = Static<typeof ModelFile>;
 
 /** The facts alone, as they go into the manifest. */
 export type Facts = Omit<ModelFile, "architecture" | "int8" | "bf16" | "half" | "unproved">;
+
+/** Facts of a model that reads no instruction and gives its chunk with one graph: a bundle may have such a one, a model folder has none. */
+export type PlainFacts = Omit<Facts, "flow" | "prompt"> & { readonly flow: null; readonly prompt: null };
+export type BundleFacts = Facts | PlainFacts;

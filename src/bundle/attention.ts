@@ -13,6 +13,8 @@ export interface Heads {
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
+  /** The base of rotary positions; absent, 10000. */
+  readonly base?: number | undefined;
 }
 
 /** A score for which softmax gives exactly 0. */

@@ -1,6 +1,7 @@
 /** Whether the parts of a manifest agree. Checked before anything is loaded, so that the code that runs a chunk need not check shapes. */
 import { LIMITS } from "../limits.ts";
-import { fault, firstBroken, firstRepeated, type Rule } from "./fault.ts";
+import { fault, firstBroken, firstRepeated } from "./fault.ts";
+import { checkFlow } from "./flow-consistency.ts";
 import { checkGraphs } from "./graph-consistency.ts";
 import type { Manifest } from "./manifest.ts";
 import { idFault } from "./served-id.ts";
@@ -9,6 +10,7 @@ import { idFault } from "./served-id.ts";
 export function contradiction(manifest: Manifest): string | undefined {
   for (const check of [
     checkFacts,
+    checkFlow,
     checkMemory,
     checkSources,
     checkColumns,
@@ -24,11 +26,10 @@ export function contradiction(manifest: Manifest): string | undefined {
 }
 
 function checkFacts(manifest: Manifest): string | undefined {
-  const { cameras, frames, stateful, image, flow, action } = manifest;
+  const { cameras, frames, stateful, image, action } = manifest;
   const twice = firstRepeated(cameras) ?? -1;
   const most = cameras.length * Math.max(frames.first, frames.later);
   const frameMax = LIMITS.observationFramesMax;
-  const isInside = flow.shift === 1 || [flow.t_start, flow.t_end].every((t) => t >= 0 && t <= 1);
   const values = action.rows * action.columns.length;
   return firstBroken([
     [twice < 0, `/cameras/${twice}`, cameras[twice], "a name that stands once"],
@@ -37,28 +38,9 @@ function checkFacts(manifest: Manifest): string | undefined {
     [stateful || frames.first === frames.later, "/frames/first", frames.first, frames.later],
     [frames.first <= frames.later, "/frames/first", frames.first, `${frames.later} at most, as later`],
     [image.place === undefined || image.resize === "pad", "/image/place", image.place, `nothing, with ${image.resize}`],
-    [isInside, "/flow/shift", flow.shift, "1, or times from 0 to 1"],
-    [flow.t_start !== flow.t_end, "/flow/t_end", flow.t_end, "another time than t_start"],
-    ...timeRules(flow),
     [(action.prefix ?? 0) < action.rows, "/action/prefix", action.prefix, `less than the ${action.rows} rows`],
     [values <= LIMITS.chunkValuesMax, "/action", `${values} values`, `${LIMITS.chunkValuesMax} at most`],
   ]);
-}
-
-/** The listed times of a flow: one for each step and the end, from start to end, as float32 has them. */
-function timeRules({ times, t_start, t_end, steps, shift }: Manifest["flow"]): Rule[] {
-  if (times === undefined) return [];
-  const [first = Number.NaN, last = Number.NaN] = [times[0], times.at(-1)];
-  const late = times.findIndex((time, index) => (time - (times[index - 1] ?? Number.NaN)) * (t_end - t_start) <= 0);
-  const double = times.findIndex((time) => Math.fround(time) !== time);
-  return [
-    [times.length === steps + 1, "/flow/times", `${times.length} times`, `${steps + 1}, one more than steps`],
-    [double < 0, `/flow/times/${double}`, times[double], "a float32 value"],
-    [first === t_start, "/flow/times/0", first, `t_start, ${t_start}`],
-    [late < 0, `/flow/times/${late}`, times[late], `a time nearer to t_end, ${t_end}, than the one before`],
-    [Math.abs(last - t_end) < 1e-5, `/flow/times/${times.length - 1}`, last, `t_end, ${t_end}, but for rounding`],
-    [shift === 1, "/flow/shift", shift, "1, where the times are listed"],
-  ];
 }
 
 /** Memory, and the fields that only a model with memory has. */
@@ -150,7 +132,10 @@ function checkBuckets(buckets: readonly number[], most: number, remembers: boole
   return fault(`/prompt/buckets/${at}`, buckets[at], `less than ${buckets[at + 1] ?? `tokens_max, ${most}`}`);
 }
 
-function checkPrompt({ prompt, state, memory }: Manifest): string | undefined {
+function checkPrompt({ prompt, state, memory, tokenizer }: Manifest): string | undefined {
+  if ((prompt === null) !== (tokenizer === undefined))
+    return fault("/tokenizer", tokenizer ?? "nothing", prompt === null ? "nothing, without a prompt" : "a file");
+  if (prompt === null) return undefined;
   const instructions = prompt.parts.filter(({ kind }) => kind === "instruction" || kind === "template").length;
   if (instructions !== 1) return fault("/prompt/parts", `${instructions} instructions`, "one");
   let fixed = 0;
@@ -183,8 +168,8 @@ function checkListed({ graphs, weight_files = [], tokenizer, norm, parity, files
     ...weight_files.map((file, index) => [`/weight_files/${index}`, file] as const),
     ["/graphs/prefill/file", graphs.prefill.file],
     ["/graphs/extend/file", graphs.extend?.file ?? graphs.prefill.file],
-    ["/graphs/denoise/file", graphs.denoise.file],
-    ["/tokenizer", tokenizer],
+    ["/graphs/denoise/file", graphs.denoise?.file ?? graphs.prefill.file],
+    ["/tokenizer", tokenizer ?? graphs.prefill.file],
     ["/norm", norm],
     ["/parity/file", parity.file],
   ];

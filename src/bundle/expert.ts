@@ -3,9 +3,10 @@ import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
 import { attendAll, maskScores } from "./attention.ts";
 import { flowCondition, modulation, rowCondition } from "./flow-condition.ts";
+import { flowTimes } from "./flow-times.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { headsOf, type KeyValue, queryKeyValue } from "./language.ts";
-import { blockLinear, gatedMlp, linear, rmsScale, rotationAt, tiedOut } from "./layers.ts";
+import { blockLinear, gatedMlp, linear, rmsScale, rotationAt, velocityOut } from "./layers.ts";
 
 /** Means of the biases of scale, shift and gate, for attention and MLP; and of the final norm's scale and shift. */
 export const BLOCK_PARTS = [1, 0, 1, 1, 0, 1] as const;
@@ -37,7 +38,7 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
   const each = facts.action.prefix !== undefined;
   const tokens = rows + (state ? 1 : 0);
   return graph.within("expert", () => {
-    const asked = { flow: facts.flow, buckets, width: architecture.expert.time_width };
+    const asked = { times: flowTimes(facts.flow), buckets, width: architecture.expert.time_width };
     const condition = each
       ? rowCondition(graph, flow.time, state !== undefined, asked)
       : flowCondition(graph, flow.time, asked);
@@ -52,7 +53,7 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
     const prefixScores = maskScores(graph, flow.prefixMask);
     const scores = graph.op("Pad", [prefixScores, graph.ints([0, 0, 0, 0, 0, 0, 0, tokens]), graph.scalar(0)]);
     const positions = rowPositions(graph, flow.prefixMask, tokens);
-    const angles = rotationAt(graph, positions, flow.prefixMax + tokens, heads.headDim);
+    const angles = rotationAt(graph, positions, flow.prefixMax + tokens, heads);
 
     let x = linear(graph, "action_in", flow.latent, { from: actionWidth, to: width, bias: true });
     if (state) {
@@ -77,7 +78,7 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
     const [scale, shift] = graph.within("final", () => modulation(graph, condition, architecture.expert, FINAL_PARTS));
     const normed = modulated(x, scale, shift);
     const acting = state ? present(graph.split(normed, 1, [1, rows])[1], "the rows") : normed;
-    return tiedOut(graph, "action", acting, { hidden: width, width: actionWidth, flow: facts.flow });
+    return velocityOut(graph, "action_out", acting, { from: width, to: actionWidth, flow: facts.flow });
   });
 }
 

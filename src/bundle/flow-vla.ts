@@ -9,7 +9,7 @@ import { embedTokens, type KeyValue, language } from "./language.ts";
 import { vision } from "./vision.ts";
 import type { Weights } from "./weights.ts";
 
-/** Both graphs with random weights; `vocabulary` is the number of token ids. */
+/** Both graphs; `vocabulary` is the number of token ids. */
 export function flowVla(facts: Facts, architecture: Architecture, vocabulary: number, weights: Weights): Graphs {
   const prefix = prefixOf(facts, architecture);
   const cached = cachedOf(prefix, architecture, weights);

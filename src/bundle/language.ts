@@ -15,7 +15,12 @@ export interface KeyValue<Kind = Value> {
 }
 
 export function headsOf({ language }: Architecture): Heads {
-  return { heads: language.heads, kvHeads: language.kv_heads, headDim: language.head_dim };
+  return {
+    heads: language.heads,
+    kvHeads: language.kv_heads,
+    headDim: language.head_dim,
+    base: language.rope_base,
+  };
 }
 
 /** ids i64 [B, T] → [B, T, width], of the type that the graph computes in, from `embedding` [vocabulary, width]; Gemma's factor √width is folded into the table. */
@@ -46,7 +51,7 @@ export function language(
     const scores = maskScores(graph, valid);
     // A token before the first valid one has −1, which reads the last row of the table: no token sees it.
     const positions = graph.cast(graph.op("Sub", [counted, graph.scalar(1)]), "i64");
-    const angles = rotationAt(graph, positions, most, heads.headDim);
+    const angles = rotationAt(graph, positions, most, heads);
     const caches: KeyValue[] = [];
     let x = embedded;
     for (let layer = 0; layer < layers; layer += 1) {

@@ -1,8 +1,8 @@
 /** Manifests that contradict themselves are refused with path, found and expected. */
 import { expect, test } from "bun:test";
-import type { Manifest } from "../../src/bundle/manifest.ts";
 import { present } from "../../src/std/assert.ts";
 import { edited } from "./damaged.ts";
+import type { FlowManifest } from "./flow-bundle.ts";
 
 /** Those that openpi counts for ten steps, but the end. */
 const times = [...Array.from({ length: 10 }, (_, step) => Math.fround(1 - step / 10)), 0];
@@ -10,9 +10,9 @@ const timesWith = (index: number, time: number | undefined) =>
   times.map((one, at) => (at === index ? (time ?? 0) : one));
 
 test("shapes and names that contradict the facts", async () => {
-  const cases: [(m: Manifest) => unknown, string][] = [
+  const cases: [(m: FlowManifest) => unknown, string][] = [
     [(m) => (m.action.rows = 29), "/graphs/denoise/inputs/0/shape: found"],
-    [(m) => (m.action.rows = 65), "/action/rows: found 65, expected"],
+    [(m) => (m.action.rows = 129), "/action/rows: found 129, expected"],
     [(m) => m.cameras.push("back"), "/graphs/prefill/inputs/0/shape: found"],
     [(m) => (m.cameras[1] = "top"), "/cameras/1: found top"],
     [(m) => (present(m.graphs.prefill.outputs[0], "the mask").shape[1] = 288), "/graphs/prefill/outputs/0/shape"],
@@ -44,7 +44,7 @@ test("shapes and names that contradict the facts", async () => {
     ],
     [(m) => (present(m.state.columns[0], "column").unit = "deg"), "/action/columns/0/max_jump: found deg"],
     ...(["max_jump", "max_step"] as const).flatMap((limit) =>
-      [0, -1, Number.POSITIVE_INFINITY, "2"].map((value): [(m: Manifest) => unknown, string] => [
+      [0, -1, Number.POSITIVE_INFINITY, "2"].map((value): [(m: FlowManifest) => unknown, string] => [
         (m) => Object.assign(present(m.action.columns[0], "column"), { [limit]: value }),
         `/action/columns/0/${limit}: found`,
       ]),
@@ -75,7 +75,7 @@ test("shapes and names that contradict the facts", async () => {
         [timesWith(4, times[3]), "/flow/times/4: found"],
         [timesWith(10, 0.0625), "/flow/times/10: found 0.0625, expected t_end, 0, but for rounding"],
       ] as const
-    ).map(([list, expected]): [(m: Manifest) => unknown, string] => [(m) => (m.flow.times = [...list]), expected]),
+    ).map(([list, expected]): [(m: FlowManifest) => unknown, string] => [(m) => (m.flow.times = [...list]), expected]),
     [(m) => Object.assign(m.flow, { times, shift: 2 }), "/flow/shift: found 2, expected 1, where the times are listed"],
     ...(
       [
@@ -87,8 +87,8 @@ test("shapes and names that contradict the facts", async () => {
           '/prompt/parts/0/clean/0: found "lower", expected one of "strip"',
         ],
       ] as const
-    ).map(([part, expected]): [(m: Manifest) => unknown, string] => [
-      (m) => (m.prompt.parts = [{ kind: "template", ...part } as unknown as Manifest["prompt"]["parts"][number]]),
+    ).map(([part, expected]): [(m: FlowManifest) => unknown, string] => [
+      (m) => (m.prompt.parts = [{ kind: "template", ...part } as unknown as FlowManifest["prompt"]["parts"][number]]),
       expected,
     ]),
     [(m) => (m.action.rotation6d = [9]), "/action/rotation6d/0: found 9, expected six free columns"],
