@@ -93,3 +93,7 @@ export type ModelFile = Static<typeof ModelFile>;
 
 /** The facts alone, as they go into the manifest. */
 export type Facts = Omit<ModelFile, "architecture" | "int8" | "bf16" | "half" | "unproved">;
+
+/** Facts of a model that reads no instruction and gives its chunk with one graph: a bundle may have such a one, a model folder has none. */
+export type PlainFacts = Omit<Facts, "flow" | "prompt"> & { readonly flow: null; readonly prompt: null };
+export type BundleFacts = Facts | PlainFacts;

@@ -1,12 +1,13 @@
 /** Whether the parts of a manifest agree. Checked before anything is loaded, so that the code that runs a chunk need not check shapes. */
 import { LIMITS } from "../limits.ts";
 import { fault, firstBroken, firstRepeated } from "./fault.ts";
+import { checkFlow } from "./flow-consistency.ts";
 import { checkGraphs } from "./graph-consistency.ts";
 import type { Manifest } from "./manifest.ts";
 
 /** The first contradiction, with its JSON path, what was found and what was expected; undefined when there is none. */
 export function contradiction(manifest: Manifest): string | undefined {
-  for (const check of [checkFacts, checkMemory, checkColumns, checkPrompt, checkGraphs, checkListed]) {
+  for (const check of [checkFacts, checkFlow, checkMemory, checkColumns, checkPrompt, checkGraphs, checkListed]) {
     const fault = check(manifest);
     if (fault !== undefined) return fault;
   }
@@ -14,11 +15,10 @@ export function contradiction(manifest: Manifest): string | undefined {
 }
 
 function checkFacts(manifest: Manifest): string | undefined {
-  const { cameras, frames, stateful, image, flow, action } = manifest;
+  const { cameras, frames, stateful, image, action } = manifest;
   const twice = firstRepeated(cameras) ?? -1;
   const most = cameras.length * Math.max(frames.first, frames.later);
   const frameMax = LIMITS.observationFramesMax;
-  const isInside = flow.shift === 1 || [flow.t_start, flow.t_end].every((t) => t >= 0 && t <= 1);
   const values = action.rows * action.columns.length;
   return firstBroken([
     [twice < 0, `/cameras/${twice}`, cameras[twice], "a name that stands once"],
@@ -27,8 +27,6 @@ function checkFacts(manifest: Manifest): string | undefined {
     [stateful || frames.first === frames.later, "/frames/first", frames.first, frames.later],
     [frames.first <= frames.later, "/frames/first", frames.first, `${frames.later} at most, as later`],
     [image.place === undefined || image.resize === "pad", "/image/place", image.place, `nothing, with ${image.resize}`],
-    [isInside, "/flow/shift", flow.shift, "1, or times from 0 to 1"],
-    [flow.t_start !== flow.t_end, "/flow/t_end", flow.t_end, "another time than t_start"],
     [(action.prefix ?? 0) < action.rows, "/action/prefix", action.prefix, `less than the ${action.rows} rows`],
     [values <= LIMITS.chunkValuesMax, "/action", `${values} values`, `${LIMITS.chunkValuesMax} at most`],
   ]);
@@ -105,7 +103,10 @@ function checkBuckets(buckets: readonly number[], most: number, remembers: boole
   return fault(`/prompt/buckets/${at}`, buckets[at], `less than ${buckets[at + 1] ?? `tokens_max, ${most}`}`);
 }
 
-function checkPrompt({ prompt, state, memory }: Manifest): string | undefined {
+function checkPrompt({ prompt, state, memory, tokenizer }: Manifest): string | undefined {
+  if ((prompt === null) !== (tokenizer === undefined))
+    return fault("/tokenizer", tokenizer ?? "nothing", prompt === null ? "nothing, without a prompt" : "a file");
+  if (prompt === null) return undefined;
   const instructions = prompt.parts.filter(({ kind }) => kind === "instruction" || kind === "template").length;
   if (instructions !== 1) return fault("/prompt/parts", `${instructions} instructions`, "one");
   let fixed = 0;
@@ -130,8 +131,8 @@ function checkListed({ graphs, weight_files = [], tokenizer, norm, parity, files
     ...weight_files.map((file, index) => [`/weight_files/${index}`, file] as const),
     ["/graphs/prefill/file", graphs.prefill.file],
     ["/graphs/extend/file", graphs.extend?.file ?? graphs.prefill.file],
-    ["/graphs/denoise/file", graphs.denoise.file],
-    ["/tokenizer", tokenizer],
+    ["/graphs/denoise/file", graphs.denoise?.file ?? graphs.prefill.file],
+    ["/tokenizer", tokenizer ?? graphs.prefill.file],
     ["/norm", norm],
     ["/parity/file", parity.file],
   ];

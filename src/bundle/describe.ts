@@ -49,8 +49,11 @@ export function show(manifest: Manifest): string {
     ]),
     ["export", manifest.export_id],
     ["image", `${fitting(image)}, ${image.filter}, ${image.tokens} tokens a frame`],
-    ["prompt", `${prompt.tokens_max} tokens at most, state tokens included${paddedTo(prompt.buckets)}`],
-    ["flow", `t ${flow.t_start} to ${flow.t_end} in ${flow.steps} steps`],
+    ["prompt", promptWords(prompt)],
+    [
+      "flow",
+      flow === null ? "none: one graph gives the rows" : `t ${flow.t_start} to ${flow.t_end} in ${flow.steps} steps`,
+    ],
     ["batch", `${manifest.batch} observations at most`],
     ["weights", weightWords(manifest)],
     ...(manifest.compute ? [["compute", `${manifest.compute}, a build for GPUs`] as [string, string]] : []),
@@ -86,8 +89,10 @@ function fitting({ width, height, resize, place }: Manifest["image"]): string {
   return `${width} x ${height}, ${place === undefined ? resize : `${resize} to ${place}`}`;
 }
 
-function paddedTo(buckets: readonly number[] | undefined): string {
-  return buckets === undefined ? "" : `; padded to ${buckets.join(", ")} or that`;
+function promptWords(prompt: Manifest["prompt"]): string {
+  if (prompt === null) return "none: it reads no instruction";
+  const padded = prompt.buckets === undefined ? "" : `; padded to ${prompt.buckets.join(", ")} or that`;
+  return `${prompt.tokens_max} tokens at most, state tokens included${padded}`;
 }
 
 /** `left_joint_1 [rad]: -2.6 to 3.1, row 0 at most 2 from the state, 3 from row to row`. */

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { sha256 } from "../std/file-digest.ts";
 import { Problem } from "../std/problem.ts";
-import type { Facts } from "./architecture.ts";
+import type { BundleFacts } from "./architecture.ts";
 import { contradiction } from "./consistency.ts";
 import { writeFiles, writeFolder } from "./folder.ts";
 import type { Graphs } from "./graph.ts";
@@ -17,13 +17,13 @@ export const CHUNK = "chunk.json";
 const INLINE_BYTES_MAX = 1 << 30;
 
 interface Content {
-  readonly facts: Facts;
+  readonly facts: BundleFacts;
   readonly graphs: Graphs;
   readonly norm: NormStats;
   readonly precision: Precision;
   readonly compute?: Half;
-  /** `tokenizer.json`. */
-  readonly tokenizer: string;
+  /** `tokenizer.json`, of a model that reads an instruction. */
+  readonly tokenizer?: string;
   readonly proof: Omit<Manifest["parity"], "file">;
   readonly origin?: Manifest["origin"];
   /** Files of the folder `parity`; one of them is `CHUNK`. */
@@ -57,17 +57,17 @@ export class Draft {
       this.data.set(graph.description.file, graph.bytes(layout && ((values) => layout.place(values))));
     }
     this.data.set("norm.json", encode(norm));
-    this.data.set("tokenizer.json", new TextEncoder().encode(tokenizer));
+    if (tokenizer !== undefined) this.data.set("tokenizer.json", new TextEncoder().encode(tokenizer));
   }
 
   manifest(): Manifest {
-    const { facts, graphs, precision, compute, proof, origin } = this.content;
+    const { facts, graphs, precision, compute, proof, origin, tokenizer } = this.content;
     const { prefill, extend, denoise } = graphs;
     const later = extend && { extend: extend.description };
     const parts = {
-      graphs: { prefill: prefill.description, ...later, denoise: denoise.description },
+      graphs: { prefill: prefill.description, ...later, ...(denoise && { denoise: denoise.description }) },
       ...(this.layout && { weight_files: [WEIGHT_FILE] }),
-      tokenizer: "tokenizer.json",
+      ...(tokenizer !== undefined && { tokenizer: "tokenizer.json" }),
       norm: "norm.json",
     };
     const weights = this.layout ? [{ path: WEIGHT_FILE, size: this.layout.bytes, sha256: this.weightDigest }] : [];
@@ -119,7 +119,7 @@ export class Draft {
 }
 
 function inOrder({ prefill, extend, denoise }: Graphs) {
-  return [prefill, denoise, ...(extend ? [extend] : [])];
+  return [prefill, denoise, extend].filter((graph) => graph !== undefined);
 }
 
 /** Bytes of the weights of the largest graph. */

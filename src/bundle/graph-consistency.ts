@@ -13,10 +13,14 @@ export function checkGraphs(manifest: Manifest): string | undefined {
 
 /** Outputs of prefill and extend. Blocks have the tokens of the longest block. */
 function checkOutputs(manifest: Manifest): string | undefined {
-  const { memory, graphs } = manifest;
+  const { memory, graphs, flow, action } = manifest;
   const { branches, prefix } = graphSizes(manifest);
   const { outputs } = graphs.prefill;
   const path = "/graphs/prefill/outputs";
+  if (flow === null) {
+    const chunk = onePort(path, outputs, "actions", [branches, action.rows, action.width]);
+    return chunk ?? onlyRoles(path, outputs, ["actions"]);
+  }
   const roles = onlyRoles(path, outputs, memory === null ? ["cache"] : ["cache", "block"]);
   if (roles !== undefined) return roles;
   for (const [index, { shape, name, role, dtype }] of outputs.entries()) {
@@ -55,6 +59,7 @@ function sameOutputs(one: readonly AnyPort[], other: readonly AnyPort[]): boolea
 /** The velocity of each latent. */
 function checkDenoise(manifest: Manifest): string | undefined {
   const { action, graphs, guidance } = manifest;
+  if (graphs.denoise === undefined) return undefined;
   const { branches } = graphSizes(manifest);
   const { inputs, outputs } = graphs.denoise;
   const path = "/graphs/denoise/outputs";

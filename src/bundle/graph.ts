@@ -51,7 +51,8 @@ export interface Graphs {
   readonly prefill: GraphBuilder;
   /** Only a model with memory has it. */
   readonly extend?: GraphBuilder;
-  readonly denoise: GraphBuilder;
+  /** A model without a flow has none. */
+  readonly denoise?: GraphBuilder;
 }
 
 export class GraphBuilder {

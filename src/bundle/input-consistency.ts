@@ -51,13 +51,11 @@ function unknownRole({ graphs }: Manifest): string | undefined {
 
 function inputFault(place: string, graph: GraphName, input: Input, sizes: GraphSizes): string | undefined {
   const { role, dtype, shape } = input;
-  const { graphs, memory, dtypes, fields = [], shapes } = RULES[role];
-  if (!graphs.includes(graph) || (memory !== undefined && memory !== sizes.remembers)) {
-    const here = INPUT_ROLES.filter(
-      (one) => RULES[one].graphs.includes(graph) && (RULES[one].memory ?? sizes.remembers) === sizes.remembers,
-    );
-    return fault(`${place}/role`, role, here.join(" or "));
-  }
+  const { dtypes, fields = [], shapes } = RULES[role];
+  const fits = ({ graphs, memory = sizes.remembers, text = false }: (typeof RULES)[typeof role]) =>
+    graphs.includes(graph) && memory === sizes.remembers && (sizes.reads || !text);
+  if (!fits(RULES[role]))
+    return fault(`${place}/role`, role, INPUT_ROLES.filter((one) => fits(RULES[one])).join(" or "));
   const foreign = FIELDS.find((field) => input[field] !== undefined && !fields.includes(field));
   if (foreign !== undefined) return fault(`${place}/${foreign}`, input[foreign], `nothing for the role ${role}`);
   if (!dtypes.includes(dtype)) return fault(`${place}/dtype`, dtype, dtypes.join(" or "));
@@ -71,16 +69,15 @@ function inputFault(place: string, graph: GraphName, input: Input, sizes: GraphS
 }
 
 /** What a graph cannot do without, and what it may have once. */
-function missingInput(path: string, graph: GraphName, inputs: readonly Input[], { remembers }: GraphSizes) {
+function missingInput(path: string, graph: GraphName, inputs: readonly Input[], { remembers, reads }: GraphSizes) {
   const count = (...roles: readonly Input["role"][]) => inputs.filter(({ role }) => roles.includes(role)).length;
   const needed: readonly (readonly Input["role"][])[] =
     graph === "denoise"
       ? [["latent"], ["time"], ...(remembers ? [["memory_length"] as const, ["block_length"] as const] : [])]
       : [
           ["images"],
-          ["tokens"],
-          // Else nothing tells padding from a token.
-          ["token_mask"],
+          // Without the mask nothing tells padding from a token.
+          ...(reads ? [["tokens"] as const, ["token_mask"] as const] : []),
           ...(graph === "extend" ? [["memory_length"] as const] : []),
         ];
   const missing = needed.find((roles) => count(...roles) === 0);
@@ -123,7 +120,7 @@ function maskFault(path: string, inputs: readonly Input[], { views }: GraphSizes
 /** Rows that a chunk continues are told to the graph, and only where the model says that there may be some. */
 function checkActionPrefix({ action, graphs }: Manifest): string | undefined {
   const path = "/graphs/denoise/inputs";
-  const { inputs } = graphs.denoise;
+  const inputs = graphs.denoise?.inputs ?? [];
   const index = inputs.findIndex(({ role, shape }) => role === "time" && shape.length === 2);
   if (action.prefix === undefined) {
     return index < 0

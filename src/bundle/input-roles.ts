@@ -21,6 +21,8 @@ interface Rule {
   readonly fields?: readonly Field[];
   /** Only on a model with memory, or only on one without. */
   readonly memory?: boolean;
+  /** Only on a model that reads an instruction. */
+  readonly text?: boolean;
   /** At most one in a graph. */
   readonly once?: true;
 }
@@ -37,9 +39,9 @@ export const RULES: Readonly<Record<InputRole, Rule>> = {
    */
   images: { graphs: READERS, dtypes: ["f32", "u8"], fields: ["cameras"], shapes: imageShapes },
   /** [R, T], then `pad_id`. */
-  tokens: { graphs: READERS, dtypes: ["i64"], shapes: ({ branches, text }) => [[branches, text]] },
+  tokens: { graphs: READERS, dtypes: ["i64"], text: true, shapes: ({ branches, text }) => [[branches, text]] },
   /** [R, T], true for a token. */
-  token_mask: { graphs: ALL, dtypes: ["bool"], shapes: ({ branches, text }) => [[branches, text]] },
+  token_mask: { graphs: ALL, dtypes: ["bool"], text: true, shapes: ({ branches, text }) => [[branches, text]] },
   /** [B, views], or [B] of one view: true for a view that the model has a camera for. */
   image_mask: {
     graphs: ALL,
@@ -101,8 +103,11 @@ export function graphSizes(manifest: Manifest) {
   const views = images.flatMap((input) => input.cameras ?? cameras);
   const seen = views.length * frames.later * image.tokens;
   const remembers = memory !== null;
+  const tokens = prompt?.tokens_max ?? 0;
   return {
     remembers,
+    /** The model reads an instruction. */
+    reads: prompt !== null,
     cameras,
     views,
     image,
@@ -114,7 +119,7 @@ export function graphSizes(manifest: Manifest) {
     rows: remembers ? (1 as const) : ("batch" as const),
     branches: remembers ? (guidance === null ? (1 as const) : (2 as const)) : ("batch" as const),
     /** Tokens of the prompt, and of images and prompt: numbers, or with buckets words. */
-    text: prompt.buckets ? ("prompt" as const) : prompt.tokens_max,
-    prefix: prompt.buckets ? ("prefix" as const) : seen + prompt.tokens_max,
+    text: prompt?.buckets ? ("prompt" as const) : tokens,
+    prefix: prompt?.buckets ? ("prefix" as const) : seen + tokens,
   };
 }

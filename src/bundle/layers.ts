@@ -76,11 +76,11 @@ export function linear(graph: GraphBuilder, name: string, x: Value, size: Linear
 }
 
 /** LayerNorm over the last axis: `<name>.scale`, `<name>.bias`. */
-export function layerNorm(graph: GraphBuilder, name: string, x: Value, width: number): Value {
+export function layerNorm(graph: GraphBuilder, name: string, x: Value, width: number, epsilon = NORM_EPSILON): Value {
   return graph.within(name, () => {
     const scale = graph.weight("scale", [width], { ...SLIGHT, offsets: [1] });
     const bias = graph.weight("bias", [width], SLIGHT);
-    return graph.op("LayerNormalization", [x, scale, bias], { axis: -1, epsilon: { float: NORM_EPSILON } });
+    return graph.op("LayerNormalization", [x, scale, bias], { axis: -1, epsilon: { float: epsilon } });
   });
 }
 

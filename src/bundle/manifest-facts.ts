@@ -73,7 +73,7 @@ export const FactFields = {
   licence: Type.String({ minLength: 1 }),
   /** The origin of graphs and weights, one or two sentences for people. */
   source: Type.String({ minLength: 1 }),
-  family: oneOf("flow-vla", "world-action"),
+  family: oneOf("flow-vla", "world-action", "act"),
   /** True: random weights, which is shown wherever a user could meet them. */
   reference: Type.Boolean(),
   /** True: a request with images needs a `session_id`. */

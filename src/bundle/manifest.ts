@@ -2,7 +2,7 @@
  * The bundle manifest, `manifest.json` in a bundle folder: everything that differs between models, as data.
  *
  * A bundle folder holds `manifest.json`, the graphs `prefill.onnx` and `denoise.onnx` (one flow step), `tokenizer.json`,
- * `norm.json` and `parity/`. The native engine reads the same file (native/src/bundle/manifest.rs).
+ * `norm.json` and `parity/`. A model without a flow has no denoise graph, and one that reads no instruction no tokenizer. The native engine reads the same file (native/src/bundle/manifest.rs).
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { sha256 } from "../std/file-digest.ts";
@@ -57,9 +57,10 @@ const GraphOutput = closed({
   name: Type.String(),
   /**
    * `cache`: what the denoise graph reads; `block`: what an observation adds to its episode's memory, f32, f16 or bf16 [R, …,
-   * tokens, width] with the tokens of the longest block, zeros behind those written; `velocity` f32 [R, rows, action.width]; `video_velocity`.
+   * tokens, width] with the tokens of the longest block, zeros behind those written; `velocity` f32 [R, rows, action.width]; `video_velocity`;
+   * `actions` f32 [B, rows, action.width]: the normalised chunk, of the prefill graph of a model without a flow.
    */
-  role: oneOf("cache", "block", "velocity", "video_velocity"),
+  role: oneOf("cache", "block", "velocity", "video_velocity", "actions"),
   dtype: Dtype,
   shape: Type.Array(Dim),
 });
@@ -67,9 +68,18 @@ const GraphOutput = closed({
 export const Graph = closed({ file: Type.String(), inputs: Type.Array(GraphInput), outputs: Type.Array(GraphOutput) });
 export type Graph = Static<typeof Graph>;
 
+/** The facts of a bundle. */
+export const BundleFields = {
+  ...FactFields,
+  /** Null: the model reads no instruction. */
+  prompt: Type.Union([FactFields.prompt, Type.Null()]),
+  /** Null: one graph gives the chunk, without noise (ACT). */
+  flow: Type.Union([FactFields.flow, Type.Null()]),
+};
+
 export const Manifest = closed({
   format: Type.Literal(1),
-  ...FactFields,
+  ...BundleFields,
   /**
    * How the matrices of its blocks are kept: absent, float32; `int8` with a float32 scale for each output (smaller-weights.ts), and activations
    * are rounded to int8 before they are multiplied; `bf16`, like the table of tokens, and sums are of float32. Not with `compute`:
@@ -83,14 +93,15 @@ export const Manifest = closed({
   compute: Type.Optional(oneOf("f16", "bf16")),
   /** sha256 over the digests of graphs, tokenizer and norm statistics (exportId), 64 hexadecimal digits; keys the noise. */
   export_id: Type.String({ pattern: "^[0-9a-f]{64}$" }),
-  /** `extend` reads the later observations of a model with memory. */
-  graphs: closed({ prefill: Graph, extend: Type.Optional(Graph), denoise: Graph }),
+  /** `extend` reads the later observations of a model with memory; `denoise` is one step of a flow. */
+  graphs: closed({ prefill: Graph, extend: Type.Optional(Graph), denoise: Type.Optional(Graph) }),
   /**
    * The files of the graphs' large weights, absent where the graphs hold them themselves: ONNX's external data, named in the graphs as here.
    * Mapped when the bundle is loaded: nobody may write into these files while it is served (native/src/bundle/weights.rs).
    */
   weight_files: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
-  tokenizer: Type.String(),
+  /** There exactly if there is a prompt. */
+  tokenizer: Type.Optional(Type.String()),
   norm: Type.String(),
   /** Inputs with the expected chunk of these weights, and the largest allowed difference in robot units. */
   parity: closed({
@@ -196,7 +207,8 @@ export function exportId(
   files: Manifest["files"],
   { graphs, weight_files = [], tokenizer, norm }: Pick<Manifest, "graphs" | "weight_files" | "tokenizer" | "norm">,
 ): string {
-  const counted = new Set([...Object.values(graphs).map(({ file }) => file), ...weight_files, tokenizer, norm]);
+  const named = [...Object.values(graphs).map(({ file }) => file), ...weight_files, norm];
+  const counted = new Set(tokenizer === undefined ? named : [...named, tokenizer]);
   const lines = files
     .filter((file) => counted.has(file.path))
     .sort((one, other) => (one.path < other.path ? -1 : 1))

@@ -234,8 +234,11 @@ export interface Placement {
   readonly refused: readonly { device: string; reason: string }[];
   /** The largest difference of each of the bundle's parity vectors over all replicas, in robot units; none on `echo`. */
   readonly parity: readonly number[];
-  /** How the steps of a flow are run: by the host one by one, as one graph, or as one whose kernels the device launches at once. */
-  readonly flow: "steps" | "whole" | "captured";
+  /**
+   * How the steps of a flow are run: by the host one by one, as one graph, or as one whose kernels the device launches at once. `none`:
+   * the model has no flow.
+   */
+  readonly flow: "none" | "steps" | "whole" | "captured";
   /** Why a device runs its steps one by one, a sentence; null where it does not, and on a CPU, where nothing waits between them. */
   readonly flowReason: string | null;
   /** Tensors of one replica, of those on devices the one with the most, that stay in the device's memory, bytes; 0 on a CPU. */

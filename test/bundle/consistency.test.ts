@@ -1,13 +1,13 @@
 /** Manifests that contradict themselves are refused with path, found and expected. */
 import { expect, test } from "bun:test";
-import type { Manifest } from "../../src/bundle/manifest.ts";
 import { present } from "../../src/std/assert.ts";
 import { edited } from "./damaged.ts";
+import type { FlowManifest } from "./flow-bundle.ts";
 
 test("shapes and names that contradict the facts", async () => {
-  const cases: [(m: Manifest) => unknown, string][] = [
+  const cases: [(m: FlowManifest) => unknown, string][] = [
     [(m) => (m.action.rows = 29), "/graphs/denoise/inputs/0/shape: found"],
-    [(m) => (m.action.rows = 65), "/action/rows: found 65, expected"],
+    [(m) => (m.action.rows = 129), "/action/rows: found 129, expected"],
     [(m) => m.cameras.push("back"), "/graphs/prefill/inputs/0/shape: found"],
     [(m) => (m.cameras[1] = "top"), "/cameras/1: found top"],
     [(m) => (present(m.graphs.prefill.outputs[0], "the mask").shape[1] = 288), "/graphs/prefill/outputs/0/shape"],
@@ -39,7 +39,7 @@ test("shapes and names that contradict the facts", async () => {
     ],
     [(m) => (present(m.state.columns[0], "column").unit = "deg"), "/action/columns/0/max_jump: found deg"],
     ...(["max_jump", "max_step"] as const).flatMap((limit) =>
-      [0, -1, Number.POSITIVE_INFINITY, "2"].map((value): [(m: Manifest) => unknown, string] => [
+      [0, -1, Number.POSITIVE_INFINITY, "2"].map((value): [(m: FlowManifest) => unknown, string] => [
         (m) => Object.assign(present(m.action.columns[0], "column"), { [limit]: value }),
         `/action/columns/0/${limit}: found`,
       ]),

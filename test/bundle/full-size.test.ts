@@ -62,7 +62,7 @@ function weightsOf({ architecture, ...facts }: ModelFile): Map<string, number> {
   const weights = new RandomWeights(architecture.seed, { ...DEFAULT_BUILD, precision: "bf16" });
   const graphs = buildGraphs(facts, architecture, 1000, weights);
   const counts = new Map<string, readonly [part: string, count: number]>();
-  for (const graph of [graphs.prefill, graphs.denoise, ...(graphs.extend ? [graphs.extend] : [])]) {
+  for (const graph of [graphs.prefill, graphs.denoise, graphs.extend].filter((graph) => graph !== undefined)) {
     for (const { name, dims, values } of graph.tensors) {
       const count = dims.reduce((size, dim) => size * dim, 1);
       counts.set(values.key ?? name, [name.split(".")[0] ?? "", count]);

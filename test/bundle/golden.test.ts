@@ -167,7 +167,7 @@ const swappedCameras = facts(({ graphs }) => {
 });
 
 const template = (change: { text?: string; bins?: number }) =>
-  facts(({ prompt }) => Object.assign(present(prompt.parts[1], "the template"), change));
+  facts(({ prompt }) => Object.assign(present(prompt?.parts[1], "the template"), change));
 
 /** What is wrong, the stage that is named, and words about the place. */
 const MISTAKES: readonly (readonly [what: string, spoil: Spoil, stage: Stage, where: RegExp])[] = [
@@ -206,7 +206,7 @@ const MISTAKES: readonly (readonly [what: string, spoil: Spoil, stage: Stage, wh
   ],
   [
     "a prompt that leaves the state out",
-    facts(({ prompt }) => prompt.parts.splice(1, 1, { kind: "instruction" })),
+    facts(({ prompt }) => prompt?.parts.splice(1, 1, { kind: "instruction" })),
     "tokens",
     /^token/,
   ],
@@ -271,11 +271,11 @@ const MISTAKES: readonly (readonly [what: string, spoil: Spoil, stage: Stage, wh
   ],
   [
     "times in the other direction",
-    facts(({ flow }) => Object.assign(flow, { t_start: 0, t_end: 1 })),
+    facts(({ flow }) => Object.assign(flow ?? {}, { t_start: 0, t_end: 1 })),
     "velocity",
     /^step 0/,
   ],
-  ["times with another shift", facts(({ flow }) => (flow.shift = 3)), "velocity", /^step 1/],
+  ["times with another shift", facts(({ flow }) => Object.assign(flow ?? {}, { shift: 3 })), "velocity", /^step 1/],
   [
     "an action that is relative to the other joint",
     facts(({ action }) => (present(action.columns[1], "a column").relative_to = 0)),

@@ -101,7 +101,7 @@ test("types, shapes and fields that a role does not have", () => {
     ],
     [
       "world",
-      (of, m) => m.graphs.denoise.inputs.push({ ...of("denoise", "memory_length"), name: "again" }),
+      (of, m) => m.graphs.denoise?.inputs.push({ ...of("denoise", "memory_length"), name: "again" }),
       "found 2 with role memory_length, expected one",
     ],
   ];

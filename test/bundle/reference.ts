@@ -7,9 +7,9 @@ import { readFile } from "node:fs/promises";
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import sharp from "sharp";
 import type { Manifest, NormStats } from "../../src/bundle/manifest.ts";
-import type { Bundle } from "../../src/bundle/read.ts";
 import { present } from "../../src/std/assert.ts";
 import { Bpe } from "./bpe.ts";
+import type { FlowBundle, FlowManifest } from "./flow-bundle.ts";
 import { philoxNormal } from "./philox.ts";
 import { resizePillow, type Size } from "./pillow.ts";
 
@@ -41,14 +41,14 @@ type Cache = Record<string, Tensor>;
 /** A bundle with its sessions open. One thread, so that a time is a time of one core. */
 export class Reference {
   private constructor(
-    readonly manifest: Manifest,
+    readonly manifest: FlowManifest,
     private readonly norm: NormStats,
     readonly bpe: Bpe,
     private readonly prefillSession: InferenceSession,
     private readonly denoiseSession: InferenceSession,
   ) {}
 
-  static async open({ manifest, paths }: Bundle): Promise<Reference> {
+  static async open({ manifest, paths }: FlowBundle): Promise<Reference> {
     const path = (file: string) => present(paths.get(file), file);
     const session = (file: string) =>
       InferenceSession.create(path(file), { intraOpNumThreads: 1, interOpNumThreads: 1, executionProviders: ["cpu"] });
@@ -196,7 +196,7 @@ export class Reference {
 }
 
 /** One chunk, rows × columns in robot units. */
-export async function referenceChunk(bundle: Bundle, given: GoldenInput): Promise<number[][]> {
+export async function referenceChunk(bundle: FlowBundle, given: GoldenInput): Promise<number[][]> {
   const reference = await Reference.open(bundle);
   const latent = await reference.latents([await reference.prepare(given)]);
   return reference.rows(latent, given.state);

@@ -3,8 +3,8 @@ import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
 import type { NormStats, Parity } from "../../src/bundle/manifest.ts";
-import type { Bundle } from "../../src/bundle/read.ts";
 import { bundleOf, emptyDir, MODEL_DIR } from "./built.ts";
+import type { FlowBundle } from "./flow-bundle.ts";
 
 /** Both are small: a chunk takes a millisecond or two. */
 export const SEVENTH = { "flow-vla": "vendorG/seventh:yam", "world-action": "vendorH/eighth:yam" } as const;
@@ -13,7 +13,7 @@ export const SEVENTH = { "flow-vla": "vendorG/seventh:yam", "world-action": "ven
 export type Change = (model: Writable<ModelFile>, norm: Writable<NormStats>) => void;
 
 /** The bundle of a new model of the family. Nobody computed its rows, so any finite ones pass as its parity. */
-export async function seventhBundle(family: keyof typeof SEVENTH, change?: Change): Promise<Bundle> {
+export async function seventhBundle(family: keyof typeof SEVENTH, change?: Change): Promise<FlowBundle> {
   const { manifest, paths } = await bundleOf(await seventhModel(family, change));
   return { paths, manifest: { ...manifest, parity: { ...manifest.parity, tolerance: 1e3 } } };
 }

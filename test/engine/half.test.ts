@@ -5,8 +5,8 @@ import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
 import type { Options } from "../../src/bundle/build.ts";
 import { HALVES } from "../../src/bundle/weights.ts";
-import type { Bundle } from "../../src/bundle/read.ts";
 import { bundleOf, changedModel, episodeDifference, episodeOf, MODEL_DIR } from "../bundle/built.ts";
+import type { FlowBundle } from "../bundle/flow-bundle.ts";
 import { roundedEverywhereOf } from "../bundle/rounded.ts";
 import { VARIANTS, variantNames } from "../bundle/variants.ts";
 import { episodeRows, Opened, refusal } from "./opened.ts";
@@ -22,8 +22,8 @@ function compared(facts: ModelFile): void {
 
 const f16 = (model: string, options: Options = {}) => bundleOf(model, "f32", { compute: "f16", ...options });
 
-const rows = (bundle: Bundle, as = bundle.manifest, device = "cpu") => episodeRows(engine, bundle, { as, device });
-const goldenOf = async (bundle: Bundle) => (await episodeOf(bundle)).map(({ actions }) => actions);
+const rows = (bundle: FlowBundle, as = bundle.manifest, device = "cpu") => episodeRows(engine, bundle, { as, device });
+const goldenOf = async (bundle: FlowBundle) => (await episodeOf(bundle)).map(({ actions }) => actions);
 
 for (const name of NAMES) {
   test(`${name}: its f16 rows are those of its rounded weights, within 1e-2 and not within the tolerance of float32`, async () => {
@@ -98,7 +98,7 @@ test("pixels give the same bits in an episode with memory, first and later frame
 });
 
 test("memory and caches take half of the bytes, also on a device with its own memory", async () => {
-  const held = async (bundle: Bundle) => {
+  const held = async (bundle: FlowBundle) => {
     await rehearse({ device: "cuda:0" });
     const opened = await Opened.with(engine, bundle, { slots: 1, device: "cuda:0" });
     const [first] = await episodeOf(bundle);

@@ -1,6 +1,7 @@
 //! The part of a bundle's manifest that the engine needs. `src/bundle/manifest.ts` has the full format and has checked the file. This
 //! module and `flow.rs` check again what memory safety and correctness depend on.
 
+mod flow;
 mod graphs;
 mod motion;
 mod norm;
@@ -15,7 +16,7 @@ use crate::core::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES
 use serde::Deserialize;
 
 /// Rows of a chunk, as `src/limits.ts` bounds them.
-const ROWS_MAX: usize = 64;
+const ROWS_MAX: usize = 128;
 /// Columns of a row, as `src/bundle/manifest-facts.ts` bounds them.
 pub const COLUMNS_MAX: usize = 64;
 
@@ -27,9 +28,11 @@ pub struct Manifest {
     pub frames: Frames,
     pub image: Image,
     pub state: State,
-    pub prompt: Prompt,
+    /// None: the model reads no instruction.
+    pub prompt: Option<Prompt>,
     pub action: Action,
-    pub flow: Flow,
+    /// None: one graph gives the chunk.
+    pub flow: Option<Flow>,
     pub guidance: Option<Guidance>,
     pub memory: Option<MemoryFacts>,
     pub batch: usize,
@@ -38,7 +41,7 @@ pub struct Manifest {
     pub compute: Option<Dtype>,
     #[serde(default)]
     pub weight_files: Vec<String>,
-    pub tokenizer: String,
+    pub tokenizer: Option<String>,
     pub norm: String,
     pub parity: Parity,
     #[serde(default)]
@@ -146,7 +149,7 @@ pub struct ActionColumn {
     pub max_step: Option<f64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Clone)]
 pub struct Flow {
     pub t_start: f64,
     pub t_end: f64,
@@ -215,6 +218,23 @@ impl Manifest {
         guidance.map(|guidance| guidance.scale as f32)
     }
 
+    /// The lengths that a prompt is padded to, the longest last: one of 0 for a model that reads none.
+    pub fn prompt_lengths(&self) -> impl Iterator<Item = usize> {
+        let prompt = self.prompt.as_ref();
+        let buckets = prompt.map_or(&[][..], |prompt| &prompt.buckets);
+        buckets.iter().copied().chain([self.prompt_max()])
+    }
+
+    /// Tokens of the longest prompt.
+    pub fn prompt_max(&self) -> usize {
+        self.prompt.as_ref().map_or(0, |prompt| prompt.tokens_max)
+    }
+
+    /// Moments at which an inference can be stopped: the steps of its flow, or the one graph.
+    pub fn steps(&self) -> u32 {
+        self.flow.as_ref().map_or(1, |flow| flow.steps)
+    }
+
     /// The sizes of an inference of `batch` rows whose prompts are padded to `prompt` tokens.
     pub fn extent(&self, batch: usize, prompt: usize) -> Extent {
         let images = self.prefix_views() * self.frames.later * self.image.tokens;
@@ -241,14 +261,16 @@ impl Manifest {
         bound("action values", self.action.columns.len(), self.action.width)?;
         bound("action columns", self.action.columns.len(), COLUMNS_MAX)?;
         bound("batch", self.batch, 16)?;
-        let lengths: Vec<usize> = self.prompt.buckets.iter().copied().chain([self.prompt.tokens_max]).collect();
-        if !lengths.is_sorted_by(|one, next| one < next) || lengths[0] == 0 {
+        let lengths: Vec<usize> = self.prompt_lengths().collect();
+        if !lengths.is_sorted_by(|one, next| one < next) || (self.prompt.is_some() && lengths[0] == 0) {
             return Err("the lengths of a prompt do not ascend".into());
+        }
+        if self.prompt.is_some() != self.tokenizer.is_some() {
+            return Err("a tokenizer is there exactly when the model reads a prompt".into());
         }
         if self.memory.is_some() && lengths.len() > 1 {
             return Err("a model with memory has one length of prompts".into());
         }
-        bound("flow steps", self.flow.steps as usize, 1000)?;
         bound("state width", self.state.width, STATE_VALUES_MAX)?;
         bound("state values", self.state.columns.len(), self.state.width)?;
         if let Some(memory) = &self.memory {
@@ -269,9 +291,7 @@ impl Manifest {
         if self.guidance.is_some() && self.memory.is_none() {
             return Err("guidance is for models with memory, whose batch is one".into());
         }
-        if self.flow.shift < 1.0 {
-            return Err(format!("the flow shift is {}, expected at least 1", self.flow.shift));
-        }
+        self.check_flow()?;
         self.check_picture()?;
         self.check_motion()
     }

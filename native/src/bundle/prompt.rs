@@ -28,7 +28,8 @@ enum Part {
 }
 
 pub struct Prompt {
-    tokenizer: Tokenizer,
+    /// None: the model reads no instruction, and any counts as no token.
+    tokenizer: Option<Tokenizer>,
     parts: Vec<Part>,
     frame: Frame,
     pad_id: u32,
@@ -44,14 +45,7 @@ pub struct Prompt {
 
 impl Prompt {
     /// Reads the tokenizer; the error is a sentence.
-    pub fn load(manifest: &mut Manifest, stats: &ColumnStats, tokenizer: &Path) -> Result<Prompt, String> {
-        let mut tokenizer =
-            Tokenizer::from_file(tokenizer).map_err(|error| format!("the tokenizer cannot be read: {error}"))?;
-        // The text of a special token in an instruction must not become that token.
-        tokenizer.set_encode_special_tokens(true);
-        // Truncation and padding of the file are switched off: an instruction that does not fit is refused, and `write` pads.
-        tokenizer.with_truncation(None).map_err(|error| format!("the tokenizer keeps its truncation: {error}"))?;
-        tokenizer.with_padding(None);
+    pub fn load(manifest: &mut Manifest, stats: &ColumnStats, tokenizer: Option<&Path>) -> Result<Prompt, String> {
         let state = &manifest.state;
         let columns = (state.columns.iter().enumerate())
             .map(|(index, column)| {
@@ -60,8 +54,28 @@ impl Prompt {
             })
             .collect::<Result<Vec<_>, String>>()?;
         let mut frame = Frame { before: String::new(), after: String::new(), underscores: false };
+        let (Some(facts), Some(tokenizer)) = (&mut manifest.prompt, tokenizer) else {
+            return Ok(Prompt {
+                tokenizer: None,
+                parts: Vec::new(),
+                frame,
+                pad_id: 0,
+                text_tokens_max: 0,
+                text_bytes_max: 0,
+                columns,
+                empty: Arc::new([]),
+                cache: Mutex::default(),
+            });
+        };
+        let mut tokenizer =
+            Tokenizer::from_file(tokenizer).map_err(|error| format!("the tokenizer cannot be read: {error}"))?;
+        // The text of a special token in an instruction must not become that token.
+        tokenizer.set_encode_special_tokens(true);
+        // Truncation and padding of the file are switched off: an instruction that does not fit is refused, and `write` pads.
+        tokenizer.with_truncation(None).map_err(|error| format!("the tokenizer keeps its truncation: {error}"))?;
+        tokenizer.with_padding(None);
         let mut parts = Vec::new();
-        for part in std::mem::take(&mut manifest.prompt.parts) {
+        for part in std::mem::take(&mut facts.parts) {
             match part {
                 PromptPart::Token { id } => parts.push(Part::Token(id)),
                 PromptPart::Instruction => parts.push(Part::Instruction),
@@ -78,14 +92,14 @@ impl Prompt {
             }
         }
         let fixed: usize = parts.iter().map(|part| part.most(columns.len())).sum();
-        let tokens_max = manifest.prompt.tokens_max;
-        let text_tokens_max = tokens_max.checked_sub(fixed).ok_or("the prompt has no room for its fixed tokens")?;
+        let text_tokens_max =
+            facts.tokens_max.checked_sub(fixed).ok_or("the prompt has no room for its fixed tokens")?;
         let longest = tokenizer.get_vocab(true).keys().map(String::len).max().unwrap_or(1);
         let mut prompt = Prompt {
-            tokenizer,
+            tokenizer: Some(tokenizer),
             parts,
             frame,
-            pad_id: manifest.prompt.pad_id,
+            pad_id: facts.pad_id,
             text_tokens_max,
             text_bytes_max: text_tokens_max * longest,
             columns,
@@ -108,6 +122,7 @@ impl Prompt {
             // An instruction of white space is refused too: this bounds the work below.
             return None;
         }
+        let Some(tokenizer) = &self.tokenizer else { return Some(self.empty.clone()) };
         if let Some(tokens) = lock(&self.cache).get(text) {
             return Some(tokens.clone());
         }
@@ -115,7 +130,7 @@ impl Prompt {
         if plain.len() > self.text_bytes_max {
             return None;
         }
-        let tokens = tokens_of(&self.tokenizer, &plain)?;
+        let tokens = tokens_of(tokenizer, &plain)?;
         if tokens.len() > self.text_tokens_max {
             return None;
         }

@@ -17,9 +17,10 @@ impl Network {
     /// Runs the flow step by step on the host. `velocity` takes the number of each step and its velocity in row 0, `[rows, width]`.
     pub fn denoise_in_steps(&mut self, variant: usize, mut velocity: impl FnMut(u32, &[f32])) -> Result<(), String> {
         let row = self.latent(0).len();
-        for step in 0..self.flow.steps {
+        let Some(at) = self.at.velocity else { return Ok(()) };
+        for step in 0..self.flow.as_ref().map_or(0, |flow| flow.steps) {
             self.step(variant, step)?;
-            velocity(step, &self.tensors[self.at.velocity].floats()[..row]);
+            velocity(step, &self.tensors[at].floats()[..row]);
         }
         Ok(())
     }

@@ -86,8 +86,8 @@ impl Model {
         let stats: NormStats = std::fs::read_to_string(path(&manifest.norm)?)
             .map_err(|error| bad(format!("{}: {error}", manifest.norm)))
             .and_then(|text| serde_json::from_str(&text).map_err(|error| bad(format!("{}: {error}", manifest.norm))))?;
-        let tokenizer = path(&manifest.tokenizer)?;
-        let prompt = Prompt::load(&mut manifest, &stats.state, &tokenizer).map_err(bad)?;
+        let tokenizer = manifest.tokenizer.as_deref().map(path).transpose()?;
+        let prompt = Prompt::load(&mut manifest, &stats.state, tokenizer.as_deref()).map_err(bad)?;
         let encoder = Encoder::new(&manifest, &stats.action).map_err(bad)?;
         let noise_key = noise::key(&manifest.export_id).ok_or_else(|| bad("export_id is not hexadecimal".into()))?;
         let place_index = ticket.index(Kind::Model).expect("a model's ticket");
@@ -97,7 +97,7 @@ impl Model {
         let graphs = &manifest.graphs;
         let prefill = path(&graphs.prefill.file)?;
         let extend = graphs.extend.as_ref().map(|extend| path(&extend.file)).transpose()?;
-        let denoise = path(&graphs.denoise.file)?;
+        let denoise = graphs.denoise.as_ref().map(|denoise| path(&denoise.file)).transpose()?;
         let graph_files = Files { prefill, extend, denoise };
         let replicas = replicas.max(1) as usize;
         let asked =
@@ -110,8 +110,10 @@ impl Model {
             None => Vec::new(),
         };
         let has_state = |graph: &Graph| graph.inputs.iter().any(|port| port.role == Role::State);
-        let state_tokens =
-            [Some(&graphs.prefill), graphs.extend.as_ref(), Some(&graphs.denoise)].into_iter().flatten().any(has_state);
+        let state_tokens = [Some(&graphs.prefill), graphs.extend.as_ref(), graphs.denoise.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(has_state);
         let echo = device.is_echo();
         let exam = if echo { None } else { Some(Arc::new(exam(&manifest, &files, stages, host).map_err(bad)?)) };
         if !echo {

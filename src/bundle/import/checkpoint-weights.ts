@@ -5,7 +5,7 @@
 import { assert, present } from "../../std/assert.ts";
 import { type FloatType, type Source, sideBySide, streamed, type Values } from "../values.ts";
 import { type Build, type Matrix, type Spread, sizeOf, type Weights } from "../weights.ts";
-import { isFloat, type Stored } from "./safetensors.ts";
+import { isFloat, type Stored, valuesOf } from "./safetensors.ts";
 
 /** A part of a tensor of a graph. Parts stand side by side along its last axis; a tensor of more than two axes has one. */
 export interface Part {
@@ -17,6 +17,13 @@ export interface Part {
   /** Each value times this, and then plus that. */
   readonly times?: number;
   readonly plus?: number;
+  /** The batch norm behind a convolution, by the begin of its tensors' names: this part is the convolution's weight, or its bias. */
+  readonly batchNorm?: string;
+}
+
+/** Names of the tensors that a part is made of. */
+export function tensorsOf({ tensor, batchNorm }: Part): readonly string[] {
+  return batchNorm === undefined ? [tensor] : [tensor, ...NORM_TENSORS.map((name) => `${batchNorm}.${name}`)];
 }
 
 /** Name of a graph's tensor → its parts. */
@@ -88,11 +95,59 @@ export class CheckpointWeights implements Weights {
       return () => (target) => target.fill(0);
     }
     const first = (rows?.[0] ?? 0) * sizeOf(own.slice(1));
+    if (part.batchNorm !== undefined) return this.normed(part.batchNorm, stored, dims);
     if (!transpose) return () => scaled(inOrder(stored, first), part);
     assert(own.length === 2, `${tensor} is a matrix`);
     const [outputs = 1, inputs = 1] = own;
     return () => scaled(transposed(stored, first, outputs, inputs), part);
   }
+
+  /** A convolution [channels, …] whose values are scaled by the batch norm, or the norm's bias [channels] as that of the convolution. */
+  private normed(batchNorm: string, stored: Stored, dims: readonly number[]): () => Source {
+    const [channels = 1, ...rest] = dims;
+    const vectors = NORM_TENSORS.map((name) => {
+      const vector = this.tensors.get(`${batchNorm}.${name}`);
+      const fault = faultOf(`${batchNorm}.${name}`, vector, [channels]);
+      if (fault !== undefined) this.wrong.add(fault);
+      this.used.add(`${batchNorm}.${name}`);
+      return vector && fault === undefined ? valuesOf(vector) : new Float32Array(channels);
+    });
+    const each = sizeOf(rest);
+    return () =>
+      rest.length === 0 ? shifted(inOrder(stored, 0), vectors) : scaledBy(inOrder(stored, 0), vectors, each);
+  }
+}
+
+/** Tensors of a batch norm beside its bias. */
+const NORM_TENSORS = ["weight", "running_mean", "running_var"] as const;
+/** What PyTorch adds to a variance. */
+const NORM_EPSILON = 1e-5;
+
+/** weight / √(variance + ε) of a channel: torchvision's `FrozenBatchNorm2d`. */
+function normScale([weight, , variance]: readonly Float32Array[], channel: number): number {
+  return (weight?.[channel] ?? 0) / Math.sqrt((variance?.[channel] ?? 0) + NORM_EPSILON);
+}
+
+/** `each` values of a channel, then those of the next one. */
+function scaledBy(source: Source, norm: readonly Float32Array[], each: number): Source {
+  let done = 0;
+  return (target) => {
+    source(target);
+    for (let at = 0; at < target.length; at += 1)
+      target[at] = (target[at] ?? 0) * normScale(norm, Math.floor((done + at) / each));
+    done += target.length;
+  };
+}
+
+/** bias − mean · scale. */
+function shifted(source: Source, norm: readonly Float32Array[]): Source {
+  let done = 0;
+  return (target) => {
+    source(target);
+    for (let at = 0; at < target.length; at += 1)
+      target[at] = (target[at] ?? 0) - (norm[1]?.[done + at] ?? 0) * normScale(norm, done + at);
+    done += target.length;
+  };
 }
 
 function faultOf(name: string, stored: Stored | undefined, expected: readonly number[]): string | undefined {

@@ -115,15 +115,20 @@ function computedFacts(model: Model, replicas: number, tolerance: number): objec
   };
 }
 
-/** How the steps of a flow were computed. */
-const FLOWS = { steps: "step by step", whole: "as one graph", captured: "as one graph, captured" } as const;
+/** How the rows were computed. */
+const FLOWS = {
+  none: "by one graph, without a flow",
+  steps: "the flow step by step",
+  whole: "the flow as one graph",
+  captured: "the flow as one graph, captured",
+} as const;
 
 function computedLines(model: Model, replicas: number, tolerance: number): string {
   const { device, refused, parity, flow, flowReason, sessionMemory, driverDevice } = model;
   const { hostMemoryBecause } = sessionMemory;
   const weights = deviceWeightWords(model.deviceWeights);
   return [
-    `computed on ${device}${replicas === 1 ? "" : ` by each of ${replicas} replicas`}, the flow ${FLOWS[flow]}, at most ${tolerance.toExponential(1)} may differ`,
+    `computed on ${device}${replicas === 1 ? "" : ` by each of ${replicas} replicas`}, ${FLOWS[flow]}, at most ${tolerance.toExponential(1)} may differ`,
     ...(flowReason === null ? [] : [`  because ${flowReason}`]),
     ...(driverDevice?.kernels ? ["  tendon's own kernels moved its latents and decoded its chunks"] : []),
     ...(driverDevice?.kernelsReason === undefined

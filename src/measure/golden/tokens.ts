@@ -17,8 +17,8 @@ export function piecesOf(json: string): Pieces {
 }
 
 /** The bin of each state column that the tokens hold; undefined for a prompt in which it is not found. */
-function binsOf(ids: readonly number[], { parts }: Manifest["prompt"], pieces: Pieces): number[] | undefined {
-  for (const one of parts) {
+function binsOf(ids: readonly number[], prompt: Manifest["prompt"], pieces: Pieces): number[] | undefined {
+  for (const one of prompt?.parts ?? []) {
     if (one.kind === "state_tokens") {
       return ids.filter((id) => id >= one.base && id < one.base + one.bins).map((id) => id - one.base);
     }

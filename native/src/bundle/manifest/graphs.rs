@@ -7,7 +7,8 @@ use serde::Deserialize;
 pub struct Graphs {
     pub prefill: Graph,
     pub extend: Option<Graph>,
-    pub denoise: Graph,
+    /// None: prefill gives the chunk, without a flow.
+    pub denoise: Option<Graph>,
 }
 
 #[derive(Deserialize)]
@@ -64,6 +65,8 @@ pub enum Role {
     VideoVelocity,
     /// A value inside a graph that `tendon bundle verify` reads.
     Inner,
+    /// The normalised chunk of a model without a flow.
+    Actions,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
