@@ -48,7 +48,7 @@ export async function playGolden<Seen>(
       const noise = [...(tensorOf(values, `${number}.noise`)?.values ?? [])];
       return { instruction, state, frames: manifest.cameras.map(frame), noise };
     });
-    const width = numbers.map((number) => values.tensors.get(`${number}.image_tokens.0`)?.shape[1]).find(Boolean);
+    const width = [...values.tensors.values()].find(({ name }) => /^\d+\.image_tokens\./.test(name))?.shape[1];
     const shown = await showingInside(bundle, width, out);
     const model = await engine.load({
       bundle: { manifest: shown.manifest, paths },
