@@ -110,7 +110,7 @@ function normalised(graph: GraphBuilder, pictures: Value, views: NonNullable<Act
     const values = Float32Array.from(views.flatMap((view) => view[what]));
     return graph.floats(`pictures.${what}`, [views.length, 3, 1, 1], values);
   };
-  return graph.op("Div", [graph.op("Sub", [pictures, each("mean")]), each("std")]);
+  return graph.within("pictures", () => graph.op("Div", [graph.op("Sub", [pictures, each("mean")]), each("std")]));
 }
 
 function encoder(graph: GraphBuilder, { values, places }: Tokens, size: ActArchitecture): Tokens {

@@ -1,26 +1,31 @@
-/** Makes a value inside a graph one more output, for a comparison. */
+/** Makes values inside a graph outputs too, for a comparison. */
 import { DATA_TYPE, decodeModel, encodeModel } from "./onnx-schema.ts";
 
-/** The name of the added output. */
-export const IMAGE_TOKENS = "image_tokens";
+/** A value that the last node in a scope of the graph makes. */
+export interface InnerValue {
+  readonly scope: string;
+  /** The name of the added output. */
+  readonly name: string;
+  readonly dtype: "f32" | "f16" | "bf16";
+  readonly shape: readonly ["batch", ...number[]];
+}
 
-/**
- * A prefill graph that also gives its image tokens [B, all tokens, width]: what the last node in the scope `vision` makes. Undefined where no
- * node is in that scope.
- */
-export function withImageTokens(
-  bytes: Uint8Array,
-  dtype: "f32" | "f16" | "bf16",
-  [tokens, width]: readonly [number, number],
-) {
+/** The graph with the values, those of scopes that it has, and their list. */
+export function withInnerValues(bytes: Uint8Array, wanted: readonly InnerValue[]) {
   const model = decodeModel(bytes, "external");
-  const made = model.graph.node.findLast(({ name }) => name.startsWith("vision."))?.output[0];
-  if (made === undefined) return undefined;
-  for (const node of model.graph.node) {
-    node.input = node.input.map((name) => (name === made ? IMAGE_TOKENS : name));
-    node.output = node.output.map((name) => (name === made ? IMAGE_TOKENS : name));
+  const { node: nodes, output } = model.graph;
+  const values: InnerValue[] = [];
+  for (const value of wanted) {
+    const made = nodes.findLast(({ name }) => name.startsWith(`${value.scope}.`))?.output[0];
+    if (made === undefined) continue;
+    const renamed = (name: string) => (name === made ? value.name : name);
+    for (const node of nodes) {
+      node.input = node.input.map(renamed);
+      node.output = node.output.map(renamed);
+    }
+    const dim = value.shape.map((size) => (typeof size === "number" ? { dimValue: BigInt(size) } : { dimParam: size }));
+    output.push({ name: value.name, type: { tensorType: { elemType: DATA_TYPE[value.dtype], shape: { dim } } } });
+    values.push(value);
   }
-  const dim = [{ dimParam: "batch" }, { dimValue: BigInt(tokens) }, { dimValue: BigInt(width) }];
-  model.graph.output.push({ name: IMAGE_TOKENS, type: { tensorType: { elemType: DATA_TYPE[dtype], shape: { dim } } } });
-  return encodeModel(model);
+  return { graph: encodeModel(model), values };
 }

@@ -1,8 +1,10 @@
 /** Golden values: a right bundle is within the limits at every stage, and each mistake is found at the stage where it was made. */
 import { describe, expect, test } from "bun:test";
+import type { Options } from "../../src/bundle/build.ts";
 import type { Golden, Manifest, NormStats } from "../../src/bundle/manifest.ts";
 import type { ModelProto, NodeProto } from "../../src/bundle/onnx-schema.ts";
 import { readBundle, readGolden } from "../../src/bundle/read.ts";
+import type { Precision } from "../../src/bundle/weights.ts";
 import { gpuOptions } from "../../src/config/gpu.ts";
 import { compareGolden, goldenLines, offProblem } from "../../src/measure/golden/report.ts";
 import type { Stage } from "../../src/measure/golden/stages.ts";
@@ -11,12 +13,13 @@ import { present } from "../../src/std/assert.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { ok } from "../engine/opened.ts";
 import type { FlowManifest } from "./flow-bundle.ts";
+import { rehearse } from "../engine/wrong-provider.ts";
 import { goldenBundle, graphOf, jsonOf, type Spoil } from "./golden-bundle.ts";
 
-async function compared(spoil?: Spoil, ...built: [precision?: "bf16"]) {
+async function compared(spoil?: Spoil, device = "cpu", ...built: [precision?: Precision, options?: Options]) {
   const bundle = ok(await readBundle(await goldenBundle(spoil, ...built)));
   const golden = ok(await readGolden((file) => present(bundle.paths.get(file), file), bundle.manifest));
-  return await compareGolden(bundle, present(golden, "golden values"), { device: "cpu", gpu: gpuOptions() });
+  return await compareGolden(bundle, present(golden, "golden values"), { device, gpu: gpuOptions() });
 }
 
 test("a right bundle is within 1e-4 at every stage, on buckets of both lengths and with a view that has no camera", async () => {
@@ -37,15 +40,23 @@ test("a right bundle is within 1e-4 at every stage, on buckets of both lengths a
   expect(Math.max(...stages.map(({ size }) => size))).toBeLessThan(1e-4);
 });
 
-test("rounded weights, which lie in a file of their own, may differ by 1e-2", async () => {
-  const { limit, stages } = ok(await compared(undefined, "bf16"));
+test("a device that does not compute in the memory of the host shows its stages too", async () => {
+  await rehearse({ device: "cuda:0" });
+  const { stages, off } = ok(await compared(undefined, "cuda:0"));
+  await rehearse();
+  expect([stages.length, off]).toEqual([8, undefined]);
+});
+
+test.each([
+  ["bf16 weights, which lie in a file of their own", "bf16", {}],
+  ["a build in half precision, which reads pixels", "f32", { compute: "f16" }],
+] as const)("%s: stages may differ by 1e-2", async (_, precision, options) => {
+  const { limit, stages } = ok(await compared(undefined, "cpu", precision, options));
   expect([limit, stages.length]).toEqual([1e-2, 8]);
-  const { size } = present(
-    stages.find(({ stage }) => stage === "image tokens"),
-    "image tokens",
-  );
-  expect(size).toBeGreaterThan(1e-4);
-  expect(size).toBeLessThan(1e-2);
+  const sizeOf = (name: Stage) => stages.find(({ stage }) => stage === name)?.size;
+  expect(sizeOf("pictures")).toBe(0);
+  expect(sizeOf("image tokens")).toBeGreaterThan(1e-4);
+  expect(sizeOf("image tokens")).toBeLessThan(1e-2);
 });
 
 type Graph = ModelProto["graph"];
@@ -157,7 +168,7 @@ const swappedCameras = facts(({ graphs }) => {
 });
 
 const template = (change: { text?: string; bins?: number }) =>
-  facts(({ prompt }) => Object.assign(present(prompt.parts[1], "the template"), change));
+  facts(({ prompt }) => Object.assign(present(prompt?.parts[1], "the template"), change));
 
 /** What is wrong, the stage that is named, and words about the place. */
 const MISTAKES: readonly (readonly [what: string, spoil: Spoil, stage: Stage, where: RegExp])[] = [
@@ -196,7 +207,7 @@ const MISTAKES: readonly (readonly [what: string, spoil: Spoil, stage: Stage, wh
   ],
   [
     "a prompt that leaves the state out",
-    facts(({ prompt }) => prompt.parts.splice(1, 1, { kind: "instruction" })),
+    facts(({ prompt }) => prompt?.parts.splice(1, 1, { kind: "instruction" })),
     "tokens",
     /^token/,
   ],
@@ -261,11 +272,11 @@ const MISTAKES: readonly (readonly [what: string, spoil: Spoil, stage: Stage, wh
   ],
   [
     "times in the other direction",
-    facts(({ flow }) => Object.assign(flow, { t_start: 0, t_end: 1 })),
+    facts(({ flow }) => Object.assign(flow ?? {}, { t_start: 0, t_end: 1 })),
     "velocity",
     /^step 0/,
   ],
-  ["times with another shift", facts(({ flow }) => (flow.shift = 3)), "velocity", /^step 1/],
+  ["times with another shift", facts(({ flow }) => Object.assign(flow ?? {}, { shift: 3 })), "velocity", /^step 1/],
   [
     "an action that is relative to the other joint",
     facts(({ action }) => (present(action.columns[1], "a column").relative_to = 0)),

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { goldenFrame } from "../../bundle/golden.ts";
 import { TensorFile } from "../../bundle/import/safetensors.ts";
-import { IMAGE_TOKENS, withImageTokens } from "../../bundle/inner-value.ts";
+import { type InnerValue, withInnerValues } from "../../bundle/inner-value.ts";
 import type { Golden, Manifest } from "../../bundle/manifest.ts";
 import type { Bundle } from "../../bundle/read.ts";
 import type { DeviceChoice } from "../../config/devices.ts";
@@ -48,13 +48,13 @@ export async function playGolden<Seen>(
       const noise = [...(tensorOf(values, `${number}.noise`)?.values ?? [])];
       return { instruction, state, frames: manifest.cameras.map(frame), noise };
     });
-    const width = numbers.map((number) => values.tensors.get(`${number}.image_tokens.0`)?.shape[1]).find(Boolean);
-    const shown = await showingImageTokens(bundle, width, out);
+    const width = [...values.tensors.values()].find(({ name }) => /^\d+\.image_tokens\./.test(name))?.shape[1];
+    const shown = await showingInside(bundle, width, out);
     const model = await engine.load({
-      bundle: { manifest: shown?.manifest ?? manifest, paths },
+      bundle: { manifest: shown.manifest, paths },
       ...where,
       ...{ replicas: 1, threads: undefined, slots: 1, unproved: true },
-      stages: { out, cases: plan, ...(shown && { prefill: shown.prefill }) },
+      stages: { out, cases: plan, prefill: shown.prefill },
     });
     if (model instanceof Problem) return model;
     await model.unload();
@@ -74,20 +74,28 @@ export async function playGolden<Seen>(
   }
 }
 
-/** The manifest and the file, in `folder`, of a prefill graph that gives its image tokens too. */
-async function showingImageTokens({ manifest, paths }: Bundle, width: number | undefined, folder: string) {
-  if (width === undefined) return undefined;
+/** Pictures after a norm that the graph has for each view, and image tokens. */
+export const INNER = { pictures: "normal_pictures", tokens: "image_tokens" } as const;
+
+/** The manifest and the file, in `folder`, of a prefill graph that gives these too. `width`: that of the image tokens, if they are wanted. */
+async function showingInside({ manifest, paths }: Bundle, width: number | undefined, folder: string) {
   const { file } = manifest.graphs.prefill;
-  const tokens = viewsOf(manifest).length * manifest.image.tokens;
+  const views = viewsOf(manifest).length;
+  const { width: columns, height, tokens } = manifest.image;
   const dtype = manifest.compute ?? "f32";
-  const graph = withImageTokens(await readFile(present(paths.get(file), file)), dtype, [tokens, width]);
-  if (graph === undefined) return undefined;
+  const wanted: InnerValue[] = [
+    { scope: "pictures", name: INNER.pictures, dtype: "f32", shape: ["batch", views, 3, height, columns] },
+  ];
+  if (width !== undefined) {
+    wanted.push({ scope: "vision", name: INNER.tokens, dtype, shape: ["batch", views * tokens, width] });
+  }
+  const { graph, values } = withInnerValues(await readFile(present(paths.get(file), file)), wanted);
   const prefill = join(folder, "prefill.onnx");
   await writeFile(prefill, graph);
   const shown = structuredClone(manifest);
   // Only the native library knows the role: no bundle has such an output.
-  const port = { name: IMAGE_TOKENS, role: "inner", dtype, shape: ["batch", tokens, width] } as const;
-  shown.graphs.prefill.outputs.push(port as unknown as (typeof shown.graphs.prefill.outputs)[number]);
+  const ports = values.map(({ name, dtype, shape }) => ({ name, role: "inner", dtype, shape }));
+  shown.graphs.prefill.outputs.push(...(ports as unknown as typeof shown.graphs.prefill.outputs));
   return { manifest: shown, prefill };
 }
 

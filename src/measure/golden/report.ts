@@ -37,11 +37,8 @@ export async function compareGolden(
       `none of the ${golden.cases.length} golden cases has pictures of exactly ${manifest.cameras.join(", ")}; import the bundle with a robot file of their cameras`,
     );
   }
-  const { tokenizer } = manifest;
-  const pieces: ReturnType<typeof piecesOf> =
-    tokenizer === undefined
-      ? new Map()
-      : piecesOf(await readFile(present(paths.get(tokenizer), "the tokenizer"), "utf8"));
+  const tokenizer = manifest.tokenizer && present(paths.get(manifest.tokenizer), "the tokenizer");
+  const pieces = tokenizer === undefined ? new Map() : piecesOf(await readFile(tokenizer, "utf8"));
   const parts = await withEngine(1, (engine) =>
     playGolden(engine, bundle, golden, numbers, where, (played) => partsOf(played, manifest, pieces)),
   );

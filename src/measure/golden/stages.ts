@@ -1,9 +1,8 @@
 /** The stages of one golden case, in the order in which a chunk is computed: how far each part of them is off, and where. */
 import { goldenLimit } from "../../bundle/golden.ts";
-import { IMAGE_TOKENS } from "../../bundle/inner-value.ts";
 import type { Manifest } from "../../bundle/manifest.ts";
 import { largest, part, type Tensor } from "./difference.ts";
-import { type Played, viewsOf } from "./play.ts";
+import { INNER, type Played, viewsOf } from "./play.ts";
 import { type Pieces, promptFault } from "./tokens.ts";
 
 export const STAGES = [
@@ -62,7 +61,7 @@ export function partsOf(played: Played, manifest: Manifest, pieces: Pieces): Par
   put("normalised state", "", ["column"], state && padded(state, golden?.shape[0] ?? 0), golden);
   const prompt = promptOf(played, manifest, state, pieces);
   if (prompt) parts.push(prompt);
-  const tokens = found(IMAGE_TOKENS);
+  const tokens = found(INNER.tokens);
   for (const [view, name] of views.entries()) {
     const mine = tokens && part(tokens, view, [manifest.image.tokens, tokens.shape[2] ?? 0]);
     put("image tokens", `view ${view} (${name})`, ["token", "column"], mine, expected(`image_tokens.${view}`));
@@ -82,7 +81,7 @@ export function partsOf(played: Played, manifest: Manifest, pieces: Pieces): Par
   for (let step = 0; found(`velocity.${step}`); step += 1) {
     put("velocity", `step ${step}`, columns, found(`velocity.${step}`), expected(`velocity.${step}`));
   }
-  put("normalised rows", "", columns, found("actions"), expected("actions"));
+  put("normalised rows", "", columns, found("normalised_rows"), expected("actions"));
   put("rows", "", columns, found("rows"), expected("rows"));
   return parts;
 }
@@ -91,6 +90,8 @@ export function partsOf(played: Played, manifest: Manifest, pieces: Pieces): Par
 function picturesOf({ found }: Played, { graphs, image }: Manifest): Tensor[] {
   const { width, height, mean, std } = image;
   const shape = [3, height, width];
+  const normal = found(INNER.pictures);
+  if (normal) return Array.from({ length: normal.shape[1] ?? 0 }, (_, view) => part(normal, view, shape));
   const pictures: Tensor[] = [];
   for (const { name } of graphs.prefill.inputs.filter(({ role }) => role === "images")) {
     const port = found(name);
@@ -103,12 +104,12 @@ function picturesOf({ found }: Played, { graphs, image }: Manifest): Tensor[] {
         continue;
       }
       const interleaved = port.shape.at(-1) === 3;
-      const normal = Float32Array.from({ length: values.length }, (_, at) => {
+      const table = Float32Array.from({ length: values.length }, (_, at) => {
         const channel = Math.floor(at / (height * width));
         const pixel = interleaved ? (at % (height * width)) * 3 + channel : at;
         return ((values[pixel] ?? 0) / 255 - (mean[channel] ?? 0)) / (std[channel] ?? 1);
       });
-      pictures.push({ shape, values: normal });
+      pictures.push({ shape, values: table });
     }
   }
   return pictures;

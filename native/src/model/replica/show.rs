@@ -50,7 +50,7 @@ impl Replica {
         })?;
         let mut values = vec![0.0; rows * columns];
         model.encoder.plain_rows(network.latent(0), &case.state, &mut values);
-        sheet.floats("actions", &chunk, network.latent(0));
+        sheet.floats("normalised_rows", &chunk, network.latent(0));
         sheet.floats("rows", &[rows, columns], &values);
         Ok(sheet)
     }
