@@ -16,13 +16,13 @@ export function template(
   { state, action }: Pick<Manifest, "state" | "action">,
   norm: NormStats,
   frames: readonly string[],
-  given: { readonly instruction: string; readonly state: readonly number[] } | undefined,
+  given: { readonly state: readonly number[] } | undefined,
 ): Parity {
   const row = action.columns.map(() => 0);
   const values = given?.state ?? state.columns.map((column, at) => middle(column.norm, norm.state, at));
   const actions = Array.from({ length: action.rows }, () => row);
   return {
-    instruction: given?.instruction ?? INSTRUCTION,
+    instruction: INSTRUCTION,
     seed: SEED,
     observations: [{ frames: [...frames], state: [...values], step: 0, actions, cache_reset: false }],
     provenance: PROVENANCE,
