@@ -112,7 +112,7 @@ export const FactFields = {
     /** Prefix tokens that one frame becomes. */
     tokens: Type.Integer({ minimum: 1 }),
     /** Pillow's antialiased bilinear on 8-bit values, horizontal then vertical. */
-    filter: Type.Literal("pillow-bilinear"),
+    filter: oneOf("pillow-bilinear", "torch-bilinear"),
     /** Per RGB channel: (value / 255 − mean) / std. */
     mean: Type.Array(Type.Number(), { minItems: 3, maxItems: 3 }),
     std: Type.Array(Type.Number({ exclusiveMinimum: 0 }), { minItems: 3, maxItems: 3 }),

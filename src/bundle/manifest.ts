@@ -112,6 +112,11 @@ export const Manifest = closed({
      * and nothing shows it. So such a bundle is never served: the engine refuses it, but for a command that measures (`tendon bench gpu`).
      */
     unproved: Type.Optional(Type.Literal(true)),
+    /**
+     * Its observation is not of this robot: drawn pictures, or those of somebody else's test. A policy may well jump there, so its rows are
+     * not held against the limits of jumps.
+     */
+    drawn: Type.Optional(Type.Literal(true)),
     /** The publisher's own values at every stage, which `tendon bundle verify` compares: `Golden`, and the safetensors file beside it. */
     golden: Type.Optional(closed({ cases: Type.String(), values: Type.String() })),
   }),

@@ -9,6 +9,7 @@ import { EXIT, Problem } from "../../src/std/problem.ts";
 import { changedFile, rehearse } from "../engine/wrong-provider.ts";
 import { emptyDir, MODEL_DIR } from "./built.ts";
 import { goldenBundle } from "./golden-bundle.ts";
+import { PUBLISHERS, robotFile } from "./import/robots.ts";
 
 let out: string;
 let printed = "";
@@ -40,6 +41,31 @@ async function run(...argv: string[]): Promise<number | Problem> {
 }
 
 describe("tendon bundle", () => {
+  test("import makes a bundle whose rows its own weights give, and show says where it is from", async () => {
+    const checkpoint = join(PUBLISHERS, "pi05-openpi/checkpoint");
+    const imported = join(await emptyDir(), "imported");
+    const argv = (robot: string) => ["import", checkpoint, "--robot", robot, "--id", "lab/pi05:arm", "--out", imported];
+    const empty = await run(...argv(await robotFile("")));
+    expect(empty).toMatchObject({ exit: EXIT.usage, message: expect.stringContaining("hz = 0  # rows a second") });
+    const words = {
+      cameras: ["base_0_rgb"],
+      missing: ["left_wrist_0_rgb", "right_wrist_0_rgb"],
+      isRelative: () => false,
+    };
+    const robot = await robotFile({ ...words, columns: Array.from({ length: 14 }, (_, at) => `joint_${at}`) });
+    expect(await run(...argv(robot), "--compute", "f16", "--json")).toBe(EXIT.done);
+    expect(JSON.parse(printed)).toMatchObject({ ok: true, id: "lab/pi05:arm", reference: false, compute: "f16" });
+    expect(await run(...argv(robot))).toBe(EXIT.done);
+    expect(printed).toStartWith("imported lab/pi05:arm: ");
+    expect(await run("show", imported)).toBe(EXIT.done);
+    expect(printed).toMatch(/^licence {2}test$/m);
+    expect(printed).toMatch(
+      /^origin {3}[0-9a-f]{64} {2}model\.safetensors, openpi pi0\.5\n {9}[0-9a-f]{64} {2}config\.json$/m,
+    );
+    expect(printed).toMatch(/[0-9a-f]{64} {2}assets\/\w+\/norm_stats\.json\n {9}[0-9a-f]{64} {2}\w+\.model$/m);
+    expect(await run("verify", imported, "--device", "cpu")).toBe(EXIT.done);
+  });
+
   test("verify says what it verified, in words and as JSON", async () => {
     expect(await run("verify", out)).toBe(EXIT.done);
     expect(printed).toStartWith("verified vendorB/molmoact2:yam (reference bundle, random weights)");

@@ -61,6 +61,9 @@ pub struct Listed {
 pub struct Parity {
     pub file: String,
     pub tolerance: f32,
+    /// Its observation is not of this robot: limits of jumps are not judged by its rows.
+    #[serde(default)]
+    pub drawn: bool,
 }
 
 #[derive(Deserialize)]

@@ -148,6 +148,7 @@ async function written(
     },
     proof: {
       tolerance: toleranceOf(precision, compute, facts, described.norm),
+      drawn: true as const,
       ...(golden && { golden: GOLDEN }),
     },
     parity: new Map([

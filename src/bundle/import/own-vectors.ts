@@ -16,13 +16,13 @@ export function template(
   { state, action }: Pick<Manifest, "state" | "action">,
   norm: NormStats,
   frames: readonly string[],
-  given: { readonly instruction: string; readonly state: readonly number[] } | undefined,
+  given: { readonly state: readonly number[] } | undefined,
 ): Parity {
   const row = action.columns.map(() => 0);
   const values = given?.state ?? state.columns.map((column, at) => middle(column.norm, norm.state, at));
   const actions = Array.from({ length: action.rows }, () => row);
   return {
-    instruction: given?.instruction ?? INSTRUCTION,
+    instruction: INSTRUCTION,
     seed: SEED,
     observations: [{ frames: [...frames], state: [...values], step: 0, actions, cache_reset: false }],
     provenance: PROVENANCE,
@@ -47,10 +47,8 @@ export async function ownRows(
   compute: ComputeRows,
 ): Promise<Parity | Problem> {
   const { action } = exact;
-  // A wrong drawing may make a policy jump: rows are computed all the same, and a proof does not look at jumps.
-  const columns = action.columns.map(({ max_jump, max_step, ...column }) =>
-    action.out_of_range === "fail" ? { ...column, min: -ANY, max: ANY } : column,
-  );
+  // A policy may jump where it is shown a drawing: its rows are computed all the same.
+  const columns = action.columns.map(({ max_jump, max_step, ...column }) => column);
   const open: Manifest = {
     ...exact,
     export_id: manifest.export_id,

@@ -78,7 +78,7 @@ export async function readPi05LeRobot(
     },
     isUnused,
     table: pi05Table(sizes, tensors),
-    describe: (robot, before) => {
+    describe: (robot) => {
       const [fault] = faults();
       if (fault !== undefined) return new Problem(`${path}: ${fault}; ${ADVICE}`);
       return describePi05(
@@ -95,7 +95,6 @@ export async function readPi05LeRobot(
           times: undefined,
         },
         robot,
-        before,
       );
     },
   };

@@ -58,7 +58,7 @@ export async function readPi05OpenPi(
     },
     isUnused,
     table: pi05Table(sizes, tensors),
-    describe: (robot, before) =>
+    describe: (robot) =>
       describePi05(
         {
           ...{ sizes, state: norm(state), action: norm(actions) },
@@ -68,7 +68,6 @@ export async function readPi05OpenPi(
           times: countedTimes(STEPS),
         },
         robot,
-        before,
       ),
   };
 }

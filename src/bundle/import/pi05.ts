@@ -28,7 +28,7 @@ const BINS = 256;
 /** Observations that run together. */
 const BATCH = 2;
 
-export function describePi05(policy: Pi05, robot: Robot, before: readonly number[]): Described {
+export function describePi05(policy: Pi05, robot: Robot): Described {
   const { sizes, rows, steps, tokensMax } = policy;
   const { patch } = sizes.vision;
   const side = Math.round(Math.sqrt(sizes.patches));
@@ -53,7 +53,7 @@ export function describePi05(policy: Pi05, robot: Robot, before: readonly number
       ...(buckets.length > 0 && { buckets }),
       pad_id: PALIGEMMA_TOKENS.tokens["<pad>"],
       parts: [
-        ...before.map((id) => ({ kind: "token" as const, id })),
+        { kind: "token", id: PALIGEMMA_TOKENS.tokens["<bos>"] },
         // `_` and the newline become spaces, runs of white space stay (openpi `tokenizer.py`, LeRobot `processor_pi05.py`).
         {
           kind: "template",

@@ -127,7 +127,7 @@ impl Replica {
             _ => model.encoder.rows(network.latent(row), state, &mut values).map_err(refused)?,
         }
         let difference = vectors.difference(index, &values);
-        if vectors.admits(difference) {
+        if vectors.admits(difference) && !model.manifest.parity.drawn {
             // If the bundle's own limits refuse right rows, the limits are wrong.
             rows_of(network, &model.encoder, row, (state, prefix), &mut values).map_err(refused)?;
         }
