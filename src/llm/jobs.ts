@@ -57,7 +57,7 @@ export class Jobs {
   constructor(private readonly deps: LlmDeps) {
     // Each process has its own, so that the jobs of several nodes do not come back at one time. The simulation's clock gives it again.
     const { clock } = deps;
-    this.chance = new RandomStream(`pauses of jobs ${clock.unixMs()} ${clock.monotonicMs()}`);
+    this.chance = new RandomStream(`pauses of jobs ${clock.seenMs()} ${clock.monotonicMs()}`);
   }
 
   get running(): number {
