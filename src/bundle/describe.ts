@@ -43,6 +43,10 @@ export function show(manifest: Manifest): string {
   const rows: [string, string][] = [
     ["licence", manifest.licence],
     ["source", manifest.source],
+    ...(manifest.origin?.files ?? []).map(({ path, sha256 }, index): [string, string] => [
+      index === 0 ? "origin" : "",
+      `${sha256}  ${path}${index === 0 ? `, ${manifest.origin?.layout}` : ""}`,
+    ]),
     ["export", manifest.export_id],
     ["image", `${fitting(image)}, ${image.filter}, ${image.tokens} tokens a frame`],
     ["prompt", `${prompt.tokens_max} tokens at most, state tokens included${paddedTo(prompt.buckets)}`],

@@ -58,7 +58,7 @@ function conditionTable(graph: GraphBuilder, wanted: ConditionForm): Value {
  */
 function timeWaves(graph: GraphBuilder, times: readonly number[], width: number, shortest: number): Value {
   const periods = geometric(PERIOD_MAX / shortest, width / 2).map((factor) => shortest * factor);
-  const angles = times.map((t) => periods.map((period) => (1 / period) * 2 * Math.PI * Math.fround(t)));
+  const angles = times.map((t) => periods.map((period) => (2 * Math.PI * Math.fround(t)) / period));
   const values = angles.flatMap((row) => [...row.map(Math.sin), ...row.map(Math.cos)]);
   return graph.floats("time.table", [times.length, width], Float32Array.from(values));
 }

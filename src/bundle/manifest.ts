@@ -102,6 +102,13 @@ export const Manifest = closed({
      */
     unproved: Type.Optional(Type.Literal(true)),
   }),
+  /** The checkpoint that the bundle was imported from: the publisher's layout, and its files by their names. */
+  origin: Type.Optional(
+    closed({
+      layout: Type.String({ minLength: 1 }),
+      files: Type.Array(closed({ path: Type.String(), sha256: Type.String({ pattern: "^[0-9a-f]{64}$" }) })),
+    }),
+  ),
   files: Type.Array(
     closed({
       path: Type.String({ pattern: "^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$" }),

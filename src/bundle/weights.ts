@@ -33,6 +33,10 @@ export interface Build {
   readonly frames: "f32" | "u8";
 }
 
+/** What a build for GPUs computes in. */
+export type Half = "f16" | "bf16";
+export const HALVES: readonly Half[] = ["f16", "bf16"];
+
 /** What the CPU computes best. */
 export const DEFAULT_BUILD: Build = { precision: "f32", compute: "f32", frames: "f32" };
 /** What few bytes reach a GPU and move there with. */

@@ -1,10 +1,10 @@
 /** What a graph of half precision computes on a device that rounds the result of every operator to it, as a graph of float32. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Half } from "../../src/bundle/build.ts";
 import { widened } from "../../src/bundle/exact.ts";
 import { DATA_TYPE, decodeModel, encodeModel, type ModelProto, type NodeProto } from "../../src/bundle/onnx-schema.ts";
 import type { Bundle } from "../../src/bundle/read.ts";
+import type { Half } from "../../src/bundle/weights.ts";
 import { present } from "../../src/std/assert.ts";
 import { emptyDir } from "./built.ts";
 

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { basename, join } from "node:path";
 import { Type } from "@sinclair/typebox";
+import { fileDigest } from "../../std/file-digest.ts";
 import { Problem } from "../../std/problem.ts";
 import { readJson } from "../schema.ts";
 import { hasNotFinite, isFloat, type Stored, TensorFile } from "./safetensors.ts";
@@ -10,6 +11,7 @@ import { hasNotFinite, isFloat, type Stored, TensorFile } from "./safetensors.ts
 const WHOLE = "model.safetensors";
 const INDEX = "model.safetensors.index.json";
 const ADVICE = "fetch the checkpoint again";
+const PIECES_A_TURN = 64;
 const ShardIndex = Type.Object({ weight_map: Type.Record(Type.String(), Type.String()) });
 
 /** What reading every byte of a checkpoint tells. */
@@ -23,6 +25,8 @@ export class Checkpoint {
   private constructor(
     private readonly files: readonly TensorFile[],
     readonly tensors: ReadonlyMap<string, Stored>,
+    /** Path of the index of shards. */
+    private readonly index?: string,
   ) {}
 
   /** Opens what is in `dir`. Its files stay open until `close`. */
@@ -53,7 +57,7 @@ export class Checkpoint {
         return refused(new Problem(`${join(dir, place)} has no ${name}, which ${INDEX} says; ${ADVICE}`));
       tensors.set(name, stored);
     }
-    return new Checkpoint([...files.values()], tensors);
+    return new Checkpoint([...files.values()], tensors, join(dir, INDEX));
   }
 
   /** Bytes of all files. */
@@ -67,6 +71,7 @@ export class Checkpoint {
   /** Reads every byte once. `moved` is called with the bytes of each piece. Throws as the file system does. */
   async scan(moved: (bytes: number) => void): Promise<Scan> {
     const notFinite = new Set<string>();
+    let pieces = 0;
     const files: { path: string; sha256: string }[] = [];
     for (const file of this.files) {
       const hash = createHash("sha256");
@@ -74,11 +79,13 @@ export class Checkpoint {
         hash.update(bytes);
         if (of !== undefined && isFloat(of) && hasNotFinite(of, bytes)) notFinite.add(of.name);
         moved(bytes.length);
-        // A turn of the event loop, for the line that shows how far this is.
-        await Bun.sleep(0);
+        pieces += 1;
+        // A turn of the event loop now and then, for the line that shows how far this is.
+        if (pieces % PIECES_A_TURN === 0) await Bun.sleep(0);
       }
       files.push({ path: basename(file.path), sha256: hash.digest("hex") });
     }
+    if (this.index !== undefined) files.push({ path: INDEX, sha256: await fileDigest(this.index) });
     return { files, notFinite };
   }
 

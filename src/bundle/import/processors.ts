@@ -83,6 +83,8 @@ export interface FeatureNorm {
 }
 
 export interface Processors {
+  /** Files that were read, by their names in the folder. */
+  readonly files: readonly string[];
   /** The normalisation of an observation's feature by its key, such as `observation.state`. */
   observation(key: string): FeatureNorm | Problem;
   readonly action: FeatureNorm;
@@ -96,11 +98,13 @@ export interface Processors {
 
 const ADVICE = "fetch the checkpoint again, or have this tendon learn the step";
 
+const PIPELINES = ["policy_preprocessor.json", "policy_postprocessor.json"] as const;
+
 /** Reads `policy_preprocessor.json` and `policy_postprocessor.json` of `dir`, and the statistics beside them. */
 export async function readProcessors(dir: string): Promise<Processors | Problem> {
-  const before = await readSteps(join(dir, "policy_preprocessor.json"), BEFORE);
+  const before = await readSteps(join(dir, PIPELINES[0]), BEFORE);
   if (before instanceof Problem) return before;
-  const after = await readSteps(join(dir, "policy_postprocessor.json"), AFTER);
+  const after = await readSteps(join(dir, PIPELINES[1]), AFTER);
   if (after instanceof Problem) return after;
   const normalizer = await normsOf(dir, before.get("normalizer_processor"));
   if (normalizer instanceof Problem) return normalizer;
@@ -124,7 +128,9 @@ export async function readProcessors(dir: string): Promise<Processors | Problem>
     );
   const isExcluded = (name: string) =>
     (made.exclude_joints ?? []).some((word) => word !== "" && name.toLowerCase().includes(word.toLowerCase()));
+  const states = [...before.values(), ...after.values()].flatMap(({ state_file: state }) => (state ? [state] : []));
   return {
+    files: [...PIPELINES, ...states],
     observation: (key) => normalizer(key, key),
     action,
     isRelative: (column) => made.enabled && !isExcluded(made.action_names?.[column] ?? ""),
