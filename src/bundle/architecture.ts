@@ -29,7 +29,7 @@ const FlowInputs = closed({
 const BlockForm = {
   /** In the gated MLP. Absent, gelu. */
   activation: Type.Optional(oneOf("gelu", "silu")),
-  /** Of RMS norms. Absent, 1e-6. */
+  /** The epsilon of RMS norms. Absent, 1e-6. */
   epsilon: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
 };
 
@@ -42,7 +42,7 @@ const Architecture = closed({
     heads: Size,
     mlp: Size,
     patch: Size,
-    /** So many patches each way become one token, by a projection without bias (SmolVLM). Absent, each patch is one. */
+    /** Patches each way that become one token, by a projection without bias (SmolVLM). Absent, each patch is one. */
     shuffle: Type.Optional(Size),
     /** Factor of the tokens as the language model reads them. Absent, 1. */
     scale: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),

@@ -17,9 +17,9 @@ const EMBEDDING = `${TEXT}embed_tokens.weight`;
 
 /** Heads of a backbone. */
 export interface BackboneHeads {
-  /** Of queries, in the language model and the expert. */
+  /** Heads of queries, in the language model and the expert. */
   readonly heads: number;
-  /** In the vision tower. */
+  /** Heads of the vision tower. */
   readonly vision_heads: number;
 }
 
@@ -109,7 +109,7 @@ function blocksOf(
   });
 }
 
-/** Where each tensor of the graphs comes from. */
+/** The place of each tensor of the graphs in the checkpoint. */
 export function smolVlaTable({ vision, language, expert }: Sizes): WeightTable {
   const table = new Map<string, readonly Part[]>();
   const matrix = (name: string, from: string) =>
