@@ -17,6 +17,7 @@ mod ports_tests;
 mod resident;
 mod roles;
 mod session_blocks;
+mod stages;
 mod steps;
 mod whole;
 
@@ -117,6 +118,7 @@ impl Files {
 
 impl Network {
     /// Binds the sessions to new tensors, and takes the replica's driver device: the sessions use its stream. The error is a sentence.
+    /// A network that is `shown` keeps no tensor in the memory of a device.
     pub fn new(
         (manifest, encoder): (&Manifest, &Encoder),
         mut driver_device: DriverDevice,
@@ -124,11 +126,13 @@ impl Network {
         reach: Reach,
         options: &Arc<Terminator>,
         episodes: Option<Arc<Episodes>>,
+        shown: bool,
     ) -> Result<Network, String> {
         let variants = variants(manifest, reach, episodes.as_ref().map(|episodes| episodes.places()));
         let most = *variants.last().ok_or("it has no session slot")?;
         let graphs = &manifest.graphs;
-        let stays = residents(graphs, &sessions, reach.home())?;
+        let home = reach.home().filter(|_| !shown);
+        let stays = residents(graphs, &sessions, home)?;
         // The tensors of each graph. Blocks and memories belong to the episodes; extend writes to the outputs of prefill.
         let mut owned: Vec<(Owner, Tensor)> = Vec::new();
         let mut ports: Vec<(Owner, &Port)> = Vec::new();
@@ -144,7 +148,7 @@ impl Network {
                 let stays = owner == Owner::Prefill && port.role == Role::Cache && stays.contains(port.name.as_str());
                 owned.push((
                     owner,
-                    match reach.home().filter(|_| stays) {
+                    match home.filter(|_| stays) {
                         Some(home) => Tensor::on_device(port, most, |bytes| {
                             DeviceBlock::new(sessions.prefill.get(), home, bytes)
                         })?,
@@ -161,8 +165,7 @@ impl Network {
         let owned: Vec<(Owner, Tensor)> = owners.into_iter().zip(tensors).collect();
         let guide = manifest.guide(Guided::Video);
         let video = roles::video(manifest, &owned)?.map(|(latent, velocity)| Video { latent, velocity, guide });
-        let resides =
-            latents_reside(whole.map_or(&graphs.denoise, |whole| &whole.spec), &sessions.denoise, reach.home());
+        let resides = latents_reside(whole.map_or(&graphs.denoise, |whole| &whole.spec), &sessions.denoise, home);
         let (video_at, whole_there) = (video.as_ref(), whole.is_some());
         let parts =
             Parts { manifest, encoder, owned: &owned, at: &at, video: video_at, batch: most.batch, whole: whole_there };
@@ -208,7 +211,7 @@ impl Network {
             variants,
             at,
             inputs: written,
-            flow: Flow { ..manifest.flow },
+            flow: manifest.flow.clone(),
             branches: manifest.branches(),
             action_width: manifest.action.width,
             video,

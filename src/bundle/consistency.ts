@@ -1,12 +1,22 @@
 /** Whether the parts of a manifest agree. Checked before anything is loaded, so that the code that runs a chunk need not check shapes. */
 import { LIMITS } from "../limits.ts";
-import { fault, firstBroken, firstRepeated } from "./fault.ts";
+import { fault, firstBroken, firstRepeated, type Rule } from "./fault.ts";
 import { checkGraphs } from "./graph-consistency.ts";
 import type { Manifest } from "./manifest.ts";
+import { idFault } from "./served-id.ts";
 
 /** The first contradiction, with its JSON path, what was found and what was expected; undefined when there is none. */
 export function contradiction(manifest: Manifest): string | undefined {
-  for (const check of [checkFacts, checkMemory, checkColumns, checkPrompt, checkGraphs, checkListed]) {
+  for (const check of [
+    checkFacts,
+    checkMemory,
+    checkSources,
+    checkColumns,
+    checkPrompt,
+    checkGraphs,
+    checkListed,
+    idFault,
+  ]) {
     const fault = check(manifest);
     if (fault !== undefined) return fault;
   }
@@ -29,9 +39,26 @@ function checkFacts(manifest: Manifest): string | undefined {
     [image.place === undefined || image.resize === "pad", "/image/place", image.place, `nothing, with ${image.resize}`],
     [isInside, "/flow/shift", flow.shift, "1, or times from 0 to 1"],
     [flow.t_start !== flow.t_end, "/flow/t_end", flow.t_end, "another time than t_start"],
+    ...timeRules(flow),
     [(action.prefix ?? 0) < action.rows, "/action/prefix", action.prefix, `less than the ${action.rows} rows`],
     [values <= LIMITS.chunkValuesMax, "/action", `${values} values`, `${LIMITS.chunkValuesMax} at most`],
   ]);
+}
+
+/** The listed times of a flow: one for each step and the end, from start to end, as float32 has them. */
+function timeRules({ times, t_start, t_end, steps, shift }: Manifest["flow"]): Rule[] {
+  if (times === undefined) return [];
+  const [first = Number.NaN, last = Number.NaN] = [times[0], times.at(-1)];
+  const late = times.findIndex((time, index) => (time - (times[index - 1] ?? Number.NaN)) * (t_end - t_start) <= 0);
+  const double = times.findIndex((time) => Math.fround(time) !== time);
+  return [
+    [times.length === steps + 1, "/flow/times", `${times.length} times`, `${steps + 1}, one more than steps`],
+    [double < 0, `/flow/times/${double}`, times[double], "a float32 value"],
+    [first === t_start, "/flow/times/0", first, `t_start, ${t_start}`],
+    [late < 0, `/flow/times/${late}`, times[late], `a time nearer to t_end, ${t_end}, than the one before`],
+    [Math.abs(last - t_end) < 1e-5, `/flow/times/${times.length - 1}`, last, `t_end, ${t_end}, but for rounding`],
+    [shift === 1, "/flow/shift", shift, "1, where the times are listed"],
+  ];
 }
 
 /** Memory, and the fields that only a model with memory has. */
@@ -51,13 +78,29 @@ function checkMemory({ memory, stateful, batch, graphs, guidance, cameras, image
   ]);
 }
 
+/** The arrays of `robot_state` that a model of each kind may read. */
+const ARRAYS: Readonly<Record<Manifest["state"]["kind"], readonly string[]>> = {
+  joint: ["joint_position", "gripper_position"],
+  cartesian: ["cartesian_position", "gripper_position"],
+  vector: ["state"],
+};
+
+/** The array that each state column is read from. The columns of a `vector` are the whole array in its order, so that their names are its names. */
+function checkSources({ state, action }: Manifest): string | undefined {
+  const { kind, columns } = state;
+  const isVector = kind === "vector";
+  for (const [at, { from, index }] of columns.entries()) {
+    const path = `/state/columns/${at}`;
+    const arrays = ARRAYS[kind];
+    if (!arrays.includes(from)) return fault(`${path}/from`, from, `${arrays.join(" or ")} in ${kind} state`);
+    if (isVector && index !== at) return fault(`${path}/index`, index, `${at}, the column's place in a vector`);
+  }
+  if (isVector === (action.space === "vector")) return undefined;
+  return fault("/action/space", action.space, isVector ? "vector, as the state is" : `another one, with ${kind} state`);
+}
+
 function checkColumns(manifest: Manifest): string | undefined {
   const { state, action } = manifest;
-  const refused = state.kind === "joint" ? "cartesian_position" : "joint_position";
-  for (const [index, column] of state.columns.entries()) {
-    if (column.from === refused)
-      return fault(`/state/columns/${index}/from`, column.from, `not ${refused} in ${state.kind} state`);
-  }
   const sources = state.columns.map(({ from, index }) => `${from}[${index}]`);
   const twice = firstRepeated(sources);
   if (twice !== undefined) return fault(`/state/columns/${twice}`, sources[twice], "a value that is read once");
@@ -66,9 +109,11 @@ function checkColumns(manifest: Manifest): string | undefined {
     if (repeated !== undefined)
       return fault(`/${side}/columns/${repeated}/name`, columns[repeated]?.name, "a name that stands once");
     if (columns.length > width) return fault(`/${side}/columns`, `${columns.length} columns`, `${width} at most`);
-    for (const [index, { norm, epsilon, clip }] of columns.entries()) {
+    for (const [index, { norm, epsilon, epsilon_rule, clip }] of columns.entries()) {
       const path = `/${side}/columns/${index}`;
-      if (norm === "none" && epsilon !== undefined) return fault(`${path}/epsilon`, epsilon, "nothing, with norm none");
+      for (const [name, value] of Object.entries({ epsilon, epsilon_rule })) {
+        if (norm === "none" && value !== undefined) return fault(`${path}/${name}`, value, "nothing, with norm none");
+      }
       if (clip && clip.min >= clip.max) return fault(`${path}/clip/max`, clip.max, `more than min, ${clip.min}`);
     }
   }
@@ -109,10 +154,18 @@ function checkPrompt({ prompt, state, memory }: Manifest): string | undefined {
   const instructions = prompt.parts.filter(({ kind }) => kind === "instruction" || kind === "template").length;
   if (instructions !== 1) return fault("/prompt/parts", `${instructions} instructions`, "one");
   let fixed = 0;
-  for (const { kind } of prompt.parts) {
-    if (kind === "token") fixed += 1;
+  for (const [index, part] of prompt.parts.entries()) {
+    if (part.kind === "token") fixed += 1;
+    const isTemplate = part.kind === "template";
+    const hasState = isTemplate && part.text.includes("{state}");
+    if (isTemplate && hasState !== (part.bins !== undefined))
+      return fault(
+        `/prompt/parts/${index}/bins`,
+        part.bins ?? "nothing",
+        hasState ? "bins" : "nothing, without {state}",
+      );
     // Each number in a template is at least one token.
-    if (kind === "state_tokens" || kind === "template") fixed += state.columns.length;
+    if (part.kind === "state_tokens" || hasState) fixed += state.columns.length;
   }
   if (fixed >= prompt.tokens_max)
     return fault("/prompt/tokens_max", prompt.tokens_max, `more than the ${fixed} tokens without instruction`);

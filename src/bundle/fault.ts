@@ -12,7 +12,7 @@ export function firstRepeated(values: readonly string[]): number | undefined {
   return index < 0 ? undefined : index;
 }
 
-type Rule = readonly [holds: boolean, path: string, found: unknown, expected: unknown];
+export type Rule = readonly [holds: boolean, path: string, found: unknown, expected: unknown];
 
 /** What every family asks of the sizes in model.json: whole patches, `each` × `each` of them in a token, and a time embedding of sines and cosines. */
 export function commonRules({ image }: Facts, patch: number, part: string, timeWidth: number, each = 1): Rule[] {

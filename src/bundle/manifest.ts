@@ -101,6 +101,8 @@ export const Manifest = closed({
      * and nothing shows it. So such a bundle is never served: the engine refuses it, but for a command that measures (`tendon bench gpu`).
      */
     unproved: Type.Optional(Type.Literal(true)),
+    /** The publisher's own values at every stage, which `tendon bundle verify` compares: `Golden`, and the safetensors file beside it. */
+    golden: Type.Optional(closed({ cases: Type.String(), values: Type.String() })),
   }),
   /** The checkpoint that the bundle was imported from: the publisher's layout, and its files by their names. */
   origin: Type.Optional(
@@ -161,6 +163,28 @@ export const Parity = closed({
   provenance: Type.String(),
 });
 export type Parity = Static<typeof Parity>;
+
+/**
+ * `parity/golden.json`. The values of case N are in `golden.safetensors`, f32 unless said: `N.noise` [rows, width], `N.images.K` [3, h, w] of view
+ * K in the policy's order, `N.state` normalised, `N.tokens` i64 without padding, `N.image_tokens.K` [tokens, width], `N.past_k.L` and
+ * `N.past_v.L` [heads, valid tokens, head width] of layer L, keys after rotation, `N.velocity.S` [rows, width] of step S, `N.actions` [rows,
+ * width] at the end of the flow, `N.rows` [rows, columns] in robot units. A stage that has no value is not compared.
+ */
+export const Golden = closed({
+  /** The code that computed them, its versions and the script, for people. */
+  provenance: Type.String({ minLength: 1 }),
+  cases: Type.Array(
+    closed({
+      instruction: Type.String(),
+      /** Robot units, in the order of `state.columns`. */
+      state: Type.Array(Type.Number()),
+      /** A JPEG file for each camera of the manifest, by its name; null for a view that has no picture. */
+      frames: Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()])),
+    }),
+    { minItems: 1 },
+  ),
+});
+export type Golden = Static<typeof Golden>;
 
 /**
  * `export_id`: SHA-256 over one line `<sha256>  <path>\n` for each graph and weight file, the tokenizer and the norm

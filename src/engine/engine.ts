@@ -50,8 +50,29 @@ export interface LoadOptions {
   readonly onProcessor?: number | undefined;
   /** Loads a bundle whose rows nobody has computed too (`parity.unproved`): to be measured, never to be served. */
   readonly unproved?: boolean;
+  /**
+   * Cases that are played in place of the parity vectors: what each stage computed for case N is written to `N.safetensors` in the folder `out`
+   * (native/src/model/stages.rs). The model is never to be served then.
+   */
+  readonly stages?: {
+    readonly out: string;
+    /** The file of a prefill graph with more outputs, which the manifest lists too. */
+    readonly prefill?: string;
+    readonly cases: readonly StagesCase[];
+  };
   /** False: no counter of the engine knows of the model, its frames and its inferences. It takes one observation at a time. */
   readonly counted?: boolean;
+}
+
+/** An observation whose noise is given. */
+interface StagesCase {
+  readonly instruction: string;
+  /** Absolute paths of JPEG files, in wire order. */
+  readonly frames: readonly string[];
+  /** Robot units, in the order of the manifest's state columns. */
+  readonly state: readonly number[];
+  /** `rows` x `width` values, row-major; none for a model without noise. */
+  readonly noise: readonly number[];
 }
 
 /**

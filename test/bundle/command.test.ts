@@ -8,6 +8,7 @@ import { present } from "../../src/std/assert.ts";
 import { EXIT, Problem } from "../../src/std/problem.ts";
 import { changedFile, rehearse } from "../engine/wrong-provider.ts";
 import { emptyDir, MODEL_DIR } from "./built.ts";
+import { goldenBundle } from "./golden-bundle.ts";
 
 let out: string;
 let printed = "";
@@ -159,6 +160,24 @@ describe("tendon bundle", () => {
     expect(printed).toContain("left_gripper: 0 to 1\n");
     expect(await run("show", out, "--json")).toBe(EXIT.done);
     expect(JSON.parse(printed)).toMatchObject({ id: "vendorB/molmoact2:yam", reference: true, action: { rows: 30 } });
+  });
+
+  test("verify compares golden values: a table, and 1 with the first stage that is off; a bundle without them says so", async () => {
+    expect(await run("verify", out)).toBe(EXIT.done);
+    expect(printed).toEndWith(", no golden values to compare its stages with\n");
+    const right = await goldenBundle();
+    expect(await run("verify", right)).toBe(EXIT.done);
+    expect(printed).toMatch(/^verified .*\n2 golden cases, at most 1\.0e-4 may differ;.*\n {6}pictures {11}0\.0e\+0\n/);
+    expect(await run("verify", right, "--json")).toBe(EXIT.done);
+    expect(JSON.parse(printed)).toMatchObject({ ok: true, golden: { cases: 2, left_out: 0, first_off: null } });
+    const wrong = await goldenBundle((_, { image }) => {
+      image.resize = "stretch";
+    });
+    const off = expect.stringContaining("the first stage that is off is pictures by");
+    expect(await run("verify", wrong, "--json")).toMatchObject({ exit: EXIT.failed, message: off });
+    expect(JSON.parse(printed)).toMatchObject({ ok: false, golden: { first_off: { stage: "pictures" } } });
+    expect(await run("verify", wrong)).toMatchObject({ exit: EXIT.failed, message: off });
+    expect(printed).toMatch(/\n {2}OFF rows /);
   });
 
   test("a folder without a bundle ends with 1", async () => {

@@ -112,12 +112,13 @@ export class Reference {
 
   /** Rows of every observation of the batch in the model's own units, [batch · rows · width]. */
   async latents(batch: readonly Feeds[], cache?: Cache): Promise<Float32Array> {
-    const { t_start, t_end, steps } = this.manifest.flow;
+    const { t_start, t_end, steps, times } = this.manifest.flow;
+    const timeOf = (index: number) => times?.[index] ?? t_start + (index * (t_end - t_start)) / steps;
     const kept = cache ?? (await this.prefill(batch));
     const x = Float32Array.from(batch.flatMap(({ noise }) => [...noise]));
-    const dt = (t_end - t_start) / steps;
     for (let step = 0; step < steps; step += 1) {
-      const v = await this.velocity(x, t_start + step * dt, kept, batch.length);
+      const dt = timeOf(step + 1) - timeOf(step);
+      const v = await this.velocity(x, timeOf(step), kept, batch.length);
       for (let index = 0; index < x.length; index += 1) x[index] = present(x[index], "x") + dt * present(v[index], "v");
     }
     return x;
@@ -158,14 +159,15 @@ export class Reference {
   }
 
   /** The text of a template with instruction and state in their places. */
-  private templateText(part: { text: string; bins: number }, instruction: string, state: readonly number[]): string {
+  private templateText(part: { text: string; bins?: number }, instruction: string, state: readonly number[]): string {
     const text = instruction
       .split(/[\p{White_Space}_]+/u)
       .filter((word) => word !== "")
       .join(" ");
     const numbers = this.normalisedState(state).map((x) => {
       // numpy's digitize: how many of the edges −1, −1 + 2 / bins, … lie at or below x, less one.
-      const edges = Array.from({ length: part.bins }, (_, index) => -1 + (2 * index) / part.bins);
+      const { bins = 0 } = part;
+      const edges = Array.from({ length: bins }, (_, index) => -1 + (2 * index) / bins);
       return edges.filter((edge) => edge <= x).length - 1;
     });
     return part.text.replace("{instruction}", text).replace("{state}", numbers.join(" "));

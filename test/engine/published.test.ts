@@ -88,6 +88,19 @@ test("a state in the prefix, with and without lengths of prompts, changes the ro
   expect(largestDifference(native, other.native)).toBeGreaterThan(1e-3);
 });
 
+test("times that the manifest lists, which are no equal steps", async () => {
+  const rows = async (times: number[]) => {
+    const { native, reference } = await both(({ action, flow }) => {
+      unlimited(action);
+      Object.assign(flow, { steps: 4, times });
+    });
+    expect(largestDifference(native, reference)).toBeLessThan(1e-4);
+    return native;
+  };
+  const [equal, listed] = [await rows([1, 0.75, 0.5, 0.25, 0]), await rows([1, 0.5, 0.25, 0.125, 0])];
+  expect(largestDifference(equal, listed)).toBeGreaterThan(1e-3);
+});
+
 test("64 rows of 32 columns, as many values as a chunk can have", async () => {
   const { native, reference } = await both(({ action }) => {
     action.rows = 64;

@@ -1,13 +1,15 @@
 //! The part of a bundle's manifest that the engine needs. `src/bundle/manifest.ts` has the full format and has checked the file. This
 //! module and `flow.rs` check again what memory safety and correctness depend on.
 
+mod flow;
 mod graphs;
 mod motion;
 mod norm;
 mod picture;
 
+pub use flow::Flow;
 pub use graphs::{Dim, Extent, Graph, Graphs, Picture, Port, Role};
-pub use norm::{Clip, ColumnStats, Norm, NormStats, Normalisation, Scale, Statistic};
+pub use norm::{Clip, ColumnStats, EpsilonRule, Norm, NormStats, Normalisation, Scale, Statistic};
 pub use picture::Alignment;
 
 use crate::core::dtype::Dtype;
@@ -112,7 +114,18 @@ pub enum PromptPart {
     Token { id: u32 },
     Instruction,
     StateTokens { base: u32, bins: u32 },
-    Template { text: String, bins: u32 },
+    Template { text: String, bins: Option<u32>, clean: Option<Vec<Clean>> },
+}
+
+/// A step in which an instruction is cleaned; `src/bundle/manifest-facts.ts` says what each does.
+#[derive(Deserialize, Clone, Copy, Debug, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub enum Clean {
+    Strip,
+    Underscores,
+    Newlines,
+    Words,
+    EndNewline,
 }
 
 #[derive(Deserialize)]
@@ -144,28 +157,6 @@ pub struct ActionColumn {
     pub max: f64,
     pub max_jump: Option<f64>,
     pub max_step: Option<f64>,
-}
-
-#[derive(Deserialize)]
-pub struct Flow {
-    pub t_start: f64,
-    pub t_end: f64,
-    pub steps: u32,
-    pub shift: f64,
-}
-
-impl Flow {
-    /// Time `index` of 0 to `steps`: equal steps, shifted as Wan's flow matching does, s(t) = shift · t / (1 + (shift − 1) · t).
-    pub fn time(&self, index: u32) -> f64 {
-        let t = self.t_start + f64::from(index) * (self.t_end - self.t_start) / f64::from(self.steps);
-        self.shift * t / (1.0 + (self.shift - 1.0) * t)
-    }
-
-    /// The time of a step for the graph, and the difference to the next time.
-    pub fn step(&self, index: u32) -> (f32, f32) {
-        let (t, next) = (self.time(index), self.time(index + 1));
-        (t as f32, (next - t) as f32)
-    }
 }
 
 /// There are two branches: row 0 with the instruction, row 1 without it.
@@ -273,6 +264,7 @@ impl Manifest {
         if self.flow.shift < 1.0 {
             return Err(format!("the flow shift is {}, expected at least 1", self.flow.shift));
         }
+        self.flow.check_times()?;
         self.check_picture()?;
         self.check_motion()
     }

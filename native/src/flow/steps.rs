@@ -38,24 +38,30 @@ impl Network {
             let ran = self.denoise.run(variant, Changed::All, &mut self.mirrors, &mut self.tensors);
             return ran.map(|()| true).map_err(|error| format!("denoise: {error}"));
         }
-        let (rows, most) = (self.variants[variant].batch, self.rows_max());
         for step in 0..self.flow.steps {
             if !go_on(step) {
                 return Ok(false);
             }
-            let (_, dt) = self.flow.step(step);
-            self.inputs.time(&mut self.tensors, self.flow.time(step), self.flow.time(self.flow.steps));
-            self.denoise
-                .run(variant, Changed::of(step), &mut self.mirrors, &mut self.tensors)
-                .map_err(|error| format!("denoise step {step}: {error}"))?;
-            let values = self.tensors[self.at.latent].len / most * rows;
-            self.advance(self.at.latent, self.at.velocity, self.guide_action, values, dt);
-            self.restore_prefix(rows);
-            if let Some(Video { latent, velocity, guide }) = self.video {
-                self.advance(latent, velocity, guide, self.tensors[latent].len, dt);
-            }
+            self.step(variant, step)?;
         }
         Ok(true)
+    }
+
+    /// Runs one step of a variant's flow, with latents on the host.
+    pub(super) fn step(&mut self, variant: usize, step: u32) -> Result<(), String> {
+        let (rows, most) = (self.variants[variant].batch, self.rows_max());
+        let (_, dt) = self.flow.step(step);
+        self.inputs.time(&mut self.tensors, self.flow.time(step), self.flow.time(self.flow.steps));
+        self.denoise
+            .run(variant, Changed::of(step), &mut self.mirrors, &mut self.tensors)
+            .map_err(|error| format!("denoise step {step}: {error}"))?;
+        let values = self.tensors[self.at.latent].len / most * rows;
+        self.advance(self.at.latent, self.at.velocity, self.guide_action, values, dt);
+        self.restore_prefix(rows);
+        if let Some(Video { latent, velocity, guide }) = self.video {
+            self.advance(latent, velocity, guide, self.tensors[latent].len, dt);
+        }
+        Ok(())
     }
 
     /// Runs the steps with latents on the device, where chunks are decoded too. Steps enter the stream ahead of the device, so an early end

@@ -111,7 +111,15 @@ impl Model {
             self.remember(opening, site, &sessions, episodes)?;
         }
         let of = (&self.manifest, &self.encoder);
-        Network::new(of, driver_device, (sessions, site.whole.as_ref()), site.reach, terminator, episodes)
+        Network::new(
+            of,
+            driver_device,
+            (sessions, site.whole.as_ref()),
+            site.reach,
+            terminator,
+            episodes,
+            opening.wanted.shown().is_some(),
+        )
     }
 
     /// The driver for a replica on the device. It is empty where ONNX Runtime lacks libraries, and so refuses the device itself.
@@ -199,6 +207,8 @@ impl Model {
         let variants = variants(&self.manifest, *reach, self.episodes.first().map(|_| 1));
         files.open(threads.on(*device), whole.as_ref(), |graph, threads| {
             let _entered = driver_device::enter(*device);
+            let shown =
+                wanted.shown().filter(|_| files.prefill == graph.0).and_then(|stages| stages.prefill.as_deref());
             let inputs = match &graphs.extend {
                 Some(extend) if files.extend.as_deref() == Some(graph.0) => &extend.inputs,
                 _ if files.prefill == graph.0 => &graphs.prefill.inputs,
@@ -206,7 +216,7 @@ impl Model {
             };
             let shapes = provider::profile(inputs, &variants);
             let providers = providers.each(|provider| provider.clone().for_shapes(shapes.clone()));
-            runtime.session(graph, threads, &providers, device_weights).map(Arc::new)
+            runtime.session((graph.0, graph.1.or(shown)), threads, &providers, device_weights).map(Arc::new)
         })
     }
 

@@ -62,6 +62,8 @@ pub enum Role {
     MemoryLength,
     Velocity,
     VideoVelocity,
+    /// A value inside a graph that `tendon bundle verify` reads.
+    Inner,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
