@@ -12,12 +12,15 @@ import { GraphBuilder } from "../../../src/bundle/graph.ts";
 import { imageInput } from "../../../src/bundle/image-input.ts";
 import { Checkpoint } from "../../../src/bundle/import/checkpoint.ts";
 import { CheckpointWeights } from "../../../src/bundle/import/checkpoint-weights.ts";
+import { importBundle } from "../../../src/bundle/import/import.ts";
 import { TensorFile, valuesOf } from "../../../src/bundle/import/safetensors.ts";
 import { isUnused, sizesOf, smolVlaTable } from "../../../src/bundle/import/smolvla-weights.ts";
 import { vision } from "../../../src/bundle/vision.ts";
 import { DEFAULT_BUILD } from "../../../src/bundle/weights.ts";
 import { present } from "../../../src/std/assert.ts";
 import { ok } from "../../engine/opened.ts";
+import { emptyDir } from "../built.ts";
+import { robotFile } from "./robots.ts";
 
 const FOLDER = join(import.meta.dir, "../../vectors/publishers/smolvla");
 const LIMIT = 1e-4;
@@ -183,3 +186,37 @@ async function velocityFault(number: number, built: Architecture): Promise<numbe
   }
   return most;
 }
+
+test("import: facts are those of the configuration, the processors and the robot file, in the policy's order of views", async () => {
+  const out = join(await emptyDir(), "bundle");
+  const columns = Array.from({ length: 6 }, (_, at) => `joint_${at}`);
+  const manifest = ok(
+    await importBundle(join(FOLDER, "checkpoint"), out, {
+      id: "lab/smolvla:arm",
+      robot: await robotFile({ cameras: ["arm", "up"], columns }),
+      precision: "f32",
+      computeRows: async (_, { observations }) => observations,
+      draw: async () => [new Uint8Array()],
+    }),
+  );
+  const { cameras, image, state, prompt, action, flow, graphs } = manifest;
+  expect(cameras).toEqual(["arm", "up"]);
+  expect(image).toMatchObject({
+    width: SIDE,
+    resize: "pad",
+    place: "bottom_right",
+    filter: "torch-bilinear",
+    tokens: TOKENS,
+  });
+  expect(state).toMatchObject({
+    width: WIDTH,
+    columns: columns.map((name) => ({ name, norm: "mean_std", epsilon: 1e-8 })),
+  });
+  expect(prompt).toMatchObject({
+    tokens_max: TEXT,
+    parts: [{ kind: "template", text: "{instruction}", clean: ["end_newline"] }],
+  });
+  expect([action.rows, action.width, flow.t_start, flow.steps]).toEqual([ROWS, WIDTH, 1, STEPS]);
+  const views = graphs.prefill.inputs.filter(({ role }) => role === "images").map(({ name }) => name);
+  expect(views).toEqual(["image_up", "image_arm"]);
+});
