@@ -65,8 +65,9 @@ export function maskScores(graph: GraphBuilder, valid: Value): Value {
 }
 
 /**
- * Scores to add where not all tokens see each other: 0 where a key is valid, bool [B, M], and its block, f32 [B, M], is not above that of
- * the token that asks, f32 [B or 1, N]; else `MASKED`. Result f32 [B, 1, G · N, M]: `attend` has a row for each of the G query heads of a key.
+ * Scores to add where not all tokens see each other, f32 [B, 1, G · N, M]: `attend` has a row for each of the G query heads of a key. They are 0
+ * for a valid key whose block is not above that of the token that asks; else `MASKED`. `valid` is bool [B, M], `blocks` f32 [B, M] and `asking`
+ * f32 [B or 1, N].
  */
 export function blockScores(
   graph: GraphBuilder,

@@ -1,6 +1,6 @@
 /**
- * What the tokens of a flow's expert attend to: the prefix by the keys and values of a layer of the language model, or by projections of
- * them, and themselves. Shapes: B batch, S tokens of the prefix, T tokens of the expert, W its width, K key-value heads, D head dimension.
+ * What the tokens of a flow's expert attend to: themselves, and keys and values of the language model or projections of these. Shapes: B batch,
+ * S tokens of the prefix, T tokens of the expert, W its width, K key-value heads, D head dimension.
  */
 import { present } from "../std/assert.ts";
 import type { Architecture } from "./architecture.ts";
@@ -25,7 +25,7 @@ export function expertBlocks({ expert, language }: Architecture): readonly Block
   return expert.blocks ?? Array.from({ length: language.layers }, (_, layer) => ({ layer }));
 }
 
-/** What each block reads of the prefix: the cache of its layer, one of `caches` [B, K, S, D], or a projection of that, the same at every step. */
+/** What each block reads of the prefix: one of `caches` [B, K, S, D], or a projection of it, which is the same at every step. */
 export function expertContext(
   graph: GraphBuilder,
   caches: readonly KeyValue[],

@@ -24,8 +24,8 @@ export function prefixOf({ cameras, frames, image, prompt }: Facts, { inputs }: 
 }
 
 /**
- * What prefill reads: images f32 [B, views · frames, 3, h, w], tokens [B, T], the state f32 [B, width] where the prefix has it; and what makes
- * the mask of the prefix, bool [B, P], and the blocks of its tokens, f32 [B, P], where not all see each other.
+ * What prefill reads: images f32 [B, views · frames, 3, h, w], tokens [B, T], the state f32 [B, width] where the prefix has it. `valid` makes
+ * the mask of the prefix, bool [B, P]. `blocks` makes those of its tokens, f32 [B, P], where not all see each other.
  */
 export function readInputs(graph: GraphBuilder, facts: Facts, prefix: Prefix, { inputs }: Architecture) {
   const views = inputs?.views;
