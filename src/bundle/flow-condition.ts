@@ -25,15 +25,13 @@ export interface Condition {
 interface ConditionForm extends TimeForm {
   readonly width: number;
   readonly shortest?: number;
+  /** The table is that of sines and cosines: `joinedTime` goes on from there. */
+  readonly joined?: boolean;
 }
 
 /** The condition of a flow that is asked at `time` f32 [1], which is one of the flow's times. */
 export function flowCondition(graph: GraphBuilder, time: Value, wanted: ConditionForm): Condition {
-  const { width, shortest = PERIOD_MIN } = wanted;
-  return {
-    table: timeTable(graph, askedTimes(wanted), width, shortest),
-    row: flowStep(graph, time, wanted),
-  };
+  return { table: conditionTable(graph, wanted), row: flowStep(graph, time, wanted) };
 }
 
 /**
@@ -41,27 +39,56 @@ export function flowCondition(graph: GraphBuilder, time: Value, wanted: Conditio
  * there is no noise in them.
  */
 export function rowCondition(graph: GraphBuilder, time: Value, hasState: boolean, wanted: ConditionForm): Condition {
-  const { width, shortest = PERIOD_MIN, times } = wanted;
   const asked = { ...wanted, end: true };
-  const end = graph.ints([times.length - 1]);
+  const end = graph.ints([wanted.times.length - 1]);
   const rows = flowStep(graph, graph.op("Unsqueeze", [time, graph.ints([2])]), asked, 2);
   const row = hasState && rows !== undefined ? graph.op("Pad", [rows, graph.ints([0, 1, 0, 0]), end]) : rows;
-  return { table: timeTable(graph, askedTimes(asked), width, shortest), row, each: true };
+  return { table: conditionTable(graph, asked), row, each: true };
+}
+
+function conditionTable(graph: GraphBuilder, wanted: ConditionForm): Value {
+  const { width, shortest = PERIOD_MIN, joined = false } = wanted;
+  return (joined ? timeWaves : timeTable)(graph, askedTimes(wanted), width, shortest);
 }
 
 /**
- * `time_in` and `time_out` over sine and cosine of each t at geometric periods from `shortest` on; f32 [times, time width]. A t is float32,
- * as a graph is told it. Its sines and cosines are computed in float64 and rounded once, as LeRobot and openpi do: with angles of up to
- * 1571 rad a product in float32 is 9e-5 off.
+ * Sine and cosine of each t at geometric periods from `shortest` on; f32 [times, time width]. A t is float32, as a graph is told it. Its
+ * sines and cosines are computed in float64 and rounded once, as LeRobot and openpi do: with angles of up to 1571 rad a product in float32
+ * is 9e-5 off.
  */
-export function timeTable(graph: GraphBuilder, times: readonly number[], width: number, shortest: number): Value {
+function timeWaves(graph: GraphBuilder, times: readonly number[], width: number, shortest: number): Value {
   const periods = geometric(PERIOD_MAX / shortest, width / 2).map((factor) => shortest * factor);
   const angles = times.map((t) => periods.map((period) => (2 * Math.PI * Math.fround(t)) / period));
   const values = angles.flatMap((row) => [...row.map(Math.sin), ...row.map(Math.cos)]);
-  const embedding = graph.floats("time.table", [times.length, width], Float32Array.from(values));
+  return graph.floats("time.table", [times.length, width], Float32Array.from(values));
+}
+
+/** `time_in` and `time_out` over `timeWaves`; f32 [times, time width]. */
+export function timeTable(graph: GraphBuilder, times: readonly number[], width: number, shortest: number): Value {
+  const embedding = timeWaves(graph, times, width, shortest);
   const dense = { from: width, to: width, bias: true, gain: 1.5 };
   const hidden = swish(graph, linear(graph, "time_in", embedding, dense));
   return swish(graph, linear(graph, "time_out", hidden, dense));
+}
+
+/**
+ * Rows x f32 [B, rows, W] joined with their time: SiLU between `action_time_in`, of both side by side, and `action_time_out` (pi0). The
+ * condition's table has W columns. What the time adds to the first product is a table as well.
+ */
+export function joinedTime(graph: GraphBuilder, condition: Condition, x: Value, width: number): Value {
+  const hidden = graph.within("action_time_in", () => {
+    const weight = graph.weight("weight", [2 * width, width], { fanIn: 2 * width, gain: 1.5 }, "f32");
+    const bias = graph.weight("bias", [width], SLIGHT, "f32");
+    const [ofRows, ofTime] = graph.split(weight, 0, [width, width]) as [Value, Value];
+    const table = graph.op("Add", [graph.op("MatMul", [condition.table, ofTime]), bias]);
+    return graph.op("Add", [graph.op("MatMul", [x, ofRows]), asked(graph, condition, table, width)]);
+  });
+  return linear(graph, "action_time_out", swish(graph, hidden), { from: width, to: width, bias: true, gain: 1.5 });
+}
+
+/** Rows of a table of the condition [times, `width`]: one [width], or [B, tokens, width] with one for each token. */
+function asked(graph: GraphBuilder, { row }: Condition, table: Value, width: number): Value {
+  return row === undefined ? graph.reshape(table, [width]) : graph.op("Gather", [table, row], { axis: 0 });
 }
 
 /**
@@ -80,10 +107,9 @@ export function modulation<Parts extends readonly number[]>(
     const weight = graph.weight("weight", [size.time_width, width], { fanIn: size.time_width, gain: 0.5 }, "f32");
     const bias = graph.weight("bias", [width], { ...SLIGHT, offsets: parts }, "f32");
     const table = graph.inner(graph.op("Add", [graph.op("MatMul", [condition.table, weight]), bias]));
-    const { row, each } = condition;
-    const dense = row === undefined ? graph.reshape(table, [width]) : graph.op("Gather", [table, row], { axis: 0 });
+    const dense = asked(graph, condition, table, width);
     const sizes = parts.map(() => size.width);
-    return graph.split(dense, each ? 2 : 0, sizes) as { [Part in keyof Parts]: Value };
+    return graph.split(dense, condition.each ? 2 : 0, sizes) as { [Part in keyof Parts]: Value };
   });
 }
 

@@ -27,7 +27,7 @@ function checkOutputs(manifest: Manifest): string | undefined {
     const place = `${path}/${index}`;
     if (shape[0] !== branches || shape.slice(1).includes("batch"))
       return fault(`${place}/shape`, shape, `${branches} first and no other batch (${name})`);
-    // Without memory a cache holds the prefix: the tokens of every frame, then the prompt.
+    // Without memory a cache holds the prefix: the tokens of every frame, then the prompt, then a state that prefill reads.
     const along = shape.length === 2 ? 1 : shape.length - 2;
     const words = shape.filter((size, index) => typeof size === "string" && index > 0 && index !== along);
     if (words.length > 0) return fault(`${place}/shape`, shape, `numbers beside rows and tokens (${name})`);

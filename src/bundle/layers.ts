@@ -85,14 +85,14 @@ export function layerNorm(graph: GraphBuilder, name: string, x: Value, width: nu
 }
 
 /** x / √(mean(x²) + ε) · `<name>.scale`; Gemma's 1 + w is stored as the scale. */
-export function rmsNorm(graph: GraphBuilder, name: string, x: Value, width: number): Value {
+export function rmsNorm(graph: GraphBuilder, name: string, x: Value, width: number, epsilon?: number): Value {
   const scale = graph.within(name, () => graph.weight("scale", [width], { ...SLIGHT, offsets: [1] }));
-  return rmsScale(graph, x, scale);
+  return rmsScale(graph, x, scale, epsilon);
 }
 
 /** x / √(mean(x²) + ε) · scale, for a scale [W] that may be computed. */
-export function rmsScale(graph: GraphBuilder, x: Value, scale: Value): Value {
-  return graph.op("RMSNormalization", [x, scale], { axis: -1, epsilon: { float: NORM_EPSILON } });
+export function rmsScale(graph: GraphBuilder, x: Value, scale: Value, epsilon = NORM_EPSILON): Value {
+  return graph.op("RMSNormalization", [x, scale], { axis: -1, epsilon: { float: epsilon } });
 }
 
 /** GELU in its tanh form, as SigLIP and Gemma use it. */
@@ -105,10 +105,17 @@ export function swish(graph: GraphBuilder, x: Value): Value {
   return graph.op("Mul", [x, graph.op("Sigmoid", [x])]);
 }
 
-/** Gemma's MLP: (gelu(x · gate) ∘ (x · up)) · down. */
-export function gatedMlp(graph: GraphBuilder, x: Value, width: number, hidden: number): Value {
+/** (activation(x · gate) ∘ (x · up)) · down: Gemma's MLP with GELU, Llama's with SiLU. */
+export function gatedMlp(
+  graph: GraphBuilder,
+  x: Value,
+  width: number,
+  hidden: number,
+  activation: "gelu" | "silu" = "gelu",
+): Value {
   return graph.within("mlp", () => {
-    const gate = gelu(graph, blockLinear(graph, "gate", x, { from: width, to: hidden }));
+    const active = activation === "gelu" ? gelu : swish;
+    const gate = active(graph, blockLinear(graph, "gate", x, { from: width, to: hidden }));
     const up = blockLinear(graph, "up", x, { from: width, to: hidden });
     return blockLinear(graph, "down", graph.op("Mul", [gate, up]), { from: hidden, to: width });
   });

@@ -9,7 +9,7 @@ import { sha256 } from "../std/file-digest.ts";
 import { FactFields } from "./manifest-facts.ts";
 import { closed, oneOf } from "./schema.ts";
 
-/** `prompt`: the tokens that the prompt is padded to; `prefix`: those and the tokens of all images. Both only with `prompt.buckets`. */
+/** `prompt`: the tokens that the prompt is padded to; `prefix`: those, the tokens of all images, and that of a state which prefill reads. Both only with `prompt.buckets`. */
 const Dim = Type.Union([
   Type.Literal("batch"),
   Type.Literal("prompt"),

@@ -32,6 +32,8 @@ export interface Feeds {
   /** [tokens_max], padded; or shorter, all of a batch alike. */
   readonly tokens: BigInt64Array;
   readonly tokenMask: Uint8Array;
+  /** [width], normalised, then zeros. */
+  readonly state: Float32Array;
   /** [rows, width] */
   readonly noise: Float32Array;
 }
@@ -72,12 +74,20 @@ export class Reference {
     const tokens = new BigInt64Array(prompt.tokens_max).fill(BigInt(prompt.pad_id));
     tokens.set(ids.map(BigInt));
     const tokenMask = new Uint8Array(prompt.tokens_max).fill(1, 0, ids.length);
-    return { images, tokens, tokenMask, noise: philoxNormal(export_id, seed, step, action.rows * action.width) };
+    const told = new Float32Array(this.manifest.state.width);
+    told.set(this.normalisedState(state));
+    return {
+      images,
+      tokens,
+      tokenMask,
+      state: told,
+      noise: philoxNormal(export_id, seed, step, action.rows * action.width),
+    };
   }
 
   /** The graphs' cache for one batch of observations. */
   async prefill(batch: readonly Feeds[]): Promise<Cache> {
-    const roles = { images: joined, tokens: joinedTokens, token_mask: joinedMasks };
+    const roles = { images: joined, tokens: joinedTokens, token_mask: joinedMasks, state: joinedStates };
     const feeds: Cache = {};
     for (const input of this.manifest.graphs.prefill.inputs) {
       const words = { batch: batch.length, prompt: batch[0]?.tokens.length ?? 0, prefix: Number.NaN };
@@ -136,11 +146,16 @@ export class Reference {
       if (part.kind === "token") return [part.id];
       if (part.kind === "instruction") return this.bpe.encode(text);
       if (part.kind === "template") return this.bpe.encode(this.templateText(part, instruction, state));
-      return this.manifest.state.columns.map((how, column) => {
-        const x = normalised(present(state[column], "state value"), how, this.norm.state, column);
+      return this.normalisedState(state).map((x) => {
         return part.base + roundTiesToEven(((Math.min(1, Math.max(-1, x)) + 1) / 2) * (part.bins - 1));
       });
     });
+  }
+
+  private normalisedState(state: readonly number[]): number[] {
+    return this.manifest.state.columns.map((how, column) =>
+      normalised(present(state[column], "state value"), how, this.norm.state, column),
+    );
   }
 
   /** The text of a template with instruction and state in their places. */
@@ -149,8 +164,7 @@ export class Reference {
       .split(/[\p{White_Space}_]+/u)
       .filter((word) => word !== "")
       .join(" ");
-    const numbers = this.manifest.state.columns.map((how, column) => {
-      const x = normalised(present(state[column], "state value"), how, this.norm.state, column);
+    const numbers = this.normalisedState(state).map((x) => {
       // numpy's digitize: how many of the edges −1, −1 + 2 / bins, … lie at or below x, less one.
       const { bins = 0 } = part;
       const edges = Array.from({ length: bins }, (_, index) => -1 + (2 * index) / bins);
@@ -210,6 +224,10 @@ function joined(batch: readonly Feeds[], shape: number[]): Tensor {
 
 function joinedTokens(batch: readonly Feeds[], shape: number[]): Tensor {
   return new Tensor("int64", BigInt64Array.from(batch.flatMap(({ tokens }) => [...tokens])), shape);
+}
+
+function joinedStates(batch: readonly Feeds[], shape: number[]): Tensor {
+  return new Tensor("float32", Float32Array.from(batch.flatMap(({ state }) => [...state])), shape);
 }
 
 function joinedMasks(batch: readonly Feeds[], shape: number[]): Tensor {

@@ -60,6 +60,34 @@ test("a padded picture at each of its places, each of which changes the rows", a
   }
 });
 
+/** Forms of SmolVLA: the state is a token of the prefix, and the second block reads projections of its keys and values. */
+const smolVla: Change = ({ prompt, action, architecture }) => {
+  unlimited(action);
+  prompt.parts = [{ kind: "instruction" }];
+  if ("transformer" in architecture) return;
+  const forms = { activation: "silu", epsilon: 1e-5 } as const;
+  Object.assign(architecture.language, forms);
+  const blocks = [{ layer: 0 }, { layer: 1, reads: "prefix" }];
+  Object.assign(architecture.expert, forms, { time: "joined", rows: "causal", blocks });
+  architecture.inputs = { state: "prefix" };
+};
+
+test("a state in the prefix, with and without lengths of prompts, changes the rows", async () => {
+  const { native, reference } = await both(smolVla);
+  expect(largestDifference(native, reference)).toBeLessThan(1e-4);
+  const shorter = await both((model, norm) => {
+    smolVla(model, norm);
+    model.prompt.buckets = [16, 32];
+  });
+  expect(largestDifference(shorter.native, shorter.reference)).toBeLessThan(1e-4);
+  const other = await both((model, norm) => {
+    smolVla(model, norm);
+    norm.state.q01 = (norm.state.q01 ?? []).map((low) => low - 1);
+  });
+  expect(largestDifference(other.native, other.reference)).toBeLessThan(1e-4);
+  expect(largestDifference(native, other.native)).toBeGreaterThan(1e-3);
+});
+
 test("times that the manifest lists, which are no equal steps", async () => {
   const rows = async (times: number[]) => {
     const { native, reference } = await both(({ action, flow }) => {

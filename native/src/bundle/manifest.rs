@@ -228,10 +228,11 @@ impl Manifest {
         self.flow.as_ref().map_or(1, |flow| flow.steps)
     }
 
-    /// The sizes of an inference of `batch` rows whose prompts are padded to `prompt` tokens.
+    /// The sizes of an inference of `batch` rows whose prompts are padded to `prompt` tokens. A state that prefill reads is a token of the prefix.
     pub fn extent(&self, batch: usize, prompt: usize) -> Extent {
         let images = self.prefix_views() * self.frames.later * self.image.tokens;
-        Extent { batch, prompt, prefix: images + prompt }
+        let is_told = self.graphs.prefill.inputs.iter().any(|port| port.role == Role::State);
+        Extent { batch, prompt, prefix: images + prompt + usize::from(is_told) }
     }
 
     pub fn picture(&self) -> Picture {

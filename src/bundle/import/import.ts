@@ -25,10 +25,15 @@ import { readPi05LeRobot } from "./pi05-lerobot.ts";
 import { readPi05OpenPi } from "./pi05-openpi.ts";
 import { type Robot, readRobot } from "./robot-file.ts";
 import { isFloat, type Stored } from "./safetensors.ts";
+import { readSmolVla } from "./smolvla.ts";
 import { type PublishedTokenizer, readTokenizer, tokenizerFault } from "./tokenizer.ts";
 
 /** LeRobot's layouts, by the `type` in `config.json`. */
-const LEROBOT: Readonly<Record<string, Layout>> = { pi05: { plainName, read: readPi05LeRobot }, act: ACT };
+const LEROBOT: Readonly<Record<string, Layout>> = {
+  pi05: { plainName, read: readPi05LeRobot },
+  act: ACT,
+  smolvla: { plainName: (name) => name, read: readSmolVla },
+};
 const OPENPI: Layout = { plainName, read: readPi05OpenPi };
 const ADVICE = "name the folder of a checkpoint";
 

@@ -9,7 +9,7 @@
 import { present } from "../../std/assert.ts";
 import type { Facts, WorldArchitecture } from "../architecture.ts";
 import { MASKED } from "../attention.ts";
-import { FINAL_PARTS, stateIn } from "../expert.ts";
+import { stateIn } from "../expert.ts";
 import { commonRules, firstBroken } from "../fault.ts";
 import { flowCondition, modulation, timeTable } from "../flow-condition.ts";
 import { flowTimes } from "../flow-times.ts";
@@ -17,6 +17,7 @@ import { GraphBuilder, type Graphs, type Port, type Value } from "../graph.ts";
 import { imageInput } from "../image-input.ts";
 import { embedTokens, type KeyValue } from "../language.ts";
 import { linear, rmsScale, velocityOut } from "../layers.ts";
+import { FINAL_PARTS } from "../sublayer.ts";
 import type { Weights } from "../weights.ts";
 import { layOut, lengthInput, memoryInput, type Plan } from "./plan.ts";
 import {
