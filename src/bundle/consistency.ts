@@ -30,6 +30,7 @@ function checkFacts(manifest: Manifest): string | undefined {
   const twice = firstRepeated(cameras) ?? -1;
   const most = cameras.length * Math.max(frames.first, frames.later);
   const frameMax = LIMITS.observationFramesMax;
+  const isResized = image.resize !== "exact";
   const values = action.rows * action.columns.length;
   return firstBroken([
     [twice < 0, `/cameras/${twice}`, cameras[twice], "a name that stands once"],
@@ -38,6 +39,8 @@ function checkFacts(manifest: Manifest): string | undefined {
     [stateful || frames.first === frames.later, "/frames/first", frames.first, frames.later],
     [frames.first <= frames.later, "/frames/first", frames.first, `${frames.later} at most, as later`],
     [image.place === undefined || image.resize === "pad", "/image/place", image.place, `nothing, with ${image.resize}`],
+    [isResized || image.filter === undefined, "/image/filter", image.filter, "nothing, with exact"],
+    [!isResized || image.filter !== undefined, "/image/filter", "nothing", `a filter, with ${image.resize}`],
     [(action.prefix ?? 0) < action.rows, "/action/prefix", action.prefix, `less than the ${action.rows} rows`],
     [values <= LIMITS.chunkValuesMax, "/action", `${values} values`, `${LIMITS.chunkValuesMax} at most`],
   ]);
