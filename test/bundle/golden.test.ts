@@ -12,8 +12,8 @@ import { promptFault } from "../../src/measure/golden/tokens.ts";
 import { present } from "../../src/std/assert.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { ok } from "../engine/opened.ts";
-import type { FlowManifest } from "./flow-bundle.ts";
 import { rehearse } from "../engine/wrong-provider.ts";
+import type { FlowManifest } from "./flow-bundle.ts";
 import { goldenBundle, graphOf, jsonOf, type Spoil } from "./golden-bundle.ts";
 
 async function compared(spoil?: Spoil, device = "cpu", ...built: [precision?: Precision, options?: Options]) {
