@@ -45,9 +45,10 @@ export async function buildBundle(
   const norm = await readJson(join(modelDir, "norm.json"), NormStats, ADVICE);
   if (norm instanceof Problem) return norm;
   const { architecture, int8, bf16, half: halves, unproved, ...facts } = model;
+  const unrounded = facts.image.filter === "torch-bilinear" && ({ frames: "f32" } as const);
   assert(precision === "f32" || compute === undefined, "a build for GPUs has its own type of weights");
   const built: Build = compute
-    ? { ...HALF_BUILD, ...(frames && { frames }), compute }
+    ? { ...HALF_BUILD, ...unrounded, ...(frames && { frames }), compute }
     : { ...DEFAULT_BUILD, precision };
   const proof = proofOf(model, precision, compute);
   const tolerance = unproved ? TOLERANCE_UNPROVED : proof.tolerance;

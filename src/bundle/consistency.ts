@@ -29,6 +29,7 @@ function checkFacts(manifest: Manifest): string | undefined {
   const most = cameras.length * Math.max(frames.first, frames.later);
   const frameMax = LIMITS.observationFramesMax;
   const isInside = flow.shift === 1 || [flow.t_start, flow.t_end].every((t) => t >= 0 && t <= 1);
+  const isResized = image.resize !== "exact";
   const values = action.rows * action.columns.length;
   return firstBroken([
     [twice < 0, `/cameras/${twice}`, cameras[twice], "a name that stands once"],
@@ -37,6 +38,8 @@ function checkFacts(manifest: Manifest): string | undefined {
     [stateful || frames.first === frames.later, "/frames/first", frames.first, frames.later],
     [frames.first <= frames.later, "/frames/first", frames.first, `${frames.later} at most, as later`],
     [image.place === undefined || image.resize === "pad", "/image/place", image.place, `nothing, with ${image.resize}`],
+    [isResized || image.filter === undefined, "/image/filter", image.filter, "nothing, with exact"],
+    [!isResized || image.filter !== undefined, "/image/filter", "nothing", `a filter, with ${image.resize}`],
     [isInside, "/flow/shift", flow.shift, "1, or times from 0 to 1"],
     [flow.t_start !== flow.t_end, "/flow/t_end", flow.t_end, "another time than t_start"],
     ...timeRules(flow),

@@ -102,8 +102,11 @@ export const FactFields = {
   image: closed({
     width: Type.Integer({ minimum: 8, maximum: 1024 }),
     height: Type.Integer({ minimum: 8, maximum: 1024 }),
-    /** `pad`: whole picture, black bars; `stretch`: both edges to size; `crop`: fill, cut the rest centred. */
-    resize: oneOf("pad", "stretch", "crop"),
+    /**
+     * `pad`: whole picture, black bars; `stretch`: both edges to size; `crop`: fill, cut the rest centred; `exact`: a frame of another
+     * size is refused (ACT). A padded picture has int(edge / max(width ratio, height ratio)) pixels, as openpi and LeRobot have it.
+     */
+    resize: oneOf("pad", "stretch", "crop", "exact"),
     /**
      * The place of the picture with `pad`. Absent, `centre`: bars on both sides, the odd pixel right or below (openpi). `top_left`: bars
      * right or below. `bottom_right`: bars left or above (LeRobot's SmolVLA, which pads at the top left).
@@ -111,8 +114,12 @@ export const FactFields = {
     place: Type.Optional(oneOf("centre", "top_left", "bottom_right")),
     /** Prefix tokens that one frame becomes. */
     tokens: Type.Integer({ minimum: 1 }),
-    /** Pillow's antialiased bilinear on 8-bit values, horizontal then vertical. */
-    filter: oneOf("pillow-bilinear", "torch-bilinear"),
+    /**
+     * Bit-equal to its library; absent with `exact`. `pillow-bilinear`, `pillow-bicubic`: antialiased, 8-bit values, horizontal then
+     * vertical. `torch-bilinear`: PyTorch's two taps an edge without antialias, in f32 of value / 255, unrounded, for images in f32;
+     * `torch-bilinear-u8`: the same of 8-bit values, rounded half to even. `area`: OpenCV's INTER_AREA. A frame of the size is not filtered.
+     */
+    filter: Type.Optional(oneOf("pillow-bilinear", "pillow-bicubic", "torch-bilinear", "torch-bilinear-u8", "area")),
     /** Per RGB channel: (value / 255 − mean) / std. */
     mean: Type.Array(Type.Number(), { minItems: 3, maxItems: 3 }),
     std: Type.Array(Type.Number({ exclusiveMinimum: 0 }), { minItems: 3, maxItems: 3 }),

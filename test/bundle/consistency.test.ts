@@ -29,6 +29,8 @@ test("shapes and names that contradict the facts", async () => {
       (m) => Object.assign(m.image, { resize: "pad", place: "left" }),
       '/image/place: found "left", expected one of "centre", "top_left", "bottom_right"',
     ],
+    [(m) => (m.image.resize = "exact"), "/image/filter: found pillow-bilinear, expected nothing, with exact"],
+    [(m) => delete m.image.filter, "/image/filter: found nothing, expected a filter, with "],
     [
       (m) => Object.assign(present(m.state.columns[2], "column"), { norm: "none", epsilon: 0 }),
       "/state/columns/2/epsilon: found 0, expected nothing, with norm none",

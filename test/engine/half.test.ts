@@ -4,8 +4,8 @@ import { cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
 import type { Options } from "../../src/bundle/build.ts";
-import { HALVES } from "../../src/bundle/weights.ts";
 import type { Bundle } from "../../src/bundle/read.ts";
+import { HALVES } from "../../src/bundle/weights.ts";
 import { bundleOf, changedModel, episodeDifference, episodeOf, MODEL_DIR } from "../bundle/built.ts";
 import { roundedEverywhereOf } from "../bundle/rounded.ts";
 import { VARIANTS, variantNames } from "../bundle/variants.ts";
@@ -88,6 +88,16 @@ test.each(["pad", "crop"] as const)(
     }
   },
 );
+
+test("unrounded pictures stay float32 in a build for GPUs; one that takes pixels is refused", async () => {
+  const model = await changedModel(MODEL_DIR, (facts) => {
+    facts.image.filter = "torch-bilinear";
+    compared(facts);
+  });
+  const { manifest } = await f16(model);
+  expect(manifest.graphs.prefill.inputs.find(({ role }) => role === "images")?.dtype).toBe("f32");
+  expect(f16(model, { frames: "u8" })).rejects.toThrow("/image/filter: found torch-bilinear, expected f32 images");
+});
 
 test("pixels give the same bits in an episode with memory, first and later frames", async () => {
   const normalised = await f16("dreamzero-astra-yam", { frames: "f32" });

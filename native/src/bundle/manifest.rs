@@ -10,7 +10,7 @@ mod picture;
 pub use flow::Flow;
 pub use graphs::{Dim, Extent, Graph, Graphs, Picture, Port, Role};
 pub use norm::{Clip, ColumnStats, EpsilonRule, Norm, NormStats, Normalisation, Scale, Statistic};
-pub use picture::Alignment;
+pub use picture::{Alignment, Filter};
 
 use crate::core::dtype::Dtype;
 use crate::core::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
@@ -76,6 +76,8 @@ pub struct Image {
     pub height: usize,
     pub resize: Resize,
     pub place: Option<Alignment>,
+    #[serde(default)]
+    pub filter: Filter,
     pub mean: [f64; 3],
     pub std: [f64; 3],
     pub tokens: usize,
@@ -87,6 +89,7 @@ pub enum Resize {
     Pad,
     Stretch,
     Crop,
+    Exact,
 }
 
 #[derive(Deserialize)]

@@ -6,13 +6,14 @@ mod state;
 pub use decode::Worker;
 pub use state::DropOutcome;
 
-use crate::bundle::manifest::{Image, Manifest, Picture, Resize};
+use crate::bundle::manifest::{Filter, Image, Manifest, Picture, Resize};
 use crate::core::layout::{FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX};
 use crate::core::memory::Block;
 use crate::core::status::{ErrorText, Status};
 use crate::core::sync::lock;
 use crate::core::ticket::{Kind, Ticket};
-use crate::image::resize::{Mode, Resizer};
+use crate::image::jpeg::Header;
+use crate::image::resize::{Mode, Resizer, Row};
 use state::State;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -24,9 +25,12 @@ pub struct FrameSpec {
     width: usize,
     height: usize,
     mode: Mode,
+    filter: Filter,
     picture: Picture,
     /// Normalised value of each 8-bit value, per channel: (value / 255 − mean) / std.
     normal: [[f32; 256]; 3],
+    /// Mean and deviation of each channel.
+    scale: [(f32, f32); 3],
 }
 
 impl FrameSpec {
@@ -39,12 +43,18 @@ impl FrameSpec {
             Resize::Pad => Mode::Pad(image.place.unwrap_or_default()),
             Resize::Stretch => Mode::Stretch,
             Resize::Crop => Mode::Crop,
+            Resize::Exact => Mode::Exact,
         };
+        let scale = std::array::from_fn(|channel| (image.mean[channel] as f32, image.std[channel] as f32));
         let table = |channel: usize| {
-            std::array::from_fn(|value| ((value as f64 / 255.0 - image.mean[channel]) / image.std[channel]) as f32)
+            std::array::from_fn(|value| match image.filter {
+                Filter::TorchBilinear => share(value as f32 / 255.0, scale[channel]),
+                _ => ((value as f64 / 255.0 - image.mean[channel]) / image.std[channel]) as f32,
+            })
         };
         let normal = [table(0), table(1), table(2)];
-        FrameSpec { width: image.width, height: image.height, mode, picture: Picture::Normalised, normal }
+        let Image { width, height, filter, .. } = *image;
+        FrameSpec { width, height, mode, filter, picture: Picture::Normalised, normal, scale }
     }
 
     pub fn taken_as(self, picture: Picture) -> FrameSpec {
@@ -70,7 +80,8 @@ impl FrameSpec {
         if matches!(self.mode, Mode::Pad(_)) {
             tensor.fill(0);
         }
-        resizer.run(self.mode, rgb, source, target, |x, y, row| {
+        resizer.run((self.mode, self.filter), rgb, source, target, |x, y, row| {
+            let Row::Levels(row) = row else { unreachable!("the manifest's check refuses unrounded pixels") };
             let (from, to) = (y * target.0 + x, y * target.0 + x + row.len() / 3);
             if self.picture == Picture::Interleaved {
                 tensor[3 * from..3 * to].copy_from_slice(row);
@@ -95,17 +106,41 @@ impl FrameSpec {
         }
         let (red, rest) = tensor.split_at_mut(plane);
         let (green, blue) = rest.split_at_mut(plane);
-        resizer.run(self.mode, rgb, source, target, |x, y, row| {
-            let (from, to) = (y * target.0 + x, y * target.0 + x + row.len() / 3);
-            let pixels = row.chunks_exact(3);
+        resizer.run((self.mode, self.filter), rgb, source, target, |x, y, row| {
+            let from = y * target.0 + x;
+            let to = from + row.pixels();
             let planes = red[from..to].iter_mut().zip(&mut green[from..to]).zip(&mut blue[from..to]);
-            for (((red, green), blue), pixel) in planes.zip(pixels) {
-                *red = self.normal[0][pixel[0] as usize];
-                *green = self.normal[1][pixel[1] as usize];
-                *blue = self.normal[2][pixel[2] as usize];
+            match row {
+                Row::Levels(row) => {
+                    for (((red, green), blue), pixel) in planes.zip(row.chunks_exact(3)) {
+                        *red = self.normal[0][pixel[0] as usize];
+                        *green = self.normal[1][pixel[1] as usize];
+                        *blue = self.normal[2][pixel[2] as usize];
+                    }
+                }
+                Row::Shares(row) => {
+                    for (((red, green), blue), pixel) in planes.zip(row.chunks_exact(3)) {
+                        *red = share(pixel[0], self.scale[0]);
+                        *green = share(pixel[1], self.scale[1]);
+                        *blue = share(pixel[2], self.scale[2]);
+                    }
+                }
             }
         });
     }
+
+    /// Why a frame of this size is not taken, as a sentence part.
+    fn refusal(&self, Header { width, height }: Header) -> Option<String> {
+        let same = (width as usize, height as usize) == (self.width, self.height);
+        (self.mode == Mode::Exact && !same).then(|| {
+            format!("it has {width} x {height} pixels, and the model takes {} x {} alone", self.width, self.height)
+        })
+    }
+}
+
+/// A share of the full level, normalised in f32, in which the publishers of unrounded pictures compute.
+fn share(share: f32, (mean, deviation): (f32, f32)) -> f32 {
+    (share - mean) / deviation
 }
 
 /// The content of a slot. Only the slot's owner takes the lock, so no thread waits for it.

@@ -63,7 +63,7 @@ impl Stages {
             let jpeg = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
             let mut tensor = Block::lazy(spec.bytes())?;
             let decoded = worker.frame(&spec, &jpeg, &mut tensor);
-            decoded.map_err(|reason| format!("{} is no good frame: {reason}", path.display()))?;
+            decoded.map_err(|failure| format!("{} is no good frame: {}", path.display(), failure.text))?;
             Ok(tensor)
         };
         let chunk = manifest.action.rows * manifest.action.width;
