@@ -167,7 +167,7 @@ export const FactFields = {
   /**
    * Euler: `steps` equal steps from `t_start` to `t_end`, each time shifted by s(t) = shift · t / (1 + (shift − 1) · t), 1 for none;
    * x ← x + (t_next − t) · v(x, t). `times` lists the `steps` + 1 times instead, from `t_start` to about `t_end`, in float32 as a
-   * publisher counts them: openpi adds −1 / steps again and again, so that 0.1 is 0.10000007.
+   * publisher counts them. openpi adds −1 / steps again and again, so that 0.1 is 0.10000007.
    */
   flow: closed({
     t_start: Type.Number(),

@@ -3,7 +3,7 @@
  * checkpoint was trained with.
  *
  * `tokenizer.json` is taken as it is, but that an instruction must not spell a special token. The engine leaves out what the file calls
- * special, so every other added token that is more than white space or one character is called so too, and no pair may merge to one.
+ * special. So every other added token that is more than white space or one character is called so too. No pair may merge to one.
  */
 import { readFile } from "node:fs/promises";
 import { type Static, Type } from "@sinclair/typebox";

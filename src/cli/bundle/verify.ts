@@ -1,6 +1,6 @@
 /**
  * `tendon bundle verify DIR`: whether a bundle is whole and correct. Golden values that lie in it are compared stage by stage, on the CPU unless
- * `--device` names another device; with `--device` its parity vectors are computed there, as a start does.
+ * `--device` names another device. With `--device` its parity vectors are computed there, as a start does.
  */
 import { resolve } from "node:path";
 import { deviceWeightWords, hostMemoryNote } from "../../bundle/describe.ts";
