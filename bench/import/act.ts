@@ -46,7 +46,7 @@ async function printed(command: readonly string[]): Promise<{ ms: number; apart?
 
 const [bundle = "", checkpoint, python = "python3"] = Bun.argv.slice(2);
 if (checkpoint === undefined) {
-  console.log(JSON.stringify({ ms: await own(bundle) }));
+  process.stdout.write(`${JSON.stringify({ ms: await own(bundle) })}\n`);
 } else {
   const [ours, theirs, apart]: [number[], number[], number[]] = [[], [], []];
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -55,5 +55,7 @@ if (checkpoint === undefined) {
     theirs.push(torch.ms);
     apart.push(torch.apart ?? Number.NaN);
   }
-  console.log(JSON.stringify({ tendon_ms: median(ours), lerobot_ms: median(theirs), apart: Math.max(...apart) }));
+  process.stdout.write(
+    `${JSON.stringify({ tendon_ms: median(ours), lerobot_ms: median(theirs), apart: Math.max(...apart) })}\n`,
+  );
 }

@@ -1,6 +1,6 @@
 /**
- * SmolVLA as LeRobot publishes it, its graphs with the tensors of a checkpoint: image tokens, keys and values of every layer and the velocity of
- * every step against LeRobot's own code. The checkpoint and what was computed are written by test/vectors/publishers/smolvla.py.
+ * SmolVLA as LeRobot publishes it: its graphs with the tensors of a checkpoint. Image tokens, keys, values and velocities are compared with
+ * those of LeRobot's own code. The checkpoint and what was computed are written by test/vectors/publishers/smolvla.py.
  */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
