@@ -18,7 +18,7 @@ export function vision(
 ): Value {
   const { width, height, tokens } = image;
   const { shuffle = 1, scale } = size;
-  return graph.within("vision", () => {
+  const seen = graph.within("vision", () => {
     // Views become part of the batch: attention stays inside one view. [B · views, 3, height, width]
     const flat = graph.reshape(images, [-1, 3, height, width]);
     let x = patchEmbedding(graph, flat, size, tokens * shuffle ** 2);
@@ -30,9 +30,10 @@ export function vision(
     if (isShuffled) x = pixelShuffle(graph, x, height / size.patch, width / size.patch, size.width, shuffle);
     const from = size.width * shuffle ** 2;
     x = linear(graph, "projection", x, { from, to: language.width, bias: !isShuffled, inner: true });
-    const all = graph.reshape(x, [-1, views * frames.later * tokens, language.width]);
-    return scale === undefined ? all : graph.op("Mul", [all, graph.innerScalar(scale)]);
+    return graph.reshape(x, [-1, views * frames.later * tokens, language.width]);
   });
+  // Behind the scope, whose last value is the tokens as publishers give them (measure/golden/play.ts).
+  return scale === undefined ? seen : graph.op("Mul", [seen, graph.innerScalar(scale)]);
 }
 
 /** `factor` × `factor` patches side by side as one token: x [B, rows · columns, W] → [B, rows · columns / factor², factor² · W], row-major (SmolVLM). */

@@ -13,7 +13,7 @@ import { shown } from "./shown.ts";
 
 export const bundleImport: Command = {
   name: "bundle import",
-  summary: "Make a bundle of a publisher's checkpoint: pi0.5 as LeRobot or openpi publish it.",
+  summary: "Make a bundle of a publisher's checkpoint: pi0.5 of LeRobot or openpi, ACT and SmolVLA of LeRobot.",
   details: [
     "DIR is the folder that was downloaded. The robot file says in TOML what no checkpoint says: units, ranges, cameras, rate.",
     "Where it leaves something out, the lines to fill in are printed, and nothing is written.",

@@ -74,8 +74,8 @@ export async function playGolden<Seen>(
   }
 }
 
-/** Pictures after a norm that the graph has for each view, and image tokens. */
-export const INNER = { pictures: "normal_pictures", tokens: "image_tokens" } as const;
+/** Pictures after a norm that the graph has for each view, image tokens, and the beginnings of the names of a layer's keys and values. */
+export const INNER = { pictures: "normal_pictures", tokens: "image_tokens", k: "inner_k_", v: "inner_v_" } as const;
 
 /** The manifest and the file, in `folder`, of a prefill graph that gives these too. `width`: that of the image tokens, if they are wanted. */
 async function showingInside({ manifest, paths }: Bundle, width: number | undefined, folder: string) {
@@ -88,6 +88,13 @@ async function showingInside({ manifest, paths }: Bundle, width: number | undefi
   ];
   if (width !== undefined) {
     wanted.push({ scope: "vision", name: INNER.tokens, dtype, shape: ["batch", views * tokens, width] });
+  }
+  // A block that reads projections has them in its ports, so that the keys and values of the layer are inside.
+  for (const { name, shape } of manifest.graphs.prefill.outputs) {
+    const [, part, layer] = /^past_([kv])_(\d+)$/.exec(name) ?? [];
+    const scope = `expert.blocks.${layer}.context`;
+    if (part === "k") wanted.push({ scope, read: 0, name: `${INNER.k}${layer}`, dtype, shape });
+    if (part === "v") wanted.push({ scope, read: 1, name: `${INNER.v}${layer}`, dtype, shape });
   }
   const { graph, values } = withInnerValues(await readFile(present(paths.get(file), file)), wanted);
   const prefill = join(folder, "prefill.onnx");

@@ -68,11 +68,11 @@ export function partsOf(played: Played, manifest: Manifest, pieces: Pieces): Par
   }
   const mask = found("prefix_mask");
   for (let layer = 0; mask && found(`past_k_${layer}`); layer += 1) {
-    for (const [name, words] of [
-      ["past_k", "keys"],
-      ["past_v", "values"],
+    for (const [name, inner, words] of [
+      ["past_k", INNER.k, "keys"],
+      ["past_v", INNER.v, "values"],
     ] as const) {
-      const cache = found(`${name}_${layer}`);
+      const cache = found(`${inner}${layer}`) ?? found(`${name}_${layer}`);
       const names = ["head", "token", "column"];
       put("prefix cache", `layer ${layer}, ${words}`, names, cache && valid(cache, mask), expected(`${name}.${layer}`));
     }
