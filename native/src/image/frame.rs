@@ -1,147 +1,24 @@
 //! Frame slots: each decodes one JPEG to a normalised tensor in page-locked memory. `state.rs` has their states.
 
 mod decode;
+mod spec;
 mod state;
 
 pub use decode::Worker;
+pub use spec::FrameSpec;
 pub use state::DropOutcome;
 
-use crate::bundle::manifest::{Filter, Image, Manifest, Picture, Resize};
 use crate::core::layout::{FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX};
 use crate::core::memory::Block;
 use crate::core::status::{ErrorText, Status};
 use crate::core::sync::lock;
 use crate::core::ticket::{Kind, Ticket};
-use crate::image::jpeg::Header;
-use crate::image::resize::{Mode, Resizer, Row};
 use state::State;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 pub type Listener = state::Listener<Status>;
-
-pub struct FrameSpec {
-    width: usize,
-    height: usize,
-    mode: Mode,
-    filter: Filter,
-    picture: Picture,
-    /// Normalised value of each 8-bit value, per channel: (value / 255 − mean) / std.
-    normal: [[f32; 256]; 3],
-    /// Mean and deviation of each channel.
-    scale: [(f32, f32); 3],
-}
-
-impl FrameSpec {
-    pub fn of(manifest: &Manifest) -> FrameSpec {
-        FrameSpec::new(&manifest.image).taken_as(manifest.picture())
-    }
-
-    pub fn new(image: &Image) -> FrameSpec {
-        let mode = match image.resize {
-            Resize::Pad => Mode::Pad(image.place.unwrap_or_default()),
-            Resize::Stretch => Mode::Stretch,
-            Resize::Crop => Mode::Crop,
-            Resize::Exact => Mode::Exact,
-        };
-        let scale = std::array::from_fn(|channel| (image.mean[channel] as f32, image.std[channel] as f32));
-        let table = |channel: usize| {
-            std::array::from_fn(|value| match image.filter {
-                Filter::TorchBilinear => share(value as f32 / 255.0, scale[channel]),
-                _ => ((value as f64 / 255.0 - image.mean[channel]) / image.std[channel]) as f32,
-            })
-        };
-        let normal = [table(0), table(1), table(2)];
-        let Image { width, height, filter, .. } = *image;
-        FrameSpec { width, height, mode, filter, picture: Picture::Normalised, normal, scale }
-    }
-
-    pub fn taken_as(self, picture: Picture) -> FrameSpec {
-        FrameSpec { picture, ..self }
-    }
-
-    pub fn values(&self) -> usize {
-        3 * self.width * self.height
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.values() * self.picture.dtype().bytes()
-    }
-
-    /// Writes pixels as the graphs take them, to the first `bytes()` of the tensor.
-    fn write(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut Block) {
-        let (target, plane) = ((self.width, self.height), self.width * self.height);
-        if self.picture == Picture::Normalised {
-            self.fill(resizer, rgb, source, &mut tensor.floats_mut()[..self.values()]);
-            return;
-        }
-        let tensor = &mut tensor[..self.bytes()];
-        if matches!(self.mode, Mode::Pad(_)) {
-            tensor.fill(0);
-        }
-        resizer.run((self.mode, self.filter), rgb, source, target, |x, y, row| {
-            let Row::Levels(row) = row else { unreachable!("the manifest's check refuses unrounded pixels") };
-            let (from, to) = (y * target.0 + x, y * target.0 + x + row.len() / 3);
-            if self.picture == Picture::Interleaved {
-                tensor[3 * from..3 * to].copy_from_slice(row);
-                return;
-            }
-            for (channel, values) in tensor.chunks_exact_mut(plane).enumerate() {
-                let pixels = row.iter().skip(channel).step_by(3);
-                values[from..to].iter_mut().zip(pixels).for_each(|(value, pixel)| *value = *pixel);
-            }
-        });
-    }
-
-    /// Pixels (`source` = width, height; with the resizer's slack) → resized, normalised `[3, height, width]`.
-    pub fn fill(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut [f32]) {
-        let target = (self.width, self.height);
-        let plane = target.0 * target.1;
-        if matches!(self.mode, Mode::Pad(_)) {
-            // The bars are black; the image is written over its part.
-            for (channel, normal) in tensor.chunks_exact_mut(plane).zip(&self.normal) {
-                channel.fill(normal[0]);
-            }
-        }
-        let (red, rest) = tensor.split_at_mut(plane);
-        let (green, blue) = rest.split_at_mut(plane);
-        resizer.run((self.mode, self.filter), rgb, source, target, |x, y, row| {
-            let from = y * target.0 + x;
-            let to = from + row.pixels();
-            let planes = red[from..to].iter_mut().zip(&mut green[from..to]).zip(&mut blue[from..to]);
-            match row {
-                Row::Levels(row) => {
-                    for (((red, green), blue), pixel) in planes.zip(row.chunks_exact(3)) {
-                        *red = self.normal[0][pixel[0] as usize];
-                        *green = self.normal[1][pixel[1] as usize];
-                        *blue = self.normal[2][pixel[2] as usize];
-                    }
-                }
-                Row::Shares(row) => {
-                    for (((red, green), blue), pixel) in planes.zip(row.chunks_exact(3)) {
-                        *red = share(pixel[0], self.scale[0]);
-                        *green = share(pixel[1], self.scale[1]);
-                        *blue = share(pixel[2], self.scale[2]);
-                    }
-                }
-            }
-        });
-    }
-
-    /// Why a frame of this size is not taken, as a sentence part.
-    fn refusal(&self, Header { width, height }: Header) -> Option<String> {
-        let same = (width as usize, height as usize) == (self.width, self.height);
-        (self.mode == Mode::Exact && !same).then(|| {
-            format!("it has {width} x {height} pixels, and the model takes {} x {} alone", self.width, self.height)
-        })
-    }
-}
-
-/// A share of the full level, normalised in f32, in which the publishers of unrounded pictures compute.
-fn share(share: f32, (mean, deviation): (f32, f32)) -> f32 {
-    (share - mean) / deviation
-}
 
 /// The content of a slot. Only the slot's owner takes the lock, so no thread waits for it.
 pub struct FrameData {

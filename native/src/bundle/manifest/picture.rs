@@ -70,7 +70,6 @@ impl Image {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::dtype::Dtype;
     use serde_json::{Value, json};
 
     fn manifest(change: &Value) -> Manifest {
@@ -93,8 +92,8 @@ mod tests {
         refused(json!({ "resize": "crop", "place": "centre" }), "only a padded picture has one");
         let mut pixels = manifest(&json!({ "filter": "torch-bilinear" }));
         assert_eq!(pixels.check(), Ok(()));
-        let images = pixels.graphs.prefill.inputs.iter_mut().find(|port| port.role == Role::Images);
-        images.expect("an input of images").dtype = Dtype::U8;
+        let images = json!({ "name": "images", "role": "images", "dtype": "u8", "shape": ["batch", 1, 3, 8, 8] });
+        pixels.graphs.prefill.inputs.push(serde_json::from_value(images).expect("an input"));
         assert!(pixels.check().is_err_and(|text| text.contains("which u8 images cannot hold")));
     }
 }
