@@ -13,8 +13,8 @@ export const LIMITS = {
   sessionIdCharsMax: 128,
   observationIdCharsMax: 128,
   actionHorizonMax: 30,
-  /** Rows of a bundle's chunk: published policies have up to 63. A robot that asks for no number gets them all. */
-  chunkRowsMax: 64,
+  /** Rows of a bundle's chunk: published policies have up to 100. A robot that asks for no number gets them all. */
+  chunkRowsMax: 128,
   inferenceStepsMax: 4,
   sessionIdleMs: 60_000,
   deadlineMs: { min: 1, max: 240_000 },

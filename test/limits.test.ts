@@ -23,7 +23,7 @@ test.each([
   ["no account can take all run slots", LIMITS.accountChunksMax < LIMITS.chunksMax],
   ["every observation fits into an account's share", LIMITS.accountFramesMax >= LIMITS.observationFramesMax],
   ["no account can take all places to wait", LIMITS.accountWaitingMax < LIMITS.admissionWaitingMax],
-  ["the longest chunk fits at any width that is published", LIMITS.chunkValuesMax >= LIMITS.chunkRowsMax * 32],
+  ["the longest chunk fits at any width that is published", LIMITS.chunkValuesMax >= LIMITS.chunkRowsMax * 16],
   ["a body of twelve full frames fits", LIMITS.robotBodyBytesMax > 12 * Math.ceil(LIMITS.jpegBytesMax / 3) * 4],
   ["no account can take all live responses", LIMITS.accountLlmLiveMax < LIMITS.llmLiveMax],
   ["no account can take all places of running jobs", LIMITS.accountLlmJobsRunningMax < LIMITS.llmJobsRunningMax],

@@ -165,7 +165,7 @@ describe("imports", () => {
     "bun:sqlite": /^src\/(store\/|std\/file-lock\.ts$)/,
     "bun:ffi": /^src\/engine\/binding\.ts$/,
     sharp: /^src\/measure\/sample\/drawing\.ts$/,
-    "@bufbuild/protobuf": /^src\/bundle\/onnx-schema\.ts$/,
+    "@bufbuild/protobuf": /^src\/bundle\/protobuf\.ts$/,
     "eventsource-parser": /^src\/(llm\/provider\/reader|client\/ask)\.ts$/,
     openai: /^src\/llm\/output\/(events|object)\.ts$/,
     "openid-client": /^src\/account\/oidc\.ts$/,

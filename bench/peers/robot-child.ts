@@ -8,8 +8,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { chunkOf } from "../../src/client/chunk.ts";
-import { CHAT_ROUTE } from "../../src/client/description.ts";
+import { CHAT_ROUTE, chunkOf } from "../../src/client/chunk.ts";
 import { post, type Service } from "../../src/client/http.ts";
 import { requestBody } from "../../src/client/request.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../../src/measure/sample/observation.ts";

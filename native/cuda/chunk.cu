@@ -5,16 +5,20 @@
  * Rows that the chunk continues stand at its begin unchanged. Only the other rows are decoded and judged, the first of them against the
  * last continued one.
  *
- * The reference is native/src/flow/encoder.rs: sums in f64, each value rounded to f32 once, and once more in a rotation. The verdict has
- * the first index of each kind, so that the host refuses a chunk for the same reason as the CPU (native/src/gpu/chunk.rs).
+ * The reference is native/src/flow/encoder.rs: sums in f64, or each rounded to f32 where a scale says so, and each value rounded to f32 in the
+ * end, once more in a rotation. The verdict has the first index of each kind, so that the host refuses a chunk for the same reason as the CPU
+ * (native/src/gpu/chunk.rs).
  *
  * A block per chunk: a thread per value, one per row for rotations, barriers between. Some kilobytes are moved: the launch is the cost.
  */
 #include "rotation.h"
 
-/** robot = model · factor + offset, with the model's value kept between low and high (native/src/gpu/chunk.rs: `Scale`). */
+/** robot = (model + shift) · factor + offset, with the model's value kept between low and high (native/src/gpu/chunk.rs: `Scale`). */
 struct Scale {
     double factor, offset, low, high;
+    float shift;
+    /** 1: each operation is rounded to f32. */
+    uint32_t single;
 };
 
 /** A column of the rows (native/src/gpu/chunk.rs: `Column`). */
@@ -57,11 +61,16 @@ struct Plan {
     uint32_t prefix_rows;
 };
 
-static_assert(sizeof(Scale) == 32 && sizeof(Column) == 32 && sizeof(Verdict) == 24 && sizeof(Plan) == 56,
+static_assert(sizeof(Scale) == 40 && sizeof(Column) == 32 && sizeof(Verdict) == 24 && sizeof(Plan) == 56,
               "as native/src/gpu/chunk.rs has them");
 
 /** Columns of a row, at most (native/src/bundle/manifest.rs). */
 constexpr uint32_t COLUMNS_MAX = 64;
+
+/** The result of one operation of f64 in the precision of the scale. */
+DEVICE double rounded(const Scale &scale, double value) {
+    return scale.single ? static_cast<double>(static_cast<float>(value)) : value;
+}
 
 /** A model's value in robot units. */
 DEVICE float unnormalised(const Plan &plan, const float *latent, uint32_t row, uint32_t at, const float *state, bool *is_finite) {
@@ -72,7 +81,9 @@ DEVICE float unnormalised(const Plan &plan, const float *latent, uint32_t row, u
     double model = static_cast<double>(x);
     if (model < scale.low) model = scale.low;
     if (model > scale.high) model = scale.high;
-    const float value = static_cast<float>(model * scale.factor + scale.offset + base);
+    const float shifted = static_cast<float>(model + scale.shift);
+    const double scaled = rounded(scale, shifted * scale.factor);
+    const float value = static_cast<float>(rounded(scale, scaled + scale.offset) + base);
     // The model's value as well: a clip would hide an infinite one.
     *is_finite = finite(x) && finite(value);
     return value;

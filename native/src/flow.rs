@@ -17,6 +17,7 @@ mod ports_tests;
 mod resident;
 mod roles;
 mod session_blocks;
+mod stages;
 mod steps;
 mod whole;
 
@@ -51,7 +52,8 @@ use std::sync::Arc;
 pub struct Network {
     prefill: Graph,
     extend: Option<Graph>,
-    denoise: Graph,
+    /// None: prefill gives the chunk.
+    denoise: Option<Graph>,
     /// The denoise graph has all steps in it.
     whole: bool,
     tensors: Vec<Tensor>,
@@ -60,7 +62,7 @@ pub struct Network {
     variants: Vec<Extent>,
     at: Roles,
     inputs: Inputs,
-    flow: Flow,
+    flow: Option<Flow>,
     branches: usize,
     /// Values of one row of the latent.
     action_width: usize,
@@ -88,7 +90,7 @@ struct Video {
 pub struct Graphs<T> {
     pub prefill: T,
     pub extend: Option<T>,
-    pub denoise: T,
+    pub denoise: Option<T>,
 }
 
 pub type Files = Graphs<PathBuf>;
@@ -105,18 +107,19 @@ impl Files {
         let made = whole.map(|whole| &whole.model[..]);
         std::thread::scope(|scope| {
             let extend = self.extend.as_ref().map(|path| scope.spawn(move || open((path, None), reader)));
-            let denoise = scope.spawn(|| open((&self.denoise, made), step));
+            let denoise = self.denoise.as_ref().map(|path| scope.spawn(move || open((path, made), step)));
             let prefill = open((&self.prefill, None), reader)?;
             let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Arc<GraphSession>, String>>| {
                 handle.join().unwrap_or_else(|_| Err("opening a graph panicked".into()))
             };
-            Ok(Graphs { prefill, extend: extend.map(joined).transpose()?, denoise: joined(denoise)? })
+            Ok(Graphs { prefill, extend: extend.map(joined).transpose()?, denoise: denoise.map(joined).transpose()? })
         })
     }
 }
 
 impl Network {
     /// Binds the sessions to new tensors, and takes the replica's driver device: the sessions use its stream. The error is a sentence.
+    /// A network that is `shown` keeps no tensor in the memory of a device.
     pub fn new(
         (manifest, encoder): (&Manifest, &Encoder),
         mut driver_device: DriverDevice,
@@ -124,11 +127,13 @@ impl Network {
         reach: Reach,
         options: &Arc<Terminator>,
         episodes: Option<Arc<Episodes>>,
+        shown: bool,
     ) -> Result<Network, String> {
         let variants = variants(manifest, reach, episodes.as_ref().map(|episodes| episodes.places()));
         let most = *variants.last().ok_or("it has no session slot")?;
         let graphs = &manifest.graphs;
-        let stays = residents(graphs, &sessions, reach.home())?;
+        let home = reach.home().filter(|_| !shown);
+        let stays = residents(graphs, &sessions, home)?;
         // The tensors of each graph. Blocks and memories belong to the episodes; extend writes to the outputs of prefill.
         let mut owned: Vec<(Owner, Tensor)> = Vec::new();
         let mut ports: Vec<(Owner, &Port)> = Vec::new();
@@ -136,15 +141,15 @@ impl Network {
             (Owner::Prefill, &graphs.prefill.inputs),
             (Owner::Prefill, &graphs.prefill.outputs),
             (Owner::Extend, graphs.extend.as_ref().map_or(&NO_PORTS, |extend| &extend.inputs)),
-            (Owner::Denoise, &graphs.denoise.inputs),
-            (Owner::Denoise, &graphs.denoise.outputs),
+            (Owner::Denoise, graphs.denoise.as_ref().map_or(&NO_PORTS, |denoise| &denoise.inputs)),
+            (Owner::Denoise, graphs.denoise.as_ref().map_or(&NO_PORTS, |denoise| &denoise.outputs)),
         ] {
             for port in declared.iter().filter(|port| port.from.is_none() && port.role != Role::Block) {
                 ports.push((owner, port));
                 let stays = owner == Owner::Prefill && port.role == Role::Cache && stays.contains(port.name.as_str());
                 owned.push((
                     owner,
-                    match reach.home().filter(|_| stays) {
+                    match home.filter(|_| stays) {
                         Some(home) => Tensor::on_device(port, most, |bytes| {
                             DeviceBlock::new(sessions.prefill.get(), home, bytes)
                         })?,
@@ -161,11 +166,12 @@ impl Network {
         let owned: Vec<(Owner, Tensor)> = owners.into_iter().zip(tensors).collect();
         let guide = manifest.guide(Guided::Video);
         let video = roles::video(manifest, &owned)?.map(|(latent, velocity)| Video { latent, velocity, guide });
-        let resides =
-            latents_reside(whole.map_or(&graphs.denoise, |whole| &whole.spec), &sessions.denoise, reach.home());
+        let denoise = graphs.denoise.as_ref().map(|denoise| whole.map_or(denoise, |whole| &whole.spec));
         let (video_at, whole_there) = (video.as_ref(), whole.is_some());
         let parts =
             Parts { manifest, encoder, owned: &owned, at: &at, video: video_at, batch: most.batch, whole: whole_there };
+        let step = denoise.zip(sessions.denoise.as_ref()).ok_or_else(|| "the model has no flow".into());
+        let resides = step.and_then(|(denoise, session)| latents_reside(denoise, session, home));
         let device_flow = DeviceFlow::of(&mut driver_device, &parts, resides);
         let mut mirrors = Mirrors::on(driver_device.stream());
         let mut graph = |session: Arc<GraphSession>, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
@@ -189,13 +195,12 @@ impl Network {
             // replica's thread is the only one to run graphs, on slots that their runs have taken.
             unsafe { Graph::bind(session, with, inputs, outputs) }
         };
-        let Graphs { prefill, extend, denoise } = sessions;
-        let prefill = graph(prefill, &graphs.prefill, Owner::Prefill)?;
-        let denoise = graph(denoise, whole.map_or(&graphs.denoise, |whole| &whole.spec), Owner::Denoise)?;
-        let extend = match (extend, &graphs.extend) {
-            (Some(session), Some(spec)) => Some(graph(session, spec, Owner::Extend)?),
-            _ => None,
+        let prefill = graph(sessions.prefill, &graphs.prefill, Owner::Prefill)?;
+        let mut other = |session: Option<_>, spec: Option<&GraphSpec>, owner: Owner| {
+            session.zip(spec).map(|(session, spec)| graph(session, spec, owner)).transpose()
         };
+        let denoise = other(sessions.denoise, denoise, Owner::Denoise)?;
+        let extend = other(sessions.extend, graphs.extend.as_ref(), Owner::Extend)?;
         let prefix_latents =
             if manifest.action.prefix > 0 { most.batch * manifest.action.rows * manifest.action.width } else { 0 };
         let mut network = Network {
@@ -208,7 +213,7 @@ impl Network {
             variants,
             at,
             inputs: written,
-            flow: Flow { ..manifest.flow },
+            flow: manifest.flow.clone(),
             branches: manifest.branches(),
             action_width: manifest.action.width,
             video,
@@ -306,7 +311,8 @@ impl Network {
         self.device_flow.as_ref().map(|device_flow| device_flow.decoded(row))
     }
 
-    /// Row `row` of the latent, `[rows, width]`: noise before the loop, the chunk after it unless the device has decoded that.
+    /// Row `row` of the latent, `[rows, width]`: noise before the loop, the chunk after it unless the device has decoded that. Without a flow
+    /// it is the chunk that prefill has given.
     pub fn latent(&mut self, row: usize) -> &mut [f32] {
         let rows = self.rows_max();
         part(self.tensors[self.at.latent].floats(), row, rows)
@@ -353,12 +359,10 @@ impl Drop for Network {
 /// On a CPU a batch of two takes as long as two inferences, and the first would wait for nothing. So each has a batch of one with its
 /// prompt's length, and its bits do not depend on its neighbours. On a device a batch computes together, with one length.
 pub fn variants(manifest: &Manifest, reach: Reach, places: Option<usize>) -> Vec<Extent> {
-    let longest = manifest.prompt.tokens_max;
+    let longest = manifest.prompt_max();
     match places {
         Some(places) => vec![manifest.extent(1, longest); places],
-        None if reach == Reach::InPlace => {
-            manifest.prompt.buckets.iter().chain([&longest]).map(|&prompt| manifest.extent(1, prompt)).collect()
-        }
+        None if reach == Reach::InPlace => manifest.prompt_lengths().map(|prompt| manifest.extent(1, prompt)).collect(),
         None => (1..=manifest.batch).map(|rows| manifest.extent(rows, longest)).collect(),
     }
 }

@@ -11,6 +11,7 @@ mod placement;
 mod plan;
 mod replica;
 mod seating;
+mod stages;
 mod start;
 mod watchdog;
 

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
-use tendon::bundle::manifest::Alignment;
+use tendon::bundle::manifest::{Alignment, Filter};
 use tendon::image::frame::Worker;
 use tendon::image::jpeg::{Decoder, Header, Library};
-use tendon::image::resize::{Mode, Resizer, SLACK};
+use tendon::image::resize::{Mode, Resizer, Row, SLACK};
 
 #[derive(Deserialize)]
 struct Index {
@@ -114,7 +114,8 @@ fn resize_is_bit_identical_to_pillow() {
         };
         let mut ours = vec![0; target.0 * target.1 * 3];
         let rgb = &worker.rgb()[..source.0 * source.1 * 3 + SLACK];
-        resizer.run(mode, rgb, source, target, |x, y, row| {
+        resizer.run((mode, Filter::default()), rgb, source, target, |x, y, row| {
+            let Row::Levels(row) = row else { panic!("levels") };
             let start = (y * target.0 + x) * 3;
             ours[start..start + row.len()].copy_from_slice(row);
         });

@@ -7,11 +7,11 @@
 
 use std::path::Path;
 use tendon::bundle::manifest::Alignment;
-use tendon::bundle::manifest::{Image, Resize};
+use tendon::bundle::manifest::{Filter, Image, Resize};
 use tendon::core::memory::Block;
 use tendon::image::frame::{FrameSpec, Worker};
 use tendon::image::jpeg::{Decoder, Library};
-use tendon::image::resize::{Mode, Resizer, SLACK};
+use tendon::image::resize::{Mode, Resizer, Row, SLACK};
 
 type Size = (usize, usize);
 
@@ -101,7 +101,8 @@ fn a_padded_picture_stands_where_the_reference_puts_it_at_every_size() {
         let mut seen: Vec<Vec<u8>> = Vec::new();
         for place in PLACES {
             let mut ours = vec![0; target.0 * target.1 * 3];
-            resizer.run(Mode::Pad(place), &rgb, source, target, |x, y, row| {
+            resizer.run((Mode::Pad(place), Filter::default()), &rgb, source, target, |x, y, row| {
+                let Row::Levels(row) = row else { panic!("levels") };
                 let start = (y * target.0 + x) * 3;
                 ours[start..start + row.len()].copy_from_slice(row);
             });
@@ -125,7 +126,16 @@ fn the_bars_of_a_frame_are_black_whatever_stood_in_its_slot() {
     let picture = Picture { size, rgb: worker.rgb()[..size.0 * size.1 * 3].to_vec() };
     for (width, height) in [(56, 56), (31, 64), (90, 40)] {
         for place in [None, Some(Alignment::Centre), Some(Alignment::TopLeft), Some(Alignment::BottomRight)] {
-            let image = Image { width, height, resize: Resize::Pad, place, mean: [0.5; 3], std: [0.25; 3], tokens: 1 };
+            let image = Image {
+                width,
+                height,
+                resize: Resize::Pad,
+                place,
+                filter: Filter::default(),
+                mean: [0.5; 3],
+                std: [0.25; 3],
+                tokens: 1,
+            };
             let mut tensor = Block::lazy(4 * 3 * width * height).expect("memory");
             tensor.fill(9);
             worker.frame(&FrameSpec::new(&image), &jpeg, &mut tensor).expect("a good picture");

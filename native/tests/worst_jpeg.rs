@@ -3,7 +3,7 @@
 //! `cargo test --release --test worst_jpeg -- --nocapture` prints what each costs, in processor time of its thread.
 
 use std::path::Path;
-use tendon::bundle::manifest::{Image, Resize};
+use tendon::bundle::manifest::{Filter, Image, Resize};
 use tendon::core::layout::JPEG_BYTES_MAX;
 use tendon::core::memory::Block;
 use tendon::image::frame::{FrameSpec, Worker};
@@ -167,8 +167,16 @@ fn the_dearest_files_are_refused_or_cost_little() {
     let packaged = "../node_modules/@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64/libturbojpeg.so.0";
     let library = Library::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(packaged)).expect("libturbojpeg");
     let mut worker = Worker::new(Decoder::new(&library).expect("a decoder")).expect("a worker");
-    let image =
-        Image { width: 224, height: 224, resize: Resize::Pad, place: None, mean: [0.5; 3], std: [0.5; 3], tokens: 256 };
+    let image = Image {
+        width: 224,
+        height: 224,
+        resize: Resize::Pad,
+        place: None,
+        filter: Filter::default(),
+        mean: [0.5; 3],
+        std: [0.5; 3],
+        tokens: 256,
+    };
     let spec = FrameSpec::new(&image);
     let mut tensor = Block::lazy(spec.bytes()).expect("memory");
     let colour = |edge| Picture { edge, components: 3 };

@@ -1,7 +1,7 @@
 /** `models/<name>/model.json`: a model's facts plus the architecture of its reference bundle. */
 import { type Static, Type } from "@sinclair/typebox";
 import { FactFields } from "./manifest-facts.ts";
-import { closed } from "./schema.ts";
+import { closed, oneOf } from "./schema.ts";
 
 const Size = Type.Integer({ minimum: 1, maximum: 65_536 });
 
@@ -19,15 +19,35 @@ const Common = {
 const FlowInputs = closed({
   /** The policy's views, in its order: images and a mask of their own for each, black and false for one that the model has no camera for. */
   views: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 8 })),
+  /** The state is the last token of the prefix, and no other token of it sees that one (SmolVLA). Absent, it is a token before the rows. */
+  state: Type.Optional(Type.Literal("prefix")),
   /** The time is floor(t · buckets), an integer. */
   time_buckets: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
 });
 
-/** Sizes of a flow-vla; all are counts. */
+/** How blocks of a transformer are computed, where that is not Gemma's way. */
+const BlockForm = {
+  /** In the gated MLP. Absent, gelu. */
+  activation: Type.Optional(oneOf("gelu", "silu")),
+  /** The epsilon of RMS norms. Absent, 1e-6. */
+  epsilon: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 1 })),
+};
+
+/** Sizes of a flow-vla, which are counts, and the forms of its parts. */
 const Architecture = closed({
   ...Common,
-  vision: closed({ width: Size, layers: Size, heads: Size, mlp: Size, patch: Size }),
-  /** `kv_heads` divides `heads`; `head_dim` is even. The expert reads this cache, so it has the same layers and heads. */
+  vision: closed({
+    width: Size,
+    layers: Size,
+    heads: Size,
+    mlp: Size,
+    patch: Size,
+    /** Patches each way that become one token, by a projection without bias (SmolVLM). Absent, each patch is one. */
+    shuffle: Type.Optional(Size),
+    /** Factor of the tokens as the language model reads them. Absent, 1. */
+    scale: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
+  }),
+  /** `kv_heads` divides `heads`; `head_dim` is even. The expert reads this cache, so it has the same heads. */
   language: closed({
     width: Size,
     layers: Size,
@@ -35,10 +55,34 @@ const Architecture = closed({
     kv_heads: Size,
     head_dim: Size,
     mlp: Size,
+    /** Base of the wavelengths of rotary positions; absent, 10000. */
+    rope_base: Type.Optional(Type.Number({ exclusiveMinimum: 1 })),
+    ...BlockForm,
     /** Rows of the table of tokens, where it has more than the tokenizer has ids: those of the model whose size this is. */
     vocabulary: Type.Optional(Type.Integer({ minimum: 1, maximum: 1 << 20 })),
   }),
-  expert: closed({ width: Size, mlp: Size, time_width: Size }),
+  expert: closed({
+    width: Size,
+    mlp: Size,
+    time_width: Size,
+    ...BlockForm,
+    /**
+     * `adaptive`: the time scales, shifts and gates each block (pi0.5). `joined`: it is joined with each row before the first block, by a
+     * product with as many columns as the expert is wide (pi0, SmolVLA). Absent, adaptive.
+     */
+    time: Type.Optional(oneOf("adaptive", "joined")),
+    /** Rows see themselves and those before them alone (SmolVLA). Absent, all of them see each other. */
+    rows: Type.Optional(Type.Literal("causal")),
+    /**
+     * Its blocks, by the layer of the language model whose keys and values each reads. `prefix`: it reads nothing else, projected once more
+     * and by queries that count positions from 0 (SmolVLA). Absent, a block for each layer, and it reads its own rows as well.
+     */
+    blocks: Type.Optional(
+      Type.Array(closed({ layer: Type.Integer({ minimum: 0 }), reads: Type.Optional(Type.Literal("prefix")) }), {
+        minItems: 1,
+      }),
+    ),
+  }),
   inputs: Type.Optional(FlowInputs),
 });
 export type Architecture = Static<typeof Architecture>;
@@ -91,3 +135,7 @@ export type ModelFile = Static<typeof ModelFile>;
 
 /** The facts alone, as they go into the manifest. */
 export type Facts = Omit<ModelFile, "architecture" | "int8" | "bf16" | "half" | "unproved">;
+
+/** Facts of a model that reads no instruction and gives its chunk with one graph: a bundle may have such a one, a model folder has none. */
+export type PlainFacts = Omit<Facts, "flow" | "prompt"> & { readonly flow: null; readonly prompt: null };
+export type BundleFacts = Facts | PlainFacts;

@@ -13,6 +13,8 @@ export interface Heads {
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
+  /** The base of rotary positions; absent, 10000. */
+  readonly base?: number | undefined;
 }
 
 /** A score for which softmax gives exactly 0. */
@@ -63,7 +65,25 @@ export function maskScores(graph: GraphBuilder, valid: Value): Value {
 }
 
 /**
- * softmax(q · kᵀ / √D + scores) · v of the queries of H heads with keys and values of K; result [B, N, H · D]. `scores` are f32 [B, 1, 1 or N, M] of 0 and `MASKED`.
+ * Scores to add where not all tokens see each other, f32 [B, 1, G · N, M]: `attend` has a row for each of the G query heads of a key. They are 0
+ * for a valid key whose block is not above that of the token that asks; else `MASKED`. `valid` is bool [B, M], `blocks` f32 [B, M] and `asking`
+ * f32 [B or 1, N].
+ */
+export function blockScores(
+  graph: GraphBuilder,
+  { valid, blocks, asking }: { valid: Value; blocks: Value; asking: Value },
+  { heads, kvHeads }: Heads,
+): Value {
+  const of = (value: Value, axes: readonly number[]) => graph.op("Unsqueeze", [value, graph.ints(axes)]);
+  const sees = graph.op("LessOrEqual", [of(blocks, [1, 2]), of(asking, [1, 3])]);
+  const both = graph.op("And", [of(valid, [1, 2]), sees]);
+  const scores = graph.op("Where", [both, graph.scalar(0), graph.scalar(MASKED)]);
+  const repeats = heads / kvHeads;
+  return repeats === 1 ? scores : graph.op("Concat", Array<Value>(repeats).fill(scores), { axis: 2 });
+}
+
+/**
+ * softmax(q · kᵀ / √D + scores) · v of the queries of H heads with keys and values of K; result [B, N, H · D]. `scores` are f32 [B, 1, 1 or G · N, M] of 0 and `MASKED`.
  *
  * Query heads that share a key head become further rows of one product, so that no key is repeated.
  */

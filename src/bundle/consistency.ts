@@ -1,12 +1,24 @@
 /** Whether the parts of a manifest agree. Checked before anything is loaded, so that the code that runs a chunk need not check shapes. */
 import { LIMITS } from "../limits.ts";
 import { fault, firstBroken, firstRepeated } from "./fault.ts";
+import { checkFlow } from "./flow-consistency.ts";
 import { checkGraphs } from "./graph-consistency.ts";
 import type { Manifest } from "./manifest.ts";
+import { idFault } from "./served-id.ts";
 
 /** The first contradiction, with its JSON path, what was found and what was expected; undefined when there is none. */
 export function contradiction(manifest: Manifest): string | undefined {
-  for (const check of [checkFacts, checkMemory, checkColumns, checkPrompt, checkGraphs, checkListed]) {
+  for (const check of [
+    checkFacts,
+    checkFlow,
+    checkMemory,
+    checkSources,
+    checkColumns,
+    checkPrompt,
+    checkGraphs,
+    checkListed,
+    idFault,
+  ]) {
     const fault = check(manifest);
     if (fault !== undefined) return fault;
   }
@@ -14,11 +26,11 @@ export function contradiction(manifest: Manifest): string | undefined {
 }
 
 function checkFacts(manifest: Manifest): string | undefined {
-  const { cameras, frames, stateful, image, flow, action } = manifest;
+  const { cameras, frames, stateful, image, action } = manifest;
   const twice = firstRepeated(cameras) ?? -1;
   const most = cameras.length * Math.max(frames.first, frames.later);
   const frameMax = LIMITS.observationFramesMax;
-  const isInside = flow.shift === 1 || [flow.t_start, flow.t_end].every((t) => t >= 0 && t <= 1);
+  const isResized = image.resize !== "exact";
   const values = action.rows * action.columns.length;
   return firstBroken([
     [twice < 0, `/cameras/${twice}`, cameras[twice], "a name that stands once"],
@@ -27,8 +39,8 @@ function checkFacts(manifest: Manifest): string | undefined {
     [stateful || frames.first === frames.later, "/frames/first", frames.first, frames.later],
     [frames.first <= frames.later, "/frames/first", frames.first, `${frames.later} at most, as later`],
     [image.place === undefined || image.resize === "pad", "/image/place", image.place, `nothing, with ${image.resize}`],
-    [isInside, "/flow/shift", flow.shift, "1, or times from 0 to 1"],
-    [flow.t_start !== flow.t_end, "/flow/t_end", flow.t_end, "another time than t_start"],
+    [isResized || image.filter === undefined, "/image/filter", image.filter, "nothing, with exact"],
+    [!isResized || image.filter !== undefined, "/image/filter", "nothing", `a filter, with ${image.resize}`],
     [(action.prefix ?? 0) < action.rows, "/action/prefix", action.prefix, `less than the ${action.rows} rows`],
     [values <= LIMITS.chunkValuesMax, "/action", `${values} values`, `${LIMITS.chunkValuesMax} at most`],
   ]);
@@ -51,13 +63,29 @@ function checkMemory({ memory, stateful, batch, graphs, guidance, cameras, image
   ]);
 }
 
+/** The arrays of `robot_state` that a model of each kind may read. */
+const ARRAYS: Readonly<Record<Manifest["state"]["kind"], readonly string[]>> = {
+  joint: ["joint_position", "gripper_position"],
+  cartesian: ["cartesian_position", "gripper_position"],
+  vector: ["state"],
+};
+
+/** The array that each state column is read from. The columns of a `vector` are the whole array in its order, so that their names are its names. */
+function checkSources({ state, action }: Manifest): string | undefined {
+  const { kind, columns } = state;
+  const isVector = kind === "vector";
+  for (const [at, { from, index }] of columns.entries()) {
+    const path = `/state/columns/${at}`;
+    const arrays = ARRAYS[kind];
+    if (!arrays.includes(from)) return fault(`${path}/from`, from, `${arrays.join(" or ")} in ${kind} state`);
+    if (isVector && index !== at) return fault(`${path}/index`, index, `${at}, the column's place in a vector`);
+  }
+  if (isVector === (action.space === "vector")) return undefined;
+  return fault("/action/space", action.space, isVector ? "vector, as the state is" : `another one, with ${kind} state`);
+}
+
 function checkColumns(manifest: Manifest): string | undefined {
   const { state, action } = manifest;
-  const refused = state.kind === "joint" ? "cartesian_position" : "joint_position";
-  for (const [index, column] of state.columns.entries()) {
-    if (column.from === refused)
-      return fault(`/state/columns/${index}/from`, column.from, `not ${refused} in ${state.kind} state`);
-  }
   const sources = state.columns.map(({ from, index }) => `${from}[${index}]`);
   const twice = firstRepeated(sources);
   if (twice !== undefined) return fault(`/state/columns/${twice}`, sources[twice], "a value that is read once");
@@ -66,9 +94,11 @@ function checkColumns(manifest: Manifest): string | undefined {
     if (repeated !== undefined)
       return fault(`/${side}/columns/${repeated}/name`, columns[repeated]?.name, "a name that stands once");
     if (columns.length > width) return fault(`/${side}/columns`, `${columns.length} columns`, `${width} at most`);
-    for (const [index, { norm, epsilon, clip }] of columns.entries()) {
+    for (const [index, { norm, epsilon, epsilon_rule, clip }] of columns.entries()) {
       const path = `/${side}/columns/${index}`;
-      if (norm === "none" && epsilon !== undefined) return fault(`${path}/epsilon`, epsilon, "nothing, with norm none");
+      for (const [name, value] of Object.entries({ epsilon, epsilon_rule })) {
+        if (norm === "none" && value !== undefined) return fault(`${path}/${name}`, value, "nothing, with norm none");
+      }
       if (clip && clip.min >= clip.max) return fault(`${path}/clip/max`, clip.max, `more than min, ${clip.min}`);
     }
   }
@@ -105,14 +135,25 @@ function checkBuckets(buckets: readonly number[], most: number, remembers: boole
   return fault(`/prompt/buckets/${at}`, buckets[at], `less than ${buckets[at + 1] ?? `tokens_max, ${most}`}`);
 }
 
-function checkPrompt({ prompt, state, memory }: Manifest): string | undefined {
+function checkPrompt({ prompt, state, memory, tokenizer }: Manifest): string | undefined {
+  if ((prompt === null) !== (tokenizer === undefined))
+    return fault("/tokenizer", tokenizer ?? "nothing", prompt === null ? "nothing, without a prompt" : "a file");
+  if (prompt === null) return undefined;
   const instructions = prompt.parts.filter(({ kind }) => kind === "instruction" || kind === "template").length;
   if (instructions !== 1) return fault("/prompt/parts", `${instructions} instructions`, "one");
   let fixed = 0;
-  for (const { kind } of prompt.parts) {
-    if (kind === "token") fixed += 1;
+  for (const [index, part] of prompt.parts.entries()) {
+    if (part.kind === "token") fixed += 1;
+    const isTemplate = part.kind === "template";
+    const hasState = isTemplate && part.text.includes("{state}");
+    if (isTemplate && hasState !== (part.bins !== undefined))
+      return fault(
+        `/prompt/parts/${index}/bins`,
+        part.bins ?? "nothing",
+        hasState ? "bins" : "nothing, without {state}",
+      );
     // Each number in a template is at least one token.
-    if (kind === "state_tokens" || kind === "template") fixed += state.columns.length;
+    if (part.kind === "state_tokens" || hasState) fixed += state.columns.length;
   }
   if (fixed >= prompt.tokens_max)
     return fault("/prompt/tokens_max", prompt.tokens_max, `more than the ${fixed} tokens without instruction`);
@@ -130,8 +171,8 @@ function checkListed({ graphs, weight_files = [], tokenizer, norm, parity, files
     ...weight_files.map((file, index) => [`/weight_files/${index}`, file] as const),
     ["/graphs/prefill/file", graphs.prefill.file],
     ["/graphs/extend/file", graphs.extend?.file ?? graphs.prefill.file],
-    ["/graphs/denoise/file", graphs.denoise.file],
-    ["/tokenizer", tokenizer],
+    ["/graphs/denoise/file", graphs.denoise?.file ?? graphs.prefill.file],
+    ["/tokenizer", tokenizer ?? graphs.prefill.file],
     ["/norm", norm],
     ["/parity/file", parity.file],
   ];

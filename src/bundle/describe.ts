@@ -17,11 +17,12 @@ export function armWarning({ reference }: Pick<Manifest, "reference">, device?: 
 
 /** What a robot sends to this model and gets back (contract section 2). Several lines, no trailing line break; a warning is the last one. */
 export function describe(manifest: Manifest, warning = armWarning(manifest)): string {
-  const { id, title, stateful, cameras, frames, action } = manifest;
+  const { id, title, stateful, cameras, frames, action, image } = manifest;
+  const size = image.resize === "exact" ? ` of exactly ${image.width} x ${image.height} pixels` : "";
   const lines = [
     `${id}: ${title}.`,
     `Cameras, in this order: ${cameras.join(", ")}.`,
-    `Frames per camera: ${frames.first} on a session's first request, ${frames.later} on later ones, oldest first, JPEG.`,
+    `Frames per camera: ${frames.first} on a session's first request, ${frames.later} on later ones, oldest first, JPEG${size}.`,
     `State: ${manifest.state.kind}; ${wireArrays(manifest).join("; ")}.`,
     `Rows: ${action.rows} per chunk, dt 1/${action.hz} s.`,
     `Actions: action_dim ${action.columns.length}, action_space ${action.space}, absolute, in this order: ${columnList(action.columns)}.`,
@@ -43,10 +44,17 @@ export function show(manifest: Manifest): string {
   const rows: [string, string][] = [
     ["licence", manifest.licence],
     ["source", manifest.source],
+    ...(manifest.origin?.files ?? []).map(({ path, sha256 }, index): [string, string] => [
+      index === 0 ? "origin" : "",
+      `${sha256}  ${path}${index === 0 ? `, ${manifest.origin?.layout}` : ""}`,
+    ]),
     ["export", manifest.export_id],
-    ["image", `${fitting(image)}, ${image.filter}, ${image.tokens} tokens a frame`],
-    ["prompt", `${prompt.tokens_max} tokens at most, state tokens included${paddedTo(prompt.buckets)}`],
-    ["flow", `t ${flow.t_start} to ${flow.t_end} in ${flow.steps} steps`],
+    ["image", `${fitting(image)}, ${image.tokens} tokens a frame`],
+    ["prompt", promptWords(prompt)],
+    [
+      "flow",
+      flow === null ? "none: one graph gives the rows" : `t ${flow.t_start} to ${flow.t_end} in ${flow.steps} steps`,
+    ],
     ["batch", `${manifest.batch} observations at most`],
     ["weights", weightWords(manifest)],
     ...(manifest.compute ? [["compute", `${manifest.compute}, a build for GPUs`] as [string, string]] : []),
@@ -77,13 +85,16 @@ function wireArrays({ state }: Manifest): string[] {
   });
 }
 
-/** `224 x 224, pad`, or `224 x 224, pad to top_left`. */
-function fitting({ width, height, resize, place }: Manifest["image"]): string {
-  return `${width} x ${height}, ${place === undefined ? resize : `${resize} to ${place}`}`;
+/** `224 x 224, pad to top_left, pillow-bilinear`; a filter and a place are not in each. */
+function fitting({ width, height, resize, place, filter }: Manifest["image"]): string {
+  const placed = place === undefined ? resize : `${resize} to ${place}`;
+  return [`${width} x ${height}`, placed, ...(filter ? [filter] : [])].join(", ");
 }
 
-function paddedTo(buckets: readonly number[] | undefined): string {
-  return buckets === undefined ? "" : `; padded to ${buckets.join(", ")} or that`;
+function promptWords(prompt: Manifest["prompt"]): string {
+  if (prompt === null) return "none: it reads no instruction";
+  const padded = prompt.buckets === undefined ? "" : `; padded to ${prompt.buckets.join(", ")} or that`;
+  return `${prompt.tokens_max} tokens at most, state tokens included${padded}`;
 }
 
 /** `left_joint_1 [rad]: -2.6 to 3.1, row 0 at most 2 from the state, 3 from row to row`. */

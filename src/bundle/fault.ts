@@ -12,16 +12,17 @@ export function firstRepeated(values: readonly string[]): number | undefined {
   return index < 0 ? undefined : index;
 }
 
-type Rule = readonly [holds: boolean, path: string, found: unknown, expected: unknown];
+export type Rule = readonly [holds: boolean, path: string, found: unknown, expected: unknown];
 
-/** What every family asks of the sizes in model.json: whole patches, and a time embedding of sines and cosines. */
-export function commonRules({ image }: Facts, patch: number, part: string, timeWidth: number): Rule[] {
+/** What every family asks of the sizes in model.json: whole patches, `each` × `each` of them in a token, and a time embedding of sines and cosines. */
+export function commonRules({ image }: Facts, patch: number, part: string, timeWidth: number, each = 1): Rule[] {
   const { width, height, tokens } = image;
-  const patches = (width / patch) * (height / patch);
+  const pixels = patch * each;
+  const patches = (width / pixels) * (height / pixels);
   const even = timeWidth % 2 === 0 && timeWidth > 2;
   return [
-    [width % patch === 0, "/image/width", width, `a multiple of the patch, ${patch}`],
-    [height % patch === 0, "/image/height", height, `a multiple of the patch, ${patch}`],
+    [width % pixels === 0, "/image/width", width, `a multiple of the patch, ${pixels}`],
+    [height % pixels === 0, "/image/height", height, `a multiple of the patch, ${pixels}`],
     [tokens === patches, "/image/tokens", tokens, `${patches}, the patches of one image`],
     [even, `/architecture/${part}/time_width`, timeWidth, "an even number above 2"],
   ];

@@ -3,11 +3,11 @@ import type { Architecture, Facts } from "./architecture.ts";
 import type { GraphBuilder, Port, Value } from "./graph.ts";
 import { imageInput } from "./image-input.ts";
 
-/** The prefix, image tokens view by view, then the prompt. */
+/** The prefix, image tokens view by view, then the prompt, then the state where the prefix has it. */
 export interface Prefix {
   /** Its views: the policy's, or the model's cameras. */
   readonly views: readonly string[];
-  /** Tokens of all images, and of images and the longest prompt. */
+  /** Tokens of all images, and of the longest prefix. */
   readonly seen: number;
   readonly most: number;
   /** Sizes of the prompt and of the prefix: words with buckets. */
@@ -18,12 +18,15 @@ export interface Prefix {
 export function prefixOf({ cameras, frames, image, prompt }: Facts, { inputs }: Architecture): Prefix {
   const views = inputs?.views ?? cameras;
   const seen = views.length * frames.later * image.tokens;
-  const most = seen + prompt.tokens_max;
+  const most = seen + prompt.tokens_max + (inputs?.state === "prefix" ? 1 : 0);
   const [text, length] = prompt.buckets ? (["prompt", "prefix"] as const) : [prompt.tokens_max, most];
   return { views, seen, most, text, length };
 }
 
-/** What prefill reads: images f32 [B, views · frames, 3, h, w], tokens [B, T], and what makes the mask of the prefix, bool [B, P]. */
+/**
+ * What prefill reads: images f32 [B, views · frames, 3, h, w], tokens [B, T], the state f32 [B, width] where the prefix has it. `valid` makes
+ * the mask of the prefix, bool [B, P]. `blocks` makes those of its tokens, f32 [B, P], where not all see each other.
+ */
 export function readInputs(graph: GraphBuilder, facts: Facts, prefix: Prefix, { inputs }: Architecture) {
   const views = inputs?.views;
   const images = views === undefined ? allViews(graph, facts) : eachView(graph, facts, views);
@@ -32,6 +35,16 @@ export function readInputs(graph: GraphBuilder, facts: Facts, prefix: Prefix, { 
   );
   const tokens = graph.input({ name: "tokens", dtype: "i64", shape: ["batch", prefix.text] }, "tokens");
   const tokenMask = graph.input({ name: "token_mask", dtype: "bool", shape: ["batch", prefix.text] }, "token_mask");
+  const state =
+    inputs?.state === "prefix"
+      ? graph.input({ name: "state", dtype: "f32", shape: ["batch", facts.state.width] }, "state")
+      : undefined;
+  const blocks = () => {
+    if (state === undefined) return undefined;
+    const none = graph.op("Mul", [graph.cast(tokenMask, "f32"), graph.scalar(0)]);
+    const before = graph.op("Pad", [none, graph.ints([0, prefix.seen, 0, 0]), graph.scalar(0)]);
+    return graph.op("Pad", [before, graph.ints([0, 0, 0, 1]), graph.scalar(1)]);
+  };
   const valid = () => {
     const counted = graph.cast(tokenMask, "f32");
     // Image tokens come first: their mask is added on the left of the prompt's.
@@ -39,9 +52,10 @@ export function readInputs(graph: GraphBuilder, facts: Facts, prefix: Prefix, { 
       masks === undefined
         ? graph.op("Pad", [counted, graph.ints([0, prefix.seen, 0, 0]), graph.scalar(1)])
         : graph.op("Concat", [ofViews(graph, facts, masks), counted], { axis: 1 });
-    return graph.cast(all, "bool");
+    const whole = state === undefined ? all : graph.op("Pad", [all, graph.ints([0, 0, 0, 1]), graph.scalar(1)]);
+    return graph.cast(whole, "bool");
   };
-  return { images, tokens, valid };
+  return { images, tokens, state, valid, blocks };
 }
 
 /** One tensor for all cameras. */

@@ -1,15 +1,16 @@
 /** Family flow-vla (pi0.5, MolmoAct2 and their like): prefill, vision and language, once per observation; denoise once per flow step. */
 import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
-import { expert } from "./expert.ts";
+import { expert, stateIn } from "./expert.ts";
+import { expertBlocks, expertContext } from "./expert-attention.ts";
 import { commonRules, firstBroken } from "./fault.ts";
 import { type Prefix, prefixOf, readInputs, timeInput } from "./flow-vla-inputs.ts";
-import { GraphBuilder, type Graphs, type Port } from "./graph.ts";
+import { GraphBuilder, type Graphs, type Port, type Value } from "./graph.ts";
 import { embedTokens, type KeyValue, language } from "./language.ts";
 import { vision } from "./vision.ts";
 import type { Weights } from "./weights.ts";
 
-/** Both graphs with random weights; `vocabulary` is the number of token ids. */
+/** Both graphs; `vocabulary` is the number of token ids. */
 export function flowVla(facts: Facts, architecture: Architecture, vocabulary: number, weights: Weights): Graphs {
   const prefix = prefixOf(facts, architecture);
   const cached = cachedOf(prefix, architecture, weights);
@@ -18,12 +19,10 @@ export function flowVla(facts: Facts, architecture: Architecture, vocabulary: nu
 }
 
 /** The first rule that is broken: a JSON path of model.json, what was found there and what was expected. */
-export function flowVlaMismatch(
-  facts: Facts,
-  { vision: tower, language: prefix, expert: flow }: Architecture,
-  vocabulary: number,
-): string | undefined {
+export function flowVlaMismatch(facts: Facts, architecture: Architecture, vocabulary: number): string | undefined {
+  const { vision: tower, language: prefix, expert: flow } = architecture;
   const { frames, memory, guidance } = facts;
+  const last = Math.max(...expertBlocks(architecture).map(({ layer }) => layer));
   const table = prefix.vocabulary ?? vocabulary;
   return firstBroken([
     [frames.first === frames.later, "/frames/first", frames.first, `${frames.later}, as later`],
@@ -38,26 +37,41 @@ export function flowVlaMismatch(
     ],
     [table >= vocabulary, "/architecture/language/vocabulary", table, `at least the tokenizer's ${vocabulary}`],
     [prefix.head_dim % 2 === 0, "/architecture/language/head_dim", prefix.head_dim, "an even number"],
-    ...commonRules(facts, tower.patch, "expert", flow.time_width),
+    [
+      last === prefix.layers - 1,
+      "/architecture/expert/blocks",
+      last,
+      `the last layer, ${prefix.layers - 1}, among those read`,
+    ],
+    [
+      flow.time !== "joined" || flow.time_width === flow.width,
+      "/architecture/expert/time_width",
+      flow.time_width,
+      `the width, ${flow.width}: the time is joined with rows`,
+    ],
+    ...commonRules(facts, tower.patch, "expert", flow.time_width, tower.shuffle),
   ]);
 }
 
-function promptHasState({ prompt }: Facts): boolean {
+function prefixHasState({ prompt }: Facts, { inputs }: Architecture): boolean {
+  if (inputs?.state === "prefix") return true;
   return prompt.parts.some(({ kind }) => kind === "state_tokens" || kind === "template");
 }
 
-/** What prefill writes and denoise reads. */
+/** What prefill writes and denoise reads: one cache for each block of the expert. */
 interface Cached {
   readonly mask: Port;
   readonly caches: readonly KeyValue<Port>[];
 }
 
-function cachedOf({ length }: Prefix, { language }: Architecture, { build }: Weights): Cached {
+function cachedOf({ length }: Prefix, architecture: Architecture, { build }: Weights): Cached {
+  const { kv_heads, head_dim } = architecture.language;
   const cache = (name: string): Port => {
-    return { name, dtype: build.compute, shape: ["batch", language.kv_heads, length, language.head_dim] };
+    return { name, dtype: build.compute, shape: ["batch", kv_heads, length, head_dim] };
   };
-  const layers = Array.from({ length: language.layers }, (_, layer) => layer);
-  const caches = layers.map((layer) => ({ k: cache(`past_k_${layer}`), v: cache(`past_v_${layer}`) }));
+  const caches = expertBlocks(architecture).map((_, block) => {
+    return { k: cache(`past_k_${block}`), v: cache(`past_v_${block}`) };
+  });
   const mask: Port = { name: "prefix_mask", dtype: "bool", shape: ["batch", length] };
   return { mask, caches };
 }
@@ -72,24 +86,32 @@ function buildPrefill(
   weights: Weights,
 ): GraphBuilder {
   const graph = new GraphBuilder("prefill", facts, weights);
-  const { images, tokens, valid } = readInputs(graph, facts, prefix, architecture);
+  const { images, tokens, state, valid, blocks } = readInputs(graph, facts, prefix, architecture);
   const seen = vision(graph, images, prefix.views.length, facts, architecture);
   const { width: columns, vocabulary: ids = vocabulary } = architecture.language;
   const read = embedTokens(graph, tokens, ids, columns);
-  const embedded = graph.op("Concat", [seen, read], { axis: 1 });
+  const told = state === undefined ? [] : [prefixToken(graph, state, facts, columns)];
+  const embedded = graph.op("Concat", [seen, read, ...told], { axis: 1 });
   const mask = valid();
-  const caches = language(graph, embedded, mask, prefix.most, architecture);
+  const whole = { embedded, most: prefix.most, valid: mask, blocks: blocks() };
+  const caches = expertContext(graph, language(graph, whole, architecture), architecture);
 
   graph.output(mask, cached.mask, "cache");
-  cached.caches.forEach(({ k, v }, layer) => {
-    const cache = present(caches[layer], "cache of a layer");
+  cached.caches.forEach(({ k, v }, block) => {
+    const cache = present(caches[block], "cache of a block");
     graph.output(cache.k, k, "cache");
     graph.output(cache.v, v, "cache");
   });
   return graph;
 }
 
-/** x_t, t, the prefix cache and, if the prompt does not contain it, the state → v_t: one flow step. */
+/** The state f32 [B, state width] as a token of the prefix, [B, 1, width]. */
+function prefixToken(graph: GraphBuilder, state: Value, facts: Facts, width: number): Value {
+  const token = graph.within("language", () => stateIn(graph, state, facts, width));
+  return graph.inner(graph.op("Unsqueeze", [token, graph.ints([1])]));
+}
+
+/** x_t, t, the prefix cache and, if the prefix does not contain it, the state → v_t: one flow step. */
 function buildDenoise(
   facts: Facts,
   prefix: Prefix,
@@ -103,7 +125,7 @@ function buildDenoise(
   const time = timeInput(graph, facts, architecture);
   const prefixMask = graph.input(cached.mask, "cache");
   const caches = cached.caches.map(({ k, v }) => ({ k: graph.input(k, "cache"), v: graph.input(v, "cache") }));
-  const state = promptHasState(facts)
+  const state = prefixHasState(facts, architecture)
     ? undefined
     : graph.input({ name: "state", dtype: "f32", shape: ["batch", facts.state.width] }, "state");
   const velocity = expert(

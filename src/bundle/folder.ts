@@ -4,10 +4,10 @@ import { dirname, join } from "node:path";
 import { Problem } from "../std/problem.ts";
 import { reason } from "./schema.ts";
 
-/** Only a bundle or an empty folder is replaced. `fill` writes all files into the folder that it is given. */
+/** Only a bundle or an empty folder is replaced. `fill` writes all files into the folder that it is given; with a problem nothing stays. */
 export async function writeFolder(
   outDir: string,
-  fill: (folder: string) => Promise<void>,
+  fill: (folder: string) => Promise<Problem | undefined>,
 ): Promise<Problem | undefined> {
   let building: string | undefined;
   try {
@@ -17,7 +17,11 @@ export async function writeFolder(
       return new Problem(`${outDir} holds something else than a bundle; choose another --out or empty it`);
     }
     building = await mkdtemp(`${outDir}.building-`);
-    await fill(building);
+    const problem = await fill(building);
+    if (problem !== undefined) {
+      await rm(building, { recursive: true, force: true });
+      return problem;
+    }
     // rename() cannot replace a folder that has files: the old one is renamed first.
     const old = `${building}.old`;
     if (standing !== undefined) await rename(outDir, old);

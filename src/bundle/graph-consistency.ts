@@ -13,17 +13,21 @@ export function checkGraphs(manifest: Manifest): string | undefined {
 
 /** Outputs of prefill and extend. Blocks have the tokens of the longest block. */
 function checkOutputs(manifest: Manifest): string | undefined {
-  const { memory, graphs } = manifest;
+  const { memory, graphs, flow, action } = manifest;
   const { branches, prefix } = graphSizes(manifest);
   const { outputs } = graphs.prefill;
   const path = "/graphs/prefill/outputs";
+  if (flow === null) {
+    const chunk = onePort(path, outputs, "actions", [branches, action.rows, action.width]);
+    return chunk ?? onlyRoles(path, outputs, ["actions"]);
+  }
   const roles = onlyRoles(path, outputs, memory === null ? ["cache"] : ["cache", "block"]);
   if (roles !== undefined) return roles;
   for (const [index, { shape, name, role, dtype }] of outputs.entries()) {
     const place = `${path}/${index}`;
     if (shape[0] !== branches || shape.slice(1).includes("batch"))
       return fault(`${place}/shape`, shape, `${branches} first and no other batch (${name})`);
-    // Without memory a cache holds the prefix: the tokens of every frame, then the prompt.
+    // Without memory a cache holds the prefix: the tokens of every frame, then the prompt, then a state that prefill reads.
     const along = shape.length === 2 ? 1 : shape.length - 2;
     const words = shape.filter((size, index) => typeof size === "string" && index > 0 && index !== along);
     if (words.length > 0) return fault(`${place}/shape`, shape, `numbers beside rows and tokens (${name})`);
@@ -55,6 +59,7 @@ function sameOutputs(one: readonly AnyPort[], other: readonly AnyPort[]): boolea
 /** The velocity of each latent. */
 function checkDenoise(manifest: Manifest): string | undefined {
   const { action, graphs, guidance } = manifest;
+  if (graphs.denoise === undefined) return undefined;
   const { branches } = graphSizes(manifest);
   const { inputs, outputs } = graphs.denoise;
   const path = "/graphs/denoise/outputs";

@@ -51,7 +51,8 @@ export interface Graphs {
   readonly prefill: GraphBuilder;
   /** Only a model with memory has it. */
   readonly extend?: GraphBuilder;
-  readonly denoise: GraphBuilder;
+  /** A model without a flow has none. */
+  readonly denoise?: GraphBuilder;
 }
 
 export class GraphBuilder {
@@ -137,14 +138,14 @@ export class GraphBuilder {
     return output;
   }
 
-  /** A seeded weight, of the type that the graph computes in unless that is said; see `Weights.uniform`. */
+  /** A weight, of the type that the graph computes in unless that is said; see `Spread`. */
   weight(name: string, dims: readonly number[], shape: Spread, kept: FloatType = this.build.compute): Value {
     const full = this.qualified(name);
     return this.initializer(full, dims, kept, this.weights.later(full, dims, shape, kept));
   }
 
   /**
-   * Seeded matrices [`from`, `to`] side by side as one weight: the values of `<name>.weight` for each, called `a+b+c.weight`.
+   * Matrices [`from`, `to`] side by side as one weight: the values of `<name>.weight` for each, called `a+b+c.weight`.
    */
   joinedWeight(matrices: readonly Matrix[], from: number, kept: FloatType): Value {
     const named = matrices.map((matrix) => ({ ...matrix, name: this.qualified(`${matrix.name}.weight`) }));
@@ -153,13 +154,13 @@ export class GraphBuilder {
     return this.initializer(this.qualified(name), [from, to], kept, this.weights.joined(named, from, kept));
   }
 
-  /** The numbers of `weight`, for a weight that is computed from others. */
-  seeded(name: string, dims: readonly number[], shape: Spread): Float32Array {
-    return this.weights.uniform(this.qualified(name), dims, shape);
+  /** The numbers of `weight`, for a weight that is computed from them. */
+  wholeWeight(name: string, dims: readonly number[], shape: Spread): Float32Array {
+    return this.weights.whole(this.qualified(name), dims, shape);
   }
 
   /** A weight of the current scope with the given values. */
-  seededAs(name: string, dims: readonly number[], values: Float32Array): Value {
+  computedWeight(name: string, dims: readonly number[], values: Float32Array): Value {
     return this.floats(this.qualified(name), dims, values);
   }
 

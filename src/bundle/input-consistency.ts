@@ -28,12 +28,14 @@ export function checkInputs(manifest: Manifest): string | undefined {
   return pictureFault(manifest) ?? checkActionPrefix(manifest);
 }
 
-/** All pictures of a model are of one type; only pixels have another layout than planes. */
+/** All pictures of a model are of one type. Only pixels have another layout than planes, and unrounded values are no pixels. */
 function pictureFault({ image, graphs }: Manifest): string | undefined {
   const inputs = [graphs.prefill, graphs.extend].flatMap((graph) => graph?.inputs ?? []);
   const dtypes = new Set(inputs.filter(({ role }) => role === "images").map(({ dtype }) => dtype));
   if (image.layout !== "chw" && !dtypes.has("u8"))
     return fault("/image/layout", image.layout, "chw, unless the graphs take u8");
+  if (image.filter === "torch-bilinear" && dtypes.has("u8"))
+    return fault("/image/filter", image.filter, "f32 images for its unrounded values, or another filter");
   return dtypes.size > 1 ? fault("/graphs", `images as ${[...dtypes].join(" and ")}`, "one type") : undefined;
 }
 
@@ -51,13 +53,11 @@ function unknownRole({ graphs }: Manifest): string | undefined {
 
 function inputFault(place: string, graph: GraphName, input: Input, sizes: GraphSizes): string | undefined {
   const { role, dtype, shape } = input;
-  const { graphs, memory, dtypes, fields = [], shapes } = RULES[role];
-  if (!graphs.includes(graph) || (memory !== undefined && memory !== sizes.remembers)) {
-    const here = INPUT_ROLES.filter(
-      (one) => RULES[one].graphs.includes(graph) && (RULES[one].memory ?? sizes.remembers) === sizes.remembers,
-    );
-    return fault(`${place}/role`, role, here.join(" or "));
-  }
+  const { dtypes, fields = [], shapes } = RULES[role];
+  const fits = ({ graphs, memory = sizes.remembers, text = false }: (typeof RULES)[typeof role]) =>
+    graphs.includes(graph) && memory === sizes.remembers && (sizes.reads || !text);
+  if (!fits(RULES[role]))
+    return fault(`${place}/role`, role, INPUT_ROLES.filter((one) => fits(RULES[one])).join(" or "));
   const foreign = FIELDS.find((field) => input[field] !== undefined && !fields.includes(field));
   if (foreign !== undefined) return fault(`${place}/${foreign}`, input[foreign], `nothing for the role ${role}`);
   if (!dtypes.includes(dtype)) return fault(`${place}/dtype`, dtype, dtypes.join(" or "));
@@ -71,16 +71,15 @@ function inputFault(place: string, graph: GraphName, input: Input, sizes: GraphS
 }
 
 /** What a graph cannot do without, and what it may have once. */
-function missingInput(path: string, graph: GraphName, inputs: readonly Input[], { remembers }: GraphSizes) {
+function missingInput(path: string, graph: GraphName, inputs: readonly Input[], { remembers, reads }: GraphSizes) {
   const count = (...roles: readonly Input["role"][]) => inputs.filter(({ role }) => roles.includes(role)).length;
   const needed: readonly (readonly Input["role"][])[] =
     graph === "denoise"
       ? [["latent"], ["time"], ...(remembers ? [["memory_length"] as const, ["block_length"] as const] : [])]
       : [
           ["images"],
-          ["tokens"],
-          // Else nothing tells padding from a token.
-          ["token_mask"],
+          // Without the mask nothing tells padding from a token.
+          ...(reads ? [["tokens"] as const, ["token_mask"] as const] : []),
           ...(graph === "extend" ? [["memory_length"] as const] : []),
         ];
   const missing = needed.find((roles) => count(...roles) === 0);
@@ -123,7 +122,7 @@ function maskFault(path: string, inputs: readonly Input[], { views }: GraphSizes
 /** Rows that a chunk continues are told to the graph, and only where the model says that there may be some. */
 function checkActionPrefix({ action, graphs }: Manifest): string | undefined {
   const path = "/graphs/denoise/inputs";
-  const { inputs } = graphs.denoise;
+  const inputs = graphs.denoise?.inputs ?? [];
   const index = inputs.findIndex(({ role, shape }) => role === "time" && shape.length === 2);
   if (action.prefix === undefined) {
     return index < 0

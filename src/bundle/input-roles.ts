@@ -21,6 +21,8 @@ interface Rule {
   readonly fields?: readonly Field[];
   /** Only on a model with memory, or only on one without. */
   readonly memory?: boolean;
+  /** Only on a model that reads an instruction. */
+  readonly text?: boolean;
   /** At most one in a graph. */
   readonly once?: true;
 }
@@ -37,9 +39,9 @@ export const RULES: Readonly<Record<InputRole, Rule>> = {
    */
   images: { graphs: READERS, dtypes: ["f32", "u8"], fields: ["cameras"], shapes: imageShapes },
   /** [R, T], then `pad_id`. */
-  tokens: { graphs: READERS, dtypes: ["i64"], shapes: ({ branches, text }) => [[branches, text]] },
+  tokens: { graphs: READERS, dtypes: ["i64"], text: true, shapes: ({ branches, text }) => [[branches, text]] },
   /** [R, T], true for a token. */
-  token_mask: { graphs: ALL, dtypes: ["bool"], shapes: ({ branches, text }) => [[branches, text]] },
+  token_mask: { graphs: ALL, dtypes: ["bool"], text: true, shapes: ({ branches, text }) => [[branches, text]] },
   /** [B, views], or [B] of one view: true for a view that the model has a camera for. */
   image_mask: {
     graphs: ALL,
@@ -72,7 +74,7 @@ export const RULES: Readonly<Record<InputRole, Rule>> = {
     fields: ["buckets"],
     shapes: ({ rows, chunk }) => [[1], [rows, chunk]],
   },
-  /** [B, state.width], normalised, then zeros. */
+  /** [B, state.width], normalised, then zeros. One that prefill reads is a token of the prefix, which a cache has behind the prompt's. */
   state: { graphs: ALL, dtypes: ["f32"], shapes: ({ rows, state }) => [[rows, state]] },
   /** The output `from` of the prefill graph, same dtype and shape. */
   cache: { graphs: ["denoise"], dtypes: ["bool", "f32", "f16", "bf16"] },
@@ -100,9 +102,14 @@ export function graphSizes(manifest: Manifest) {
   /** Names of the views, in the order of the prefix: those of the model's cameras, and others that a policy has. */
   const views = images.flatMap((input) => input.cameras ?? cameras);
   const seen = views.length * frames.later * image.tokens;
+  /** A state that prefill reads is a token of the prefix. */
+  const told = graphs.prefill.inputs.some(({ role }) => role === "state") ? 1 : 0;
   const remembers = memory !== null;
+  const tokens = prompt?.tokens_max ?? 0;
   return {
     remembers,
+    /** The model reads an instruction. */
+    reads: prompt !== null,
     cameras,
     views,
     image,
@@ -113,8 +120,8 @@ export function graphSizes(manifest: Manifest) {
     /** Leading dimension of tensors with one row per observation, and of those that depend on the text. */
     rows: remembers ? (1 as const) : ("batch" as const),
     branches: remembers ? (guidance === null ? (1 as const) : (2 as const)) : ("batch" as const),
-    /** Tokens of the prompt, and of images and prompt: numbers, or with buckets words. */
-    text: prompt.buckets ? ("prompt" as const) : prompt.tokens_max,
-    prefix: prompt.buckets ? ("prefix" as const) : seen + prompt.tokens_max,
+    /** Tokens of the prompt, and of images, prompt and state: numbers, or with buckets words. */
+    text: prompt?.buckets ? ("prompt" as const) : tokens,
+    prefix: prompt?.buckets ? ("prefix" as const) : seen + tokens + told,
   };
 }

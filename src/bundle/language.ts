@@ -1,10 +1,10 @@
 /**
- * Language prefix of a flow-vla: image and prompt tokens to the keys and values that the flow expert reads. Gemma's shape: RMSNorm,
- * rotary positions, grouped key-value heads, gated GELU; attention is bidirectional over valid tokens.
+ * Language prefix of a flow-vla: image and prompt tokens to the keys and values that the flow expert reads. Gemma's and Llama's shape:
+ * RMSNorm, rotary positions, grouped key-value heads, gated MLP; tokens see all valid ones but those of later blocks.
  */
 import { present } from "../std/assert.ts";
 import type { Architecture } from "./architecture.ts";
-import { attend, type Heads, joinedHeads, maskScores, type Part, SHARP_ATTENTION } from "./attention.ts";
+import { attend, blockScores, type Heads, joinedHeads, maskScores, type Part, SHARP_ATTENTION } from "./attention.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { blockLinear, gatedMlp, type Rotation, rmsNorm, rotationAt } from "./layers.ts";
 
@@ -15,7 +15,12 @@ export interface KeyValue<Kind = Value> {
 }
 
 export function headsOf({ language }: Architecture): Heads {
-  return { heads: language.heads, kvHeads: language.kv_heads, headDim: language.head_dim };
+  return {
+    heads: language.heads,
+    kvHeads: language.kv_heads,
+    headDim: language.head_dim,
+    base: language.rope_base,
+  };
 }
 
 /** ids i64 [B, T] → [B, T, width], of the type that the graph computes in, from `embedding` [vocabulary, width]; Gemma's factor √width is folded into the table. */
@@ -28,32 +33,39 @@ export function embedTokens(graph: GraphBuilder, ids: Value, vocabulary: number,
   return half ? graph.cast(rows, "f32") : rows;
 }
 
-/**
- * x [B, N, width] and valid bool [B, N], N at most `most` → the cache of every layer. A token's position is the number of valid ones
- * before it.
- */
+/** The tokens of a prefix. */
+interface Tokens {
+  /** [B, N, width], N at most `most`. */
+  readonly embedded: Value;
+  readonly most: number;
+  /** bool [B, N]. */
+  readonly valid: Value;
+  /** f32 [B, N]: a token does not see those of a higher block. Absent, all see each other. */
+  readonly blocks: Value | undefined;
+}
+
+/** The cache of every layer. A token's position is the number of valid ones before it. */
 export function language(
   graph: GraphBuilder,
-  embedded: Value,
-  valid: Value,
-  most: number,
+  { embedded, valid, most, blocks }: Tokens,
   architecture: Architecture,
 ): KeyValue[] {
-  const { width, layers, mlp } = architecture.language;
+  const { width, layers, mlp, activation, epsilon } = architecture.language;
   const heads = headsOf(architecture);
   return graph.within("language", () => {
     const counted = graph.op("CumSum", [graph.cast(valid, "f32"), graph.ints([1])]);
-    const scores = maskScores(graph, valid);
+    const scores =
+      blocks === undefined ? maskScores(graph, valid) : blockScores(graph, { valid, blocks, asking: blocks }, heads);
     // A token before the first valid one has −1, which reads the last row of the table: no token sees it.
     const positions = graph.cast(graph.op("Sub", [counted, graph.scalar(1)]), "i64");
-    const angles = rotationAt(graph, positions, most, heads.headDim);
+    const angles = rotationAt(graph, positions, most, heads);
     const caches: KeyValue[] = [];
     let x = embedded;
     for (let layer = 0; layer < layers; layer += 1) {
       // Only keys and values of the last layer are needed.
       const last = layer === layers - 1;
       graph.within(`blocks.${layer}`, () => {
-        const normed = rmsNorm(graph, "norm1", x, width);
+        const normed = rmsNorm(graph, "norm1", x, width, epsilon);
         if (last) {
           caches.push(keyValue(graph, normed, width, heads, angles));
           return;
@@ -63,7 +75,8 @@ export function language(
         const mixed = attend(graph, { q, k, v, scores }, heads);
         const attended = blockLinear(graph, "output", mixed, { from: heads.heads * heads.headDim, to: width });
         const middle = graph.op("Add", [x, attended]);
-        x = graph.op("Add", [middle, gatedMlp(graph, rmsNorm(graph, "norm2", middle, width), width, mlp)]);
+        const fed = rmsNorm(graph, "norm2", middle, width, epsilon);
+        x = graph.op("Add", [middle, gatedMlp(graph, fed, width, mlp, activation)]);
       });
     }
     return caches;
@@ -99,7 +112,7 @@ export function keyValue(
 }
 
 /** Rotates the halves of each head by the angles. */
-function rotate(graph: GraphBuilder, x: Value, { cos, sin }: Rotation): Value {
+export function rotate(graph: GraphBuilder, x: Value, { cos, sin }: Rotation): Value {
   return graph.op("RotaryEmbedding", [x, cos, sin]);
 }
 
@@ -108,7 +121,7 @@ export function queryKeyValueParts(heads: number, kvHeads: number): Part[] {
   return [{ name: "query", heads, gain: SHARP_ATTENTION }, ...keyValueParts(kvHeads)];
 }
 
-function keyValueParts(heads: number): Part[] {
+export function keyValueParts(heads: number): [key: Part, value: Part] {
   return [
     { name: "key", heads, gain: SHARP_ATTENTION },
     { name: "value", heads, gain: 1 },

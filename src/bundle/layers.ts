@@ -7,9 +7,10 @@
  * mask and softmax. All else is of `graph.build.compute`: the blocks' weights and activations, embeddings, caches.
  */
 import type { Facts } from "./architecture.ts";
+import { geometric } from "./geometric.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { halfProduct, int8Product } from "./smaller-weights.ts";
-import { geometric, type Matrix, SLIGHT } from "./weights.ts";
+import { type Matrix, SLIGHT, type Spread } from "./weights.ts";
 
 export interface Rotation {
   /** [B, N, D / 2] each, of the type that the graph computes in. */
@@ -19,6 +20,8 @@ export interface Rotation {
 
 const NORM_EPSILON = 1e-6;
 const ROPE_BASE = 10_000;
+/** Standard deviation of what the random part of a flow's last matrix gives. */
+const OUT_GAIN = 0.5;
 
 interface Linear {
   readonly from: number;
@@ -27,6 +30,7 @@ interface Linear {
   readonly bias?: boolean;
   /** The matrix has the type that the graph computes in; else f32. */
   readonly inner?: boolean;
+  readonly towards?: Spread["towards"];
 }
 
 /** `linear` with a matrix of a block, which is int8 or bf16 in a bundle of such weights: nearly all products of a model are these. */
@@ -48,35 +52,47 @@ export function smallerProduct(
   return product(graph, x, matrices, size);
 }
 
+/** The last product of a flow, of `x` in float32: what it gives is a velocity. `<name>.weight`, whose name ends in `_out`, and `<name>.bias`. */
+export function velocityOut(
+  graph: GraphBuilder,
+  name: string,
+  x: Value,
+  { from, to, flow }: { from: number; to: number; flow: Facts["flow"] },
+): Value {
+  const towards = flow.t_end > flow.t_start ? 1 : -1;
+  return linear(graph, name, graph.single(x), { from, to, bias: true, gain: OUT_GAIN, towards });
+}
+
 /** x · w, plus b with `bias`: `<name>.weight` [from, to], `<name>.bias` [to]. */
 export function linear(graph: GraphBuilder, name: string, x: Value, size: Linear): Value {
   return graph.within(name, () => {
-    const { from, to, gain = 1, inner = false } = size;
+    const { from, to, gain = 1, inner = false, towards } = size;
     const kept = inner ? graph.build.compute : "f32";
-    const product = graph.op("MatMul", [x, graph.weight("weight", [from, to], { fanIn: from, gain }, kept)]);
+    const spread = { fanIn: from, gain, ...(towards && { towards }) };
+    const product = graph.op("MatMul", [x, graph.weight("weight", [from, to], spread, kept)]);
     if (size.bias !== true) return product;
     return graph.op("Add", [product, graph.weight("bias", [to], SLIGHT, kept)]);
   });
 }
 
 /** LayerNorm over the last axis: `<name>.scale`, `<name>.bias`. */
-export function layerNorm(graph: GraphBuilder, name: string, x: Value, width: number): Value {
+export function layerNorm(graph: GraphBuilder, name: string, x: Value, width: number, epsilon = NORM_EPSILON): Value {
   return graph.within(name, () => {
     const scale = graph.weight("scale", [width], { ...SLIGHT, offsets: [1] });
     const bias = graph.weight("bias", [width], SLIGHT);
-    return graph.op("LayerNormalization", [x, scale, bias], { axis: -1, epsilon: { float: NORM_EPSILON } });
+    return graph.op("LayerNormalization", [x, scale, bias], { axis: -1, epsilon: { float: epsilon } });
   });
 }
 
 /** x / √(mean(x²) + ε) · `<name>.scale`; Gemma's 1 + w is stored as the scale. */
-export function rmsNorm(graph: GraphBuilder, name: string, x: Value, width: number): Value {
+export function rmsNorm(graph: GraphBuilder, name: string, x: Value, width: number, epsilon?: number): Value {
   const scale = graph.within(name, () => graph.weight("scale", [width], { ...SLIGHT, offsets: [1] }));
-  return rmsScale(graph, x, scale);
+  return rmsScale(graph, x, scale, epsilon);
 }
 
 /** x / √(mean(x²) + ε) · scale, for a scale [W] that may be computed. */
-export function rmsScale(graph: GraphBuilder, x: Value, scale: Value): Value {
-  return graph.op("RMSNormalization", [x, scale], { axis: -1, epsilon: { float: NORM_EPSILON } });
+export function rmsScale(graph: GraphBuilder, x: Value, scale: Value, epsilon = NORM_EPSILON): Value {
+  return graph.op("RMSNormalization", [x, scale], { axis: -1, epsilon: { float: epsilon } });
 }
 
 /** GELU in its tanh form, as SigLIP and Gemma use it. */
@@ -89,57 +105,44 @@ export function swish(graph: GraphBuilder, x: Value): Value {
   return graph.op("Mul", [x, graph.op("Sigmoid", [x])]);
 }
 
-/** Gemma's MLP: (gelu(x · gate) ∘ (x · up)) · down. */
-export function gatedMlp(graph: GraphBuilder, x: Value, width: number, hidden: number): Value {
+/** (activation(x · gate) ∘ (x · up)) · down: Gemma's MLP with GELU, Llama's with SiLU. */
+export function gatedMlp(
+  graph: GraphBuilder,
+  x: Value,
+  width: number,
+  hidden: number,
+  activation: "gelu" | "silu" = "gelu",
+): Value {
   return graph.within("mlp", () => {
-    const gate = gelu(graph, blockLinear(graph, "gate", x, { from: width, to: hidden }));
+    const active = activation === "gelu" ? gelu : swish;
+    const gate = active(graph, blockLinear(graph, "gate", x, { from: width, to: hidden }));
     const up = blockLinear(graph, "up", x, { from: width, to: hidden });
     return blockLinear(graph, "down", graph.op("Mul", [gate, up]), { from: hidden, to: width });
   });
 }
 
-/** Angles position · base^(−i / (D/2)) for i < D/2, of positions f32 [..., N, 1]. Only their sines and cosines are rounded. */
-export function rotation(graph: GraphBuilder, positions: Value, headDim: number): Rotation {
+/**
+ * Angles position / base^(i / (D/2)) for i < D/2, of positions f32 [..., N, 1]. Powers, quotients and angles are float32, one after the
+ * other, as the publishers' PyTorch code has them. In half precision only sines and cosines are rounded.
+ */
+export function rotation(graph: GraphBuilder, positions: Value, headDim: number, base = ROPE_BASE): Rotation {
   const half = headDim / 2;
   // One more than needed: the last power is the base itself, which no head uses.
-  const wavelengths = geometric(ROPE_BASE, half + 1).slice(0, half);
-  const frequencies = Float32Array.from(wavelengths, (wavelength) => 1 / wavelength);
+  const wavelengths = geometric(base, half + 1).slice(0, half);
+  const frequencies = Float32Array.from(wavelengths, (wavelength) => 1 / Math.fround(wavelength));
   const angles = graph.op("Mul", [positions, graph.floats("rope.frequencies", [half], frequencies)]);
   return { cos: graph.inner(graph.op("Cos", [angles])), sin: graph.inner(graph.op("Sin", [angles])) };
 }
 
 /** The angles of positions i64 [B, N], all below `count`, from a table that ONNX Runtime computes when it loads the graph. */
-export function rotationAt(graph: GraphBuilder, positions: Value, count: number, headDim: number): Rotation {
+export function rotationAt(
+  graph: GraphBuilder,
+  positions: Value,
+  count: number,
+  { headDim, base }: { headDim: number; base?: number | undefined },
+): Rotation {
   const all = graph.floats("rope.positions", [count, 1], Float32Array.from(Array(count).keys()));
-  const { cos, sin } = rotation(graph, all, headDim);
+  const { cos, sin } = rotation(graph, all, headDim, base);
   const row = (table: Value) => graph.op("Gather", [table, positions], { axis: 0 });
   return { cos: row(cos), sin: row(sin) };
-}
-
-/** Random and tied part of `<name>_out`; together they give latents a standard deviation of about 0.7. */
-const OUT_GAIN = 0.5;
-const OUT_TIED = 0.7;
-
-/**
- * `<name>_out.weight` [hidden, width] and its bias: random, plus a part of `<name>_in` transposed. Like a trained flow it then
- * points away from its noise, so that rows end inside the columns' ranges instead of being clamped.
- */
-export function tiedOut(
-  graph: GraphBuilder,
-  name: string,
-  x: Value,
-  { hidden, width, flow }: { hidden: number; width: number; flow: Facts["flow"] },
-): Value {
-  const towards = flow.t_end > flow.t_start ? 1 : -1;
-  const values = graph.seeded(`${name}_out.weight`, [hidden, width], { fanIn: hidden, gain: OUT_GAIN });
-  const into = graph.seeded(`${name}_in.weight`, [width, hidden], { fanIn: width });
-  for (let index = 0; index < values.length; index += 1) {
-    const unit = Math.floor(index / width);
-    values[index] = (values[index] ?? 0) - towards * OUT_TIED * (into[(index % width) * hidden + unit] ?? 0);
-  }
-  const bias = graph.weight(`${name}_out.bias`, [width], SLIGHT, "f32");
-  return graph.op("Add", [
-    graph.op("MatMul", [graph.single(x), graph.seededAs(`${name}_out.weight`, [hidden, width], values)]),
-    bias,
-  ]);
 }

@@ -9,8 +9,17 @@ const NormFields = {
    * `mean_std` (x − mean) / (std + epsilon).
    */
   norm: oneOf("quantile", "min_max", "mean_std", "none"),
-  /** Absent, 1e-6, as openpi has it. GR00T adds nothing; LeRobot adds 1e-8 to the deviation of a state, and nothing elsewhere. */
+  /** Absent, 1e-6, as openpi and MolmoAct2 have it. LeRobot's pipelines say theirs, 1e-8. */
   epsilon: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  /**
+   * What the epsilon does, and the precision of the publisher that does so, on which a bin of the state depends.
+   * - `added`, which absence means: as above, both ways, in float64 (openpi).
+   * - `zero_range`, in float32 (LeRobot): it replaces a range of exactly 0 both ways. It is added to a deviation on the way to the model; on
+   *   the way back the deviation stands alone.
+   * - `at_least`, in float32 (MolmoAct2; GR00T with 0): a range or deviation below it is so large on the way to the model. A range whose `min`
+   *   is its `max` gives the model 0. On the way back nothing is changed.
+   */
+  epsilon_rule: Type.Optional(oneOf("added", "zero_range", "at_least")),
   /** The normalised value is kept inside: of a state before the model reads it, of an action as the model gives it (GR00T: −1 and 1). */
   clip: Type.Optional(closed({ min: Type.Number(), max: Type.Number() })),
 };
@@ -19,7 +28,7 @@ const StateColumn = closed({
   name: Type.String({ minLength: 1 }),
   unit: Type.String(),
   /** Which array of `robot_state`, and which of its values. */
-  from: oneOf("joint_position", "gripper_position", "cartesian_position"),
+  from: oneOf("joint_position", "gripper_position", "cartesian_position", "state"),
   index: Type.Integer({ minimum: 0, maximum: 63 }),
   ...NormFields,
 });
@@ -54,26 +63,34 @@ const PromptPart = Type.Union([
     bins: Type.Integer({ minimum: 2, maximum: 65_536 }),
   }),
   /**
-   * One text, tokenised as a whole: `{instruction}`, trimmed, with `_` and each run of white space as one space, and behind it,
-   * after a space, `{state}`: per state column digitize(x, linspace(−1, 1, bins + 1)[:−1]) − 1 of x normalised, −1 to bins − 1, joined
-   * by spaces (openpi's pi0.5).
+   * One text, tokenised as a whole: `{instruction}`, cleaned, and behind it, after a space, perhaps `{state}`: per state column
+   * digitize(x, linspace(−1, 1, bins + 1)[:−1]) − 1 of x normalised, −1 to bins − 1, joined by spaces (openpi's pi0.5).
    */
   closed({
     kind: Type.Literal("template"),
-    text: Type.String({ pattern: "^[^{}]*\\{instruction\\}[^{}]* \\{state\\}[^{}]*$" }),
-    bins: Type.Integer({ minimum: 2, maximum: 4096 }),
+    text: Type.String({ pattern: "^[^{}]*\\{instruction\\}[^{}]*( \\{state\\}[^{}]*)?$" }),
+    /** With `{state}` only. */
+    bins: Type.Optional(Type.Integer({ minimum: 2, maximum: 4096 })),
+    /**
+     * The steps of cleaning, in their order. Absent, `underscores`, `words`. White space is what Python's `isspace` says.
+     * - `strip`: no white space at either end. pi0.5 has `strip`, `underscores`, `newlines`, so that runs of spaces and tabs stay.
+     * - `underscores`: each `_` becomes a space. `newlines`: each line feed becomes one.
+     * - `words`: each run of white space becomes one space, and none is at either end.
+     * - `end_newline`: a line feed at the end, where there is none (LeRobot's pi0 and SmolVLA).
+     */
+    clean: Type.Optional(Type.Array(oneOf("strip", "underscores", "newlines", "words", "end_newline"))),
   }),
 ]);
 
 /** Known before the graphs exist: `models/<name>/model.json` has these and `architecture`. */
 export const FactFields = {
-  /** Served id, for example `vendorB/molmoact2:yam`. */
-  id: Type.String({ pattern: "^[A-Za-z0-9._-]+/[A-Za-z0-9._:-]+$" }),
+  /** Served id, for example `vendorB/molmoact2:yam`; served-id.ts says which there can be. */
+  id: Type.String({ minLength: 1, maxLength: 128 }),
   title: Type.String({ minLength: 1 }),
   licence: Type.String({ minLength: 1 }),
   /** The origin of graphs and weights, one or two sentences for people. */
   source: Type.String({ minLength: 1 }),
-  family: oneOf("flow-vla", "world-action"),
+  family: oneOf("flow-vla", "world-action", "act"),
   /** True: random weights, which is shown wherever a user could meet them. */
   reference: Type.Boolean(),
   /** True: a request with images needs a `session_id`. */
@@ -85,8 +102,11 @@ export const FactFields = {
   image: closed({
     width: Type.Integer({ minimum: 8, maximum: 1024 }),
     height: Type.Integer({ minimum: 8, maximum: 1024 }),
-    /** `pad`: whole picture, black bars; `stretch`: both edges to size; `crop`: fill, cut the rest centred. */
-    resize: oneOf("pad", "stretch", "crop"),
+    /**
+     * `pad`: whole picture, black bars; `stretch`: both edges to size; `crop`: fill, cut the rest centred; `exact`: a frame of another
+     * size is refused (ACT). A padded picture has int(edge / max(width ratio, height ratio)) pixels, as openpi and LeRobot have it.
+     */
+    resize: oneOf("pad", "stretch", "crop", "exact"),
     /**
      * The place of the picture with `pad`. Absent, `centre`: bars on both sides, the odd pixel right or below (openpi). `top_left`: bars
      * right or below. `bottom_right`: bars left or above (LeRobot's SmolVLA, which pads at the top left).
@@ -94,8 +114,12 @@ export const FactFields = {
     place: Type.Optional(oneOf("centre", "top_left", "bottom_right")),
     /** Prefix tokens that one frame becomes. */
     tokens: Type.Integer({ minimum: 1 }),
-    /** Pillow's antialiased bilinear on 8-bit values, horizontal then vertical. */
-    filter: Type.Literal("pillow-bilinear"),
+    /**
+     * Bit-equal to its library; absent with `exact`. `pillow-bilinear`, `pillow-bicubic`: antialiased, 8-bit values, horizontal then
+     * vertical. `torch-bilinear`: PyTorch's two taps an edge without antialias, in f32 of value / 255, unrounded, for images in f32;
+     * `torch-bilinear-u8`: the same of 8-bit values, rounded half to even. `area`: OpenCV's INTER_AREA. A frame of the size is not filtered.
+     */
+    filter: Type.Optional(oneOf("pillow-bilinear", "pillow-bicubic", "torch-bilinear", "torch-bilinear-u8", "area")),
     /** Per RGB channel: (value / 255 − mean) / std. */
     mean: Type.Array(Type.Number(), { minItems: 3, maxItems: 3 }),
     std: Type.Array(Type.Number({ exclusiveMinimum: 0 }), { minItems: 3, maxItems: 3 }),
@@ -103,8 +127,8 @@ export const FactFields = {
     layout: oneOf("chw", "hwc"),
   }),
   state: closed({
-    /** Wire shape of `robot_state`. */
-    kind: oneOf("joint", "cartesian"),
+    /** Wire shape of `robot_state`; `vector`: one array `state`, whose values are the columns in their order. */
+    kind: oneOf("joint", "cartesian", "vector"),
     /** The model's vector, in order. */
     columns: Type.Array(StateColumn, { minItems: 1, maxItems: LIMITS.stateValuesMax }),
     /** Values of the `state` tensor: the columns, then zeros. */
@@ -125,7 +149,8 @@ export const FactFields = {
     rows: Type.Integer({ minimum: 1, maximum: LIMITS.chunkRowsMax }),
     /** Rows per second; dt = 1 / hz. */
     hz: Type.Integer({ minimum: 1, maximum: 1000 }),
-    space: oneOf("joint_position", "cartesian_position"),
+    /** `vector`, with a `vector` state: a row means what its columns are named. The other two are the specification's. */
+    space: oneOf("joint_position", "cartesian_position", "vector"),
     /** Values per row inside the model, at least one for each column; the rest is padding and is cut. */
     width: Type.Integer({ minimum: 1, maximum: 64 }),
     columns: Type.Array(ActionColumn, { minItems: 1, maxItems: 64 }),
@@ -141,13 +166,15 @@ export const FactFields = {
   }),
   /**
    * Euler: `steps` equal steps from `t_start` to `t_end`, each time shifted by s(t) = shift · t / (1 + (shift − 1) · t), 1 for none;
-   * x ← x + (t_next − t) · v(x, t).
+   * x ← x + (t_next − t) · v(x, t). `times` lists the `steps` + 1 times instead, from `t_start` to about `t_end`, in float32 as a
+   * publisher counts them. openpi adds −1 / steps again and again, so that 0.1 is 0.10000007.
    */
   flow: closed({
     t_start: Type.Number(),
     t_end: Type.Number(),
     steps: Type.Integer({ minimum: 1, maximum: 100 }),
     shift: Type.Number({ minimum: 1, maximum: 100 }),
+    times: Type.Optional(Type.Array(Type.Number(), { minItems: 2, maxItems: 101 })),
   }),
   /** Row 0 has the instruction, row 1 an empty one: v = v₁ + scale · (v₀ − v₁) for the latents in `apply`, v = v₀ for the others. */
   guidance: Type.Union([

@@ -2,14 +2,14 @@
  * The bundle manifest, `manifest.json` in a bundle folder: everything that differs between models, as data.
  *
  * A bundle folder holds `manifest.json`, the graphs `prefill.onnx` and `denoise.onnx` (one flow step), `tokenizer.json`,
- * `norm.json` and `parity/`. The native engine reads the same file (native/src/bundle/manifest.rs).
+ * `norm.json` and `parity/`. A model without a flow has no denoise graph, and one that reads no instruction no tokenizer. The native engine reads the same file (native/src/bundle/manifest.rs).
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { sha256 } from "../std/file-digest.ts";
 import { FactFields } from "./manifest-facts.ts";
 import { closed, oneOf } from "./schema.ts";
 
-/** `prompt`: the tokens that the prompt is padded to; `prefix`: those and the tokens of all images. Both only with `prompt.buckets`. */
+/** `prompt`: the tokens that the prompt is padded to; `prefix`: those, the tokens of all images, and that of a state which prefill reads. Both only with `prompt.buckets`. */
 const Dim = Type.Union([
   Type.Literal("batch"),
   Type.Literal("prompt"),
@@ -58,8 +58,9 @@ const GraphOutput = closed({
   /**
    * `cache`: what the denoise graph reads; `block`: what an observation adds to its episode's memory, f32, f16 or bf16 [R, …,
    * tokens, width] with the tokens of the longest block, zeros behind those written; `velocity` f32 [R, rows, action.width]; `video_velocity`.
+   * `actions` f32 [B, rows, action.width]: the normalised chunk, of the prefill graph of a model without a flow.
    */
-  role: oneOf("cache", "block", "velocity", "video_velocity"),
+  role: oneOf("cache", "block", "velocity", "video_velocity", "actions"),
   dtype: Dtype,
   shape: Type.Array(Dim),
 });
@@ -67,9 +68,18 @@ const GraphOutput = closed({
 export const Graph = closed({ file: Type.String(), inputs: Type.Array(GraphInput), outputs: Type.Array(GraphOutput) });
 export type Graph = Static<typeof Graph>;
 
+/** The facts of a bundle. */
+export const BundleFields = {
+  ...FactFields,
+  /** Null: the model reads no instruction. */
+  prompt: Type.Union([FactFields.prompt, Type.Null()]),
+  /** Null: one graph gives the chunk, without noise (ACT). */
+  flow: Type.Union([FactFields.flow, Type.Null()]),
+};
+
 export const Manifest = closed({
   format: Type.Literal(1),
-  ...FactFields,
+  ...BundleFields,
   /**
    * How the matrices of its blocks are kept: absent, float32; `int8` with a float32 scale for each output (smaller-weights.ts), and activations
    * are rounded to int8 before they are multiplied; `bf16`, like the table of tokens, and sums are of float32. Not with `compute`:
@@ -83,14 +93,15 @@ export const Manifest = closed({
   compute: Type.Optional(oneOf("f16", "bf16")),
   /** sha256 over the digests of graphs, tokenizer and norm statistics (exportId), 64 hexadecimal digits; keys the noise. */
   export_id: Type.String({ pattern: "^[0-9a-f]{64}$" }),
-  /** `extend` reads the later observations of a model with memory. */
-  graphs: closed({ prefill: Graph, extend: Type.Optional(Graph), denoise: Graph }),
+  /** `extend` reads the later observations of a model with memory; `denoise` is one step of a flow. */
+  graphs: closed({ prefill: Graph, extend: Type.Optional(Graph), denoise: Type.Optional(Graph) }),
   /**
    * The files of the graphs' large weights, absent where the graphs hold them themselves: ONNX's external data, named in the graphs as here.
    * Mapped when the bundle is loaded: nobody may write into these files while it is served (native/src/bundle/weights.rs).
    */
   weight_files: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
-  tokenizer: Type.String(),
+  /** There exactly if there is a prompt. */
+  tokenizer: Type.Optional(Type.String()),
   norm: Type.String(),
   /** Inputs with the expected chunk of these weights, and the largest allowed difference in robot units. */
   parity: closed({
@@ -101,7 +112,21 @@ export const Manifest = closed({
      * and nothing shows it. So such a bundle is never served: the engine refuses it, but for a command that measures (`tendon bench gpu`).
      */
     unproved: Type.Optional(Type.Literal(true)),
+    /**
+     * Its observation is not of this robot: drawn pictures, or those of somebody else's test. A policy may well jump there, so its rows are
+     * not held against the limits of jumps.
+     */
+    drawn: Type.Optional(Type.Literal(true)),
+    /** The publisher's own values at every stage, which `tendon bundle verify` compares: `Golden`, and the safetensors file beside it. */
+    golden: Type.Optional(closed({ cases: Type.String(), values: Type.String() })),
   }),
+  /** The checkpoint that the bundle was imported from: the publisher's layout, and its files by their names. */
+  origin: Type.Optional(
+    closed({
+      layout: Type.String({ minLength: 1 }),
+      files: Type.Array(closed({ path: Type.String(), sha256: Type.String({ pattern: "^[0-9a-f]{64}$" }) })),
+    }),
+  ),
   files: Type.Array(
     closed({
       path: Type.String({ pattern: "^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$" }),
@@ -156,6 +181,29 @@ export const Parity = closed({
 export type Parity = Static<typeof Parity>;
 
 /**
+ * `parity/golden.json`. The values of case N are in `golden.safetensors`, f32 unless said. A stage that has no value is not compared.
+ * - `N.noise` [rows, width]; `N.images.K` [3, h, w] of view K in the policy's order; `N.state`, normalised.
+ * - `N.tokens`, i64 without padding; `N.image_tokens.K` [tokens, width].
+ * - `N.past_k.L` and `N.past_v.L` [heads, valid tokens, head width] of layer L; keys after rotation.
+ * - `N.velocity.S` [rows, width] of step S; `N.actions` [rows, width] at the end of the flow; `N.rows` [rows, columns] in robot units.
+ */
+export const Golden = closed({
+  /** The code that computed them, its versions and the script, for people. */
+  provenance: Type.String({ minLength: 1 }),
+  cases: Type.Array(
+    closed({
+      instruction: Type.String(),
+      /** Robot units, in the order of `state.columns`. */
+      state: Type.Array(Type.Number()),
+      /** A JPEG file for each camera of the manifest, by its name; null for a view that has no picture. */
+      frames: Type.Record(Type.String(), Type.Union([Type.String(), Type.Null()])),
+    }),
+    { minItems: 1 },
+  ),
+});
+export type Golden = Static<typeof Golden>;
+
+/**
  * `export_id`: SHA-256 over one line `<sha256>  <path>\n` for each graph and weight file, the tokenizer and the norm
  * statistics, in path order.
  *
@@ -165,7 +213,8 @@ export function exportId(
   files: Manifest["files"],
   { graphs, weight_files = [], tokenizer, norm }: Pick<Manifest, "graphs" | "weight_files" | "tokenizer" | "norm">,
 ): string {
-  const counted = new Set([...Object.values(graphs).map(({ file }) => file), ...weight_files, tokenizer, norm]);
+  const named = [...Object.values(graphs).map(({ file }) => file), ...weight_files, norm];
+  const counted = new Set(tokenizer === undefined ? named : [...named, tokenizer]);
   const lines = files
     .filter((file) => counted.has(file.path))
     .sort((one, other) => (one.path < other.path ? -1 : 1))

@@ -1,18 +1,5 @@
-/**
- * The part of the public ONNX format (onnx.proto, Apache-2.0, github.com/onnx/onnx) that the graph builder writes,
- * described to the protobuf library by field name, number and type. The library does the wire encoding.
- *
- * The only file that imports @bufbuild/protobuf. Same model in, same bytes out: fields are written in the order of the schema.
- */
-import { create, createFileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
-import {
-  type FieldDescriptorProto,
-  FieldDescriptorProtoSchema,
-  FileDescriptorProtoSchema,
-  FieldDescriptorProto_Label as Label,
-  FieldDescriptorProto_Type as Type,
-} from "@bufbuild/protobuf/wkt";
-import { present } from "../std/assert.ts";
+/** The part of the public ONNX format (onnx.proto, Apache-2.0, github.com/onnx/onnx) that the graph builder writes. */
+import { codec } from "./protobuf.ts";
 
 /** TensorProto.DataType. */
 export const DATA_TYPE = { f32: 1, u8: 2, i8: 3, i32: 6, i64: 7, bool: 9, f16: 10, bf16: 16 } as const;
@@ -78,7 +65,7 @@ export interface ModelProto<Tensor = TensorProto> {
   };
 }
 
-/** The same as onnx.proto: proto2 without [packed]. One-ofs are written as plain fields, since their wire form is the same. */
+/** The same as onnx.proto. */
 const MESSAGES = `
   ModelProto: int64 ir_version = 1; string producer_name = 2; string doc_string = 6; GraphProto graph = 7;
     repeated OperatorSetIdProto opset_import = 8;
@@ -97,36 +84,11 @@ const MESSAGES = `
   TensorShapeProto: repeated DimensionProto dim = 1;
   DimensionProto: int64 dim_value = 1; string dim_param = 2;
 `;
-const SCALARS = new Map(
-  Object.entries({ int32: Type.INT32, int64: Type.INT64, float: Type.FLOAT, string: Type.STRING, bytes: Type.BYTES }),
-);
-
-function fieldsOf(text: string): FieldDescriptorProto[] {
-  return [...text.matchAll(/(repeated )?(\w+) (\w+) = (\d+);/g)].map(([, many, kind = "", name = "", number]) => {
-    const scalar = SCALARS.get(kind);
-    const type = scalar === undefined ? { type: Type.MESSAGE, typeName: `.onnx.${kind}` } : { type: scalar };
-    const label = many ? Label.REPEATED : Label.OPTIONAL;
-    return create(FieldDescriptorProtoSchema, { name, number: Number(number), label, ...type });
-  });
-}
-
-const registry = createFileRegistry(
-  create(FileDescriptorProtoSchema, {
-    name: "onnx.proto",
-    package: "onnx",
-    syntax: "proto2",
-    messageType: [...MESSAGES.matchAll(/(\w+):([^:]*;)/g)].map(([, name = "", fields = ""]) => ({
-      name,
-      field: fieldsOf(fields),
-    })),
-  }),
-  () => undefined,
-);
-const modelSchema = present(registry.getMessage("onnx.ModelProto"), "the schema of ModelProto");
+const MODEL = codec("onnx", MESSAGES, "ModelProto");
 
 /** The bytes of an `.onnx` file. */
 export function encodeModel(model: ModelProto<TensorProto | ExternalTensorProto>): Uint8Array {
-  return toBinary(modelSchema, create(modelSchema, { ...model }));
+  return MODEL.encode(model);
 }
 
 /** The model in an `.onnx` file that holds all its tensors, as far as the schema above knows it. */
@@ -134,13 +96,5 @@ export function decodeModel(bytes: Uint8Array): ModelProto;
 /** The same of one that may keep tensors in another file. */
 export function decodeModel(bytes: Uint8Array, of: "external"): ModelProto<TensorProto | ExternalTensorProto>;
 export function decodeModel(bytes: Uint8Array): unknown {
-  return plain(fromBinary(modelSchema, bytes));
-}
-
-/** Without the type names that the protobuf library puts into messages: parts may be added and changed. */
-function plain(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(plain);
-  if (typeof value !== "object" || value === null || value instanceof Uint8Array) return value;
-  const fields = Object.entries(value).filter(([name]) => !name.startsWith("$"));
-  return Object.fromEntries(fields.map(([name, field]) => [name, plain(field)]));
+  return MODEL.decode(bytes);
 }

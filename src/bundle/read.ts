@@ -5,7 +5,8 @@ import { fileDigest } from "../std/file-digest.ts";
 import { Problem } from "../std/problem.ts";
 import { contradiction } from "./consistency.ts";
 import { firstRepeated } from "./fault.ts";
-import { exportId, Manifest, NormStats, Parity } from "./manifest.ts";
+import { goldenFault } from "./golden.ts";
+import { exportId, Golden, Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
 import { statisticFault } from "./statistics.ts";
 
@@ -159,7 +160,23 @@ async function contentProblem(place: BundlePlace, manifest: Manifest): Promise<P
   const parity = await readJson(parityPath, Parity, ADVICE);
   if (parity instanceof Problem) return parity;
   const wrong = parityFault(manifest, parity);
-  return wrong === undefined ? undefined : new Problem(`${parityPath}: ${wrong}; ${ADVICE}`);
+  if (wrong !== undefined) return new Problem(`${parityPath}: ${wrong}; ${ADVICE}`);
+  const golden = await readGolden(place, manifest);
+  return golden instanceof Problem ? golden : undefined;
+}
+
+/** The golden cases of a bundle that has some. */
+export async function readGolden(place: BundlePlace, manifest: Manifest): Promise<Golden | undefined | Problem> {
+  const { golden: names } = manifest.parity;
+  if (names === undefined) return undefined;
+  const path = place(names.cases);
+  const golden = await readJson(path, Golden, ADVICE);
+  if (golden instanceof Problem) return golden;
+  const listed = manifest.files.some((file) => file.path === names.values);
+  const fault = listed
+    ? goldenFault(manifest, golden)
+    : `found no ${names.values} in the manifest's files, expected it`;
+  return fault === undefined ? golden : new Problem(`${path}: ${fault}; ${ADVICE}`);
 }
 
 function parityFault(

@@ -23,17 +23,24 @@ export async function readJson<S extends TSchema>(
   } catch (error) {
     return new Problem(`${path} is not JSON (${(error as Error).message}); ${advice}`);
   }
-  if (Value.Check(schema, value)) return value;
-  return new Problem(`${path}: ${firstFault(schema, value)}; ${advice}`);
+  const fault = schemaFault(schema, value);
+  return fault === undefined ? (value as Static<S>) : new Problem(`${path}: ${fault}; ${advice}`);
 }
 
-/** `/action/rows: found 99, expected …` of the first fault. */
+/** The first fault of a value, as `/action/rows: found 99, expected …`; undefined for a good one. */
+export function schemaFault(schema: TSchema, value: unknown): string | undefined {
+  return Value.Check(schema, value) ? undefined : firstFault(schema, value);
+}
+
 function firstFault(schema: TSchema, value: unknown): string {
   let fault = present(Value.Errors(schema, value).First(), "the fault of a value that does not fit");
-  // For a union, the fault of the branch that fits furthest says more than "expected union value".
-  const branches = fault.errors.map((branch) => branch.First()).filter((first) => first !== undefined);
-  const deepest = branches.sort((one, other) => other.path.length - one.path.length)[0];
-  if (deepest !== undefined && deepest.path.length > fault.path.length) fault = deepest;
+  // For a union, the fault of the branch that fits furthest says more than "expected union value"; a branch may have a union in it.
+  for (;;) {
+    const branches = fault.errors.map((branch) => branch.First()).filter((first) => first !== undefined);
+    const deepest = branches.sort((one, other) => other.path.length - one.path.length)[0];
+    if (deepest === undefined || deepest.path.length <= fault.path.length) break;
+    fault = deepest;
+  }
   const found = fault.value === undefined ? "nothing" : clip(JSON.stringify(fault.value));
   const expected = expectation(fault.schema, fault.message);
   return `${fault.path || "/"}: found ${found}, expected ${expected}`;

@@ -24,12 +24,12 @@ export function int8Product(
   const kept = new Map<Matrix, Int8Matrix>();
   const weights = joinedAlong(graph, matrices, 1, (matrix) => {
     const { to, gain } = matrix;
-    const int8 = quantized(graph.seeded("weight", [from, to], { fanIn: from, gain }), to);
+    const int8 = quantized(graph.wholeWeight("weight", [from, to], { fanIn: from, gain }), to);
     kept.set(matrix, int8);
     return graph.int8("weight", [from, to], int8.values);
   });
   const scales = joinedAlong(graph, matrices, 0, (matrix) => {
-    return graph.seededAs("weight.scale", [matrix.to], present(kept.get(matrix), "its scales").scales);
+    return graph.computedWeight("weight.scale", [matrix.to], present(kept.get(matrix), "its scales").scales);
   });
   const noZeroPoint = "";
   const sums = bias ? [noZeroPoint, biases(graph, matrices)] : [];

@@ -10,7 +10,7 @@ const EPSILON = 1e-6;
 
 type Statistic = readonly number[] | readonly (readonly number[])[];
 type Kind = keyof typeof NAMES;
-type Column = Pick<Manifest["state"]["columns"][number], "name" | "norm" | "epsilon">;
+type Column = Pick<Manifest["state"]["columns"][number], "name" | "norm" | "epsilon" | "epsilon_rule">;
 /** One value per column, and where it stands. */
 interface Line {
   readonly path: string;
@@ -55,7 +55,7 @@ function lines(path: string, statistic: Statistic = [], rows: number): Line[] | 
 
 /** `first` has the lower end or the mean, `second` the upper end or the deviation. */
 function valueFault(
-  { name, epsilon = EPSILON }: Column,
+  { name, epsilon = EPSILON, epsilon_rule: rule = "added" }: Column,
   kind: Kind,
   index: number,
   first: Line,
@@ -66,6 +66,10 @@ function valueFault(
   if (low === undefined || high === undefined)
     return fault(short.path, `${short.values.length} values`, `one for column ${index} (${name})`);
   const path = `${second.path}/${index}`;
-  if (kind !== "mean_std") return low >= high ? fault(path, high, `more than ${NAMES[kind][0]}, ${low}`) : undefined;
-  return high + epsilon <= 0 ? fault(path, high, `more than 0 with the epsilon, ${epsilon}`) : undefined;
+  const isRange = kind !== "mean_std";
+  const [least, span] = isRange ? [low, high - low] : [0, high];
+  if (span < 0) return fault(path, high, `at least ${isRange ? `${NAMES[kind][0]}, ` : ""}${least}`);
+  // A range of 0 whose `min` is its `max` is never divided by.
+  if (span > 0 || epsilon > 0 || (rule === "at_least" && kind === "min_max")) return undefined;
+  return fault(path, high, `more than ${isRange ? `${NAMES[kind][0]}, ` : ""}${least}, with the epsilon 0`);
 }

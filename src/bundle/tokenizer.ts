@@ -2,8 +2,8 @@
  * The reference bundles' tokenizer: byte-level BPE in Hugging Face's `tokenizer.json` format, trained at build time on `CORPUS`.
  *
  * Every UTF-8 text can be tokenised, since all 256 bytes are in the vocabulary. Special and state tokens are in the vocabulary but not
- * among the added tokens, so that no instruction can produce one. Words are split at spaces only, because the Rust crate is built
- * without a regular expression engine. No merged pair contains a space except at its start, since no training word does.
+ * among the added tokens, so that no instruction can produce one. Words are split at spaces only, without a regular expression.
+ * No merged pair contains a space except at its start, since no training word does.
  */
 import { assert } from "../std/assert.ts";
 

@@ -1,4 +1,4 @@
-/** Vision tower of a flow-vla: images to prefix tokens. SigLIP's shape: patches, learned positions, pre-norm blocks. */
+/** Vision tower of a flow-vla: images to prefix tokens. SigLIP's shape: patches, learned positions, pre-norm blocks, a projection. */
 import type { Architecture, Facts } from "./architecture.ts";
 import { attend, joinedHeads } from "./attention.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
@@ -7,7 +7,7 @@ import { blockLinear, gelu, layerNorm, linear } from "./layers.ts";
 import { SLIGHT } from "./weights.ts";
 
 /**
- * Images f32 [B, `views` · frames, 3, height, width] → tokens [B, all patches, language width], view by view, patches row-major.
+ * Images f32 [B, `views` · frames, 3, height, width] → tokens [B, all tokens, language width], view by view, row-major.
  */
 export function vision(
   graph: GraphBuilder,
@@ -16,18 +16,39 @@ export function vision(
   { image, frames }: Facts,
   { vision: size, language }: Architecture,
 ): Value {
-  const { width, height, tokens: patches } = image;
-  return graph.within("vision", () => {
+  const { width, height, tokens } = image;
+  const { shuffle = 1, scale } = size;
+  const seen = graph.within("vision", () => {
     // Views become part of the batch: attention stays inside one view. [B · views, 3, height, width]
     const flat = graph.reshape(images, [-1, 3, height, width]);
-    let x = patchEmbedding(graph, flat, size, patches);
+    let x = patchEmbedding(graph, flat, size, tokens * shuffle ** 2);
     for (let layer = 0; layer < size.layers; layer += 1) {
       x = graph.within(`blocks.${layer}`, () => block(graph, x, size));
     }
     x = layerNorm(graph, "norm", x, size.width);
-    x = linear(graph, "projection", x, { from: size.width, to: language.width, bias: true, inner: true });
-    return graph.reshape(x, [-1, views * frames.later * patches, language.width]);
+    const isShuffled = size.shuffle !== undefined;
+    if (isShuffled) x = pixelShuffle(graph, x, height / size.patch, width / size.patch, size.width, shuffle);
+    const from = size.width * shuffle ** 2;
+    x = linear(graph, "projection", x, { from, to: language.width, bias: !isShuffled, inner: true });
+    return graph.reshape(x, [-1, views * frames.later * tokens, language.width]);
   });
+  // Behind the scope, whose last value is the tokens as publishers give them (measure/golden/play.ts).
+  return scale === undefined ? seen : graph.op("Mul", [seen, graph.innerScalar(scale)]);
+}
+
+/** `factor` × `factor` patches side by side as one token: x [B, rows · columns, W] → [B, rows · columns / factor², factor² · W], row-major (SmolVLM). */
+function pixelShuffle(
+  graph: GraphBuilder,
+  x: Value,
+  rows: number,
+  columns: number,
+  width: number,
+  factor: number,
+): Value {
+  const [down, across] = [rows / factor, columns / factor];
+  const apart = graph.reshape(x, [-1, down, factor, across, factor, width]);
+  const together = graph.transpose(apart, [0, 1, 3, 2, 4, 5]);
+  return graph.reshape(together, [-1, down * across, factor ** 2 * width]);
 }
 
 /** `patch.weight` [width, 3, patch, patch], `patch.bias` [width], `positions` [patches, width]; result [B · views, patches, width]. */

@@ -1,29 +1,21 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
-import type { Manifest } from "../bundle/manifest.ts";
-import { type ActionChunk, chunkOf } from "../client/chunk.ts";
-import { CHAT_ROUTE, descriptionOf } from "../client/description.ts";
+import { type ActionChunk, CHAT_ROUTE, chunkOf } from "../client/chunk.ts";
 import { post, type Service } from "../client/http.ts";
 import { requestBody } from "../client/request.ts";
+import { type RobotModel, robotModel } from "../client/robot-models.ts";
 import { signedIn } from "../client/sign-in.ts";
 import { STATIONS } from "../engine/engine.ts";
-import { type Column, chunkTable, columnsOfSpace } from "../measure/plot/columns.ts";
+import { type Column, chunkTable } from "../measure/plot/columns.ts";
 import { plotSvg } from "../measure/plot/svg.ts";
-import { installedManifest } from "../service/bundles.ts";
 import { systemClock } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
 import { EXIT, Problem } from "../std/problem.ts";
-import {
-  type CameraFiles,
-  cameraFiles,
-  inModelOrder,
-  type Observation,
-  orderInDescription,
-  readFrames,
-  readState,
-} from "./act/cameras.ts";
+import { cameraFiles, inModelOrder, type Observation, readFrames, readState } from "./act/cameras.ts";
 import { claimFolder, writeRun } from "./act/record.ts";
 import { BASE_URL_FLAG, type Command, type CommandLine, usageProblem } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
+
+const REFERENCE_NOTE = "Reference bundle: random weights, or no model at all. Its rows mean nothing: never move a real arm with them.";
 
 export const act: Command = {
   name: "act",
@@ -46,9 +38,10 @@ export const act: Command = {
     if (state instanceof Problem) return state;
     const service = await signedIn(given.text("base-url"));
     if (service instanceof Problem) return service;
-    const description = await descriptionOf(service, wanted.model);
-    if (description instanceof Problem) return description;
-    const cameras = inOrder(wanted, description.text);
+    // The service alone knows the order of its cameras: a bundle that happens to be installed here may have another one.
+    const model = await robotModel(service, wanted.model);
+    if (model instanceof Problem) return model;
+    const cameras = inModelOrder(wanted.cameras, wanted.model, model.cameras);
     if (cameras instanceof Problem) return cameras;
     const frames = await readFrames(cameras);
     if (frames instanceof Problem) return frames;
@@ -60,18 +53,15 @@ export const act: Command = {
     const chunk = await answered(service, observation);
     const latencyMs = systemClock.monotonicMs() - beforeMs;
     if (chunk instanceof Problem) return chunk;
-    // A bundle that is installed here names the columns; nothing that was sent or received depends on it.
-    const manifest = await installedManifest(wanted.model);
-    const { warning } = description;
-    const known = manifest?.action.columns.map(shownColumn);
-    const columns = known?.length === chunk.action_dim ? known : columnsOfSpace(chunk.action_space, chunk.action_dim);
+    const columns = model.action_columns.map(shownColumn);
+    const isReference = model.bundle === "reference";
     // The chunk is paid for, so it is printed even if it cannot be drawn or recorded.
     await answer(given, chunk, `${headline(wanted.model, chunk)}\n\n${chunkTable(chunk, columns)}`);
-    if (warning !== undefined) await printNote(printable(warning));
+    if (isReference) await printNote(REFERENCE_NOTE);
     const named = { cameras: cameras.map(({ camera }) => camera), columns: columns.map(({ name }) => name) };
-    const recorded = { observation, ...named, chunk, manifest, sentMs, latencyMs };
+    const recorded = { observation, ...named, chunk, model, sentMs, latencyMs };
     const lost = folder === undefined ? undefined : await writeRun(folder, recorded);
-    return lost ?? (await draw(given.text("plot"), wanted, chunk, columns, warning !== undefined)) ?? EXIT.done;
+    return lost ?? (await draw(given.text("plot"), wanted, chunk, columns, isReference)) ?? EXIT.done;
   },
 };
 
@@ -101,17 +91,10 @@ async function answered(service: Service, observation: Observation): Promise<Act
   );
 }
 
-/** The frames in the camera order that the service describes. */
-function inOrder(wanted: ActRequest, description: string): readonly CameraFiles[] | Problem {
-  const described = orderInDescription(description);
-  if (described !== undefined) return inModelOrder(wanted.cameras, wanted.model, described);
-  return new Problem(`the service names no cameras of ${wanted.model}; it describes it so: ${printable(description)}`);
-}
-
-/** A manifest writes `1` for "no unit"; for a fraction its range is shown instead. */
-function shownColumn({ name, unit, min, max }: Manifest["action"]["columns"][number]): Column {
-  if (unit !== "1") return { name, unit };
-  return { name, unit: min === 0 && max === 1 ? "0-1" : "" };
+/** A bundle writes `1` for "no unit"; for a fraction its range is shown instead. */
+function shownColumn({ name, unit, min, max }: RobotModel["action_columns"][number]): Column {
+  const fraction = min === 0 && max === 1 ? "0-1" : "";
+  return { name: printable(name), unit: unit === "1" ? fraction : printable(unit) };
 }
 
 function headline(model: string, chunk: ActionChunk): string {

@@ -4,6 +4,7 @@
  */
 import { rename } from "node:fs/promises";
 import type { Report } from "../measure/report.ts";
+import { SAMPLE_MODEL } from "../measure/sample/observation.ts";
 import { EXIT, Problem } from "../std/problem.ts";
 import { SUITE_NAMES, SUITES, type SuiteName, type SuitePlan } from "./bench/suites.ts";
 import { type Command, type CommandLine, usageProblem } from "./frame/command.ts";
@@ -18,6 +19,7 @@ const BATCH = { usual: 8, max: 16 } as const;
 /** Suites that take a flag; the others are for all of them. */
 const ONLY: Readonly<Record<string, readonly SuiteName[]>> = {
   url: ["chunk", "episode", "http"],
+  model: ["chunk", "http"],
   chunks: ["chunk", "gpu"],
   seconds: ["episode", "http"],
   batch: ["gpu"],
@@ -55,6 +57,10 @@ export const bench: Command = {
       value: "DIR",
       about:
         "Bundles to measure (default: those that ship with the executable); for gpu also the folder of one bundle.",
+    },
+    model: {
+      value: "ID",
+      about: `chunk, http: the robot model to measure, of any robot (default ${SAMPLE_MODEL}); state and frames are made up.`,
     },
     batch: {
       value: "N",
@@ -109,6 +115,7 @@ function planOf(given: CommandLine): (SuitePlan & { readonly suite: SuiteName })
     robots: ROBOTS,
     devices: device === undefined ? suite.devices : [device],
     models: given.text("models"),
+    model: given.text("model"),
   };
 }
 

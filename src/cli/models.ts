@@ -72,7 +72,9 @@ export function modelFacts({ manifest, device }: ModelPlace): object {
     dt: 1 / action.hz,
     action_space: action.space,
     action_dim: action.columns.length,
-    action_columns: action.columns.map(({ name, unit, min, max }) => ({ name, unit, min, max })),
+    action_columns: action.columns.map(({ name, unit, min, max, max_jump, max_step }) => ({
+      ...{ name, unit, min, max, max_jump, max_step },
+    })),
   };
 }
 

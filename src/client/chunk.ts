@@ -3,6 +3,13 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parseJson, textAt } from "../std/json.ts";
 
+export const CHAT_ROUTE = "/v1/chat/completions";
+
+/** Whether an answer comes from random weights, or from no model. */
+export function isReference(headers: Headers): boolean {
+  return headers.get("x-tendon-bundle") === "reference";
+}
+
 const ms = Type.Number();
 
 /** The action chunk of the specification. */

@@ -1,6 +1,6 @@
 /** Generated from native/src/core/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */
 
-export const ABI_VERSION = 11;
+export const ABI_VERSION = 12;
 export const OBSERVATION_FRAMES_MAX = 16;
 export const STATE_VALUES_MAX = 64;
 export const CHUNK_VALUES_MAX = 2048;
@@ -33,6 +33,7 @@ export const STATUS = {
   outOfMemory: -15,
   deviceLost: -16,
   badBundle: -17,
+  size: -18,
 } as const;
 
 /** Ticket kinds. */

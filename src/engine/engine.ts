@@ -50,8 +50,29 @@ export interface LoadOptions {
   readonly onProcessor?: number | undefined;
   /** Loads a bundle whose rows nobody has computed too (`parity.unproved`): to be measured, never to be served. */
   readonly unproved?: boolean;
+  /**
+   * Cases that are played in place of the parity vectors: what each stage computed for case N is written to `N.safetensors` in the folder `out`
+   * (native/src/model/stages.rs). The model is never to be served then.
+   */
+  readonly stages?: {
+    readonly out: string;
+    /** The file of a prefill graph with more outputs, which the manifest lists too. */
+    readonly prefill?: string;
+    readonly cases: readonly StagesCase[];
+  };
   /** False: no counter of the engine knows of the model, its frames and its inferences. It takes one observation at a time. */
   readonly counted?: boolean;
+}
+
+/** An observation whose noise is given. */
+interface StagesCase {
+  readonly instruction: string;
+  /** Absolute paths of JPEG files, in wire order. */
+  readonly frames: readonly string[];
+  /** Robot units, in the order of the manifest's state columns. */
+  readonly state: readonly number[];
+  /** `rows` x `width` values, row-major; none for a model without noise. */
+  readonly noise: readonly number[];
 }
 
 /**
@@ -213,8 +234,11 @@ export interface Placement {
   readonly refused: readonly { device: string; reason: string }[];
   /** The largest difference of each of the bundle's parity vectors over all replicas, in robot units; none on `echo`. */
   readonly parity: readonly number[];
-  /** How the steps of a flow are run: by the host one by one, as one graph, or as one whose kernels the device launches at once. */
-  readonly flow: "steps" | "whole" | "captured";
+  /**
+   * How the steps of a flow are run: by the host one by one, as one graph, or as one whose kernels the device launches at once. `none`:
+   * the model has no flow.
+   */
+  readonly flow: "none" | "steps" | "whole" | "captured";
   /** Why a device runs its steps one by one, a sentence; null where it does not, and on a CPU, where nothing waits between them. */
   readonly flowReason: string | null;
   /** Tensors of one replica, of those on devices the one with the most, that stay in the device's memory, bytes; 0 on a CPU. */

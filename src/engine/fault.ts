@@ -15,6 +15,8 @@ export type FaultKind =
   | "instruction_too_long"
   /** The JPEG cannot be decoded. */
   | "bad_image"
+  /** The JPEG has another size than the model takes. */
+  | "wrong_size"
   /** A bug in a decoder, which the JPEG has met. */
   | "decoder_failed"
   | "model_failed";

@@ -96,6 +96,7 @@ export function undecodable(status: number, reason: string): Fault {
   if (status === STATUS.decoder) {
     return new Fault("decoder_failed", "the frame could not be decoded because of a bug", reason);
   }
+  if (status === STATUS.size) return new Fault("wrong_size", `the frame is refused: ${reason}`);
   assert(status === STATUS.image, `a decode ends as decoded, refused or dropped, not ${status}`);
   return new Fault("bad_image", `the frame cannot be decoded: ${reason}`);
 }

@@ -88,7 +88,7 @@ export class NativeInference implements Inference {
     if (status === STATUS.outOfMemory) {
       return new Fault("out_of_memory", "the device of the model has no memory left for this run", detail);
     }
-    if (status === STATUS.image || status === STATUS.decoder) {
+    if (status === STATUS.image || status === STATUS.size || status === STATUS.decoder) {
       this.badFrame = this.results.badFrame(this.ticket);
       return undecodable(status, detail);
     }

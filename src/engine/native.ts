@@ -89,13 +89,14 @@ class NativeEngine implements Engine {
     slots,
     counted,
     onProcessor,
+    stages,
   }: LoadOptions): Promise<Model | Problem> {
     if (manifest.parity.unproved && !unproved) {
       return cannotLoad(manifest.id, "nobody has computed its rows (parity.unproved); it is for tendon bench gpu");
     }
     const engines = join(folders().cache, "engines", `ort${PREBUILT.runtime.version}`);
     // Each by its name: what a caller hands over can hold more, such as prices, which are no JSON.
-    const asked = { device, replicas, threads, slots, counted, onProcessor, inferenceMsMax };
+    const asked = { device, replicas, threads, slots, counted, onProcessor, inferenceMsMax, stages };
     const plan = {
       ...asked,
       manifest,

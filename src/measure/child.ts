@@ -24,7 +24,7 @@ export interface ChildOptions {
   /** The model's device. */
   readonly device: string;
   /** The sample's by default. */
-  readonly model?: string;
+  readonly model?: string | undefined;
   /** A full-size model takes longer to load than the sample's. */
   readonly readyMsMax?: number;
   readonly modelsDir?: string | undefined;

@@ -12,6 +12,8 @@ export interface BenchTarget {
   readonly devices: readonly string[];
   readonly url?: string | undefined;
   readonly models?: string | undefined;
+  /** Absent, the sample's. */
+  readonly model?: string | undefined;
   /** Called before each measurement with its name. */
   readonly progress?: (line: string) => Promise<void>;
 }
@@ -54,7 +56,7 @@ export async function measureCases<
       await target.progress?.(`measuring: device ${device}, ${one.told}`);
       const done = await withService(target, device, (service) => work(service, one));
       if (done instanceof Problem) return done;
-      measurements.push({ ...done, model: SAMPLE_MODEL, device });
+      measurements.push({ ...done, model: target.model ?? SAMPLE_MODEL, device });
     }
   }
   return measurements;
@@ -70,7 +72,7 @@ async function withService<T>(
     const service = await signedIn(target.url);
     return service instanceof Problem ? service : work(service);
   }
-  const child = await startChild({ device, modelsDir: target.models });
+  const child = await startChild({ device, modelsDir: target.models, model: target.model });
   if (child instanceof Problem) return child;
   try {
     const done = await work(child.service);

@@ -367,7 +367,7 @@ class Attempt implements PendingAnswer {
 
   private failStep(): number | undefined {
     if (this.strikes("model_failure")) return 0;
-    return this.strikes("after_start") ? this.command.served.manifest.flow.steps - 1 : undefined;
+    return this.strikes("after_start") ? (this.command.served.manifest.flow?.steps ?? 1) - 1 : undefined;
   }
 
   private strikes(name: Parameters<RobotDeps["drills"]["strikes"]>[0]): boolean {

@@ -170,10 +170,10 @@ export const ROBOT = table({
     socket: [OBSERVATION, "Not as many frames of each camera as were due. They are dropped."],
   }),
   invalid_image: row(400, {
-    http: "A JPEG that cannot be decoded or has an edge that is too long. Also a gripper outside 0 to 1 and a degenerate rotation; `param` then names the state field.",
+    http: "A JPEG that cannot be decoded, has an edge that is too long, or, for a model that resizes none, has another size. Also a gripper outside 0 to 1 and a degenerate rotation; `param` then names the state field.",
     socket: [
       OBSERVATION,
-      "A JPEG that cannot be decoded or has an edge that is too long; also a gripper outside 0 to 1 and a degenerate rotation. On a session's first observation `closing` is `true`, with 1008.",
+      "A JPEG that cannot be decoded, has an edge that is too long, or, for a model that resizes none, has another size. Also a gripper outside 0 to 1 and a degenerate rotation. On a session's first observation `closing` is `true`, with 1008.",
     ],
   }),
   too_many_observations: row(429, {

@@ -17,12 +17,6 @@ export async function installedManifests(dir: string | undefined): Promise<Manif
   return places instanceof Problem ? places : await readManifests(places);
 }
 
-/** The manifest of one model, if its bundle ships with tendon. */
-export async function installedManifest(id: string): Promise<Manifest | undefined> {
-  const manifests = await installedManifests(undefined);
-  return manifests instanceof Problem ? undefined : manifests.find((manifest) => manifest.id === id);
-}
-
 async function shipped(): Promise<readonly BundlePlace[] | Problem> {
   const installed = await locateLibraries();
   return installed instanceof Problem ? installed : installed.bundles;

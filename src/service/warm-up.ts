@@ -11,8 +11,9 @@ import { Drills } from "../drill.ts";
 import type { Engine } from "../engine/engine.ts";
 import { appOf } from "../http/app.ts";
 import type { Bodies } from "../http/bodies.ts";
-import { EXAMPLE, EXAMPLE_FRAMES, EXAMPLE_INSTRUCTION } from "../robot/docs/example.ts";
+import { EXAMPLE_FRAMES, EXAMPLE_INSTRUCTION } from "../robot/docs/example.ts";
 import { robotHttp } from "../robot/http/routes.ts";
+import { restingState } from "../robot/state.ts";
 import { systemClock } from "../std/clock.ts";
 import { Problem } from "../std/problem.ts";
 import { type Run, slicesOf } from "../store/domain.ts";
@@ -39,10 +40,6 @@ const ACCOUNT: NewAccount = {
 
 /** How the writes of an observation end when all goes well. */
 const OUTCOMES: Readonly<Record<string, unknown>> = { "charges.hold": "held", "robot.settleChunk": "kept" };
-
-/** Position and rotation6d of an arm. */
-const POSE = [0, 0, 0, 1, 0, 0, 0, 1, 0];
-const CARTESIAN = { joint_position: [], gripper_position: [0, 0], cartesian_position: [...POSE, ...POSE] };
 
 /** The parts of the real service that are used. */
 interface Loan {
@@ -122,7 +119,7 @@ function storeOf(key: NewKey, real: Loan["store"], written: WriteCall[]): Ports[
 }
 
 /** The body of a session's step. */
-function observation({ id, cameras, frames, state }: Manifest, step: number): string {
+function observation({ id, cameras, frames, state, action }: Manifest, step: number): string {
   const count = cameras.length * (step === 0 ? frames.first : frames.later);
   const images = Array.from({ length: count }, (_, at) => ({
     type: "image_url",
@@ -132,7 +129,7 @@ function observation({ id, cameras, frames, state }: Manifest, step: number): st
     session_id: "warm-up",
     model: id,
     messages: [{ role: "user", content: [{ type: "text", text: EXAMPLE_INSTRUCTION }, ...images] }],
-    robot_state: state.kind === "joint" ? EXAMPLE.robot_state : CARTESIAN,
+    robot_state: restingState(state.kind, state, action),
   };
   return JSON.stringify(body).padEnd(BODY_BYTES_MIN);
 }

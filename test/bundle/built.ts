@@ -4,12 +4,13 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
 import { buildBundle, type Options } from "../../src/bundle/build.ts";
-import type { Manifest, Parity } from "../../src/bundle/manifest.ts";
+import type { Parity } from "../../src/bundle/manifest.ts";
 import { type Bundle, readBundle } from "../../src/bundle/read.ts";
 import type { Precision } from "../../src/bundle/weights.ts";
 import { computeRows } from "../../src/cli/bundle/rows.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { Problem } from "../../src/std/problem.ts";
+import type { FlowBundle, FlowManifest } from "./flow-bundle.ts";
 import type { GoldenInput } from "./reference.ts";
 
 export const MODEL_DIR = join(import.meta.dir, "../../models/molmoact2-yam");
@@ -25,21 +26,25 @@ export async function buildInto(
   modelDir = MODEL_DIR,
   precision?: Precision,
   options?: Options,
-): Promise<Manifest> {
+): Promise<FlowManifest> {
   const manifest = await buildBundle(modelDir, dir, precision, { computeRows, ...options });
   if (manifest instanceof Problem) throw new Error(manifest.message);
-  return manifest;
+  return manifest as FlowManifest;
 }
 
 /** Bundles of the models that no test writes to. All of them take gigabytes if each test has its own. */
-const bundles = new Map<string, Promise<Bundle>>();
+const bundles = new Map<string, Promise<FlowBundle>>();
 const FIXED = [resolve(MODEL_DIR, ".."), join(import.meta.dir, "../vectors")];
 
 /**
  * The bundle of a model folder, by its name or path. Who changes its files copies them first, and the manifest is the caller's own.
  * The bundle of a folder that a test has made is built in a fresh folder, because that one may have changed.
  */
-export async function bundleOf(model: string, precision: Precision = "f32", options: Options = {}): Promise<Bundle> {
+export async function bundleOf(
+  model: string,
+  precision: Precision = "f32",
+  options: Options = {},
+): Promise<FlowBundle> {
   const from = resolve(MODEL_DIR, "..", model);
   if (!FIXED.some((folder) => from.startsWith(folder + sep))) return await build(from, precision, options);
   const key = JSON.stringify([from, precision, options]);
@@ -49,12 +54,12 @@ export async function bundleOf(model: string, precision: Precision = "f32", opti
   return { ...bundle, manifest: structuredClone(manifest) };
 }
 
-async function build(from: string, precision: Precision, options: Options): Promise<Bundle> {
+async function build(from: string, precision: Precision, options: Options): Promise<FlowBundle> {
   const dir = join(await emptyDir(), "bundle");
   await buildInto(dir, from, precision, options);
   const bundle = await readBundle(dir);
   if (bundle instanceof Problem) throw new Error(bundle.message);
-  return bundle;
+  return bundle as FlowBundle;
 }
 
 /** A copy of a model folder whose facts are changed in place. */

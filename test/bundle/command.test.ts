@@ -8,6 +8,8 @@ import { present } from "../../src/std/assert.ts";
 import { EXIT, Problem } from "../../src/std/problem.ts";
 import { changedFile, rehearse } from "../engine/wrong-provider.ts";
 import { emptyDir, MODEL_DIR } from "./built.ts";
+import { goldenBundle } from "./golden-bundle.ts";
+import { PUBLISHERS, robotFile } from "./import/robots.ts";
 
 let out: string;
 let printed = "";
@@ -39,6 +41,31 @@ async function run(...argv: string[]): Promise<number | Problem> {
 }
 
 describe("tendon bundle", () => {
+  test("import makes a bundle whose rows its own weights give, and show says where it is from", async () => {
+    const checkpoint = join(PUBLISHERS, "pi05-openpi/checkpoint");
+    const imported = join(await emptyDir(), "imported");
+    const argv = (robot: string) => ["import", checkpoint, "--robot", robot, "--id", "lab/pi05:arm", "--out", imported];
+    const empty = await run(...argv(await robotFile("")));
+    expect(empty).toMatchObject({ exit: EXIT.usage, message: expect.stringContaining("hz = 0  # rows a second") });
+    const words = {
+      cameras: ["base_0_rgb"],
+      missing: ["left_wrist_0_rgb", "right_wrist_0_rgb"],
+      isRelative: () => false,
+    };
+    const robot = await robotFile({ ...words, columns: Array.from({ length: 14 }, (_, at) => `joint_${at}`) });
+    expect(await run(...argv(robot), "--compute", "f16", "--json")).toBe(EXIT.done);
+    expect(JSON.parse(printed)).toMatchObject({ ok: true, id: "lab/pi05:arm", reference: false, compute: "f16" });
+    expect(await run(...argv(robot))).toBe(EXIT.done);
+    expect(printed).toStartWith("imported lab/pi05:arm: ");
+    expect(await run("show", imported)).toBe(EXIT.done);
+    expect(printed).toMatch(/^licence {2}test$/m);
+    expect(printed).toMatch(
+      /^origin {3}[0-9a-f]{64} {2}model\.safetensors, openpi pi0\.5\n {9}[0-9a-f]{64} {2}config\.json$/m,
+    );
+    expect(printed).toMatch(/[0-9a-f]{64} {2}assets\/\w+\/norm_stats\.json\n {9}[0-9a-f]{64} {2}\w+\.model$/m);
+    expect(await run("verify", imported, "--device", "cpu")).toBe(EXIT.done);
+  });
+
   test("verify says what it verified, in words and as JSON", async () => {
     expect(await run("verify", out)).toBe(EXIT.done);
     expect(printed).toStartWith("verified vendorB/molmoact2:yam (reference bundle, random weights)");
@@ -159,6 +186,24 @@ describe("tendon bundle", () => {
     expect(printed).toContain("left_gripper: 0 to 1\n");
     expect(await run("show", out, "--json")).toBe(EXIT.done);
     expect(JSON.parse(printed)).toMatchObject({ id: "vendorB/molmoact2:yam", reference: true, action: { rows: 30 } });
+  });
+
+  test("verify compares golden values: a table, and 1 with the first stage that is off; a bundle without them says so", async () => {
+    expect(await run("verify", out)).toBe(EXIT.done);
+    expect(printed).toEndWith(", no golden values to compare its stages with\n");
+    const right = await goldenBundle();
+    expect(await run("verify", right)).toBe(EXIT.done);
+    expect(printed).toMatch(/^verified .*\n2 golden cases, at most 1\.0e-4 may differ;.*\n {6}pictures {11}0\.0e\+0\n/);
+    expect(await run("verify", right, "--json")).toBe(EXIT.done);
+    expect(JSON.parse(printed)).toMatchObject({ ok: true, golden: { cases: 2, left_out: 0, first_off: null } });
+    const wrong = await goldenBundle((_, { image }) => {
+      image.resize = "stretch";
+    });
+    const off = expect.stringContaining("the first stage that is off is pictures by");
+    expect(await run("verify", wrong, "--json")).toMatchObject({ exit: EXIT.failed, message: off });
+    expect(JSON.parse(printed)).toMatchObject({ ok: false, golden: { first_off: { stage: "pictures" } } });
+    expect(await run("verify", wrong)).toMatchObject({ exit: EXIT.failed, message: off });
+    expect(printed).toMatch(/\n {2}OFF rows /);
   });
 
   test("a folder without a bundle ends with 1", async () => {

@@ -2,13 +2,14 @@
 import { describe, expect, test } from "bun:test";
 import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { buildBundle, HALVES } from "../../src/bundle/build.ts";
+import { buildBundle } from "../../src/bundle/build.ts";
 import { contradiction } from "../../src/bundle/consistency.ts";
 import { show } from "../../src/bundle/describe.ts";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import { DATA_TYPE, decodeModel, type ModelProto, type NodeProto } from "../../src/bundle/onnx-schema.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import { keptAs } from "../../src/bundle/values.ts";
+import { HALVES } from "../../src/bundle/weights.ts";
 import { present } from "../../src/std/assert.ts";
 import { sha256 } from "../../src/std/file-digest.ts";
 import { Problem } from "../../src/std/problem.ts";

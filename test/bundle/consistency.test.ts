@@ -1,13 +1,18 @@
 /** Manifests that contradict themselves are refused with path, found and expected. */
 import { expect, test } from "bun:test";
-import type { Manifest } from "../../src/bundle/manifest.ts";
 import { present } from "../../src/std/assert.ts";
 import { edited } from "./damaged.ts";
+import type { FlowManifest } from "./flow-bundle.ts";
+
+/** Those that openpi counts for ten steps, but the end. */
+const times = [...Array.from({ length: 10 }, (_, step) => Math.fround(1 - step / 10)), 0];
+const timesWith = (index: number, time: number | undefined) =>
+  times.map((one, at) => (at === index ? (time ?? 0) : one));
 
 test("shapes and names that contradict the facts", async () => {
-  const cases: [(m: Manifest) => unknown, string][] = [
+  const cases: [(m: FlowManifest) => unknown, string][] = [
     [(m) => (m.action.rows = 29), "/graphs/denoise/inputs/0/shape: found"],
-    [(m) => (m.action.rows = 65), "/action/rows: found 65, expected"],
+    [(m) => (m.action.rows = 129), "/action/rows: found 129, expected"],
     [(m) => m.cameras.push("back"), "/graphs/prefill/inputs/0/shape: found"],
     [(m) => (m.cameras[1] = "top"), "/cameras/1: found top"],
     [(m) => (present(m.graphs.prefill.outputs[0], "the mask").shape[1] = 288), "/graphs/prefill/outputs/0/shape"],
@@ -24,6 +29,8 @@ test("shapes and names that contradict the facts", async () => {
       (m) => Object.assign(m.image, { resize: "pad", place: "left" }),
       '/image/place: found "left", expected one of "centre", "top_left", "bottom_right"',
     ],
+    [(m) => (m.image.resize = "exact"), "/image/filter: found pillow-bilinear, expected nothing, with exact"],
+    [(m) => delete m.image.filter, "/image/filter: found nothing, expected a filter, with "],
     [
       (m) => Object.assign(present(m.state.columns[2], "column"), { norm: "none", epsilon: 0 }),
       "/state/columns/2/epsilon: found 0, expected nothing, with norm none",
@@ -39,7 +46,7 @@ test("shapes and names that contradict the facts", async () => {
     ],
     [(m) => (present(m.state.columns[0], "column").unit = "deg"), "/action/columns/0/max_jump: found deg"],
     ...(["max_jump", "max_step"] as const).flatMap((limit) =>
-      [0, -1, Number.POSITIVE_INFINITY, "2"].map((value): [(m: Manifest) => unknown, string] => [
+      [0, -1, Number.POSITIVE_INFINITY, "2"].map((value): [(m: FlowManifest) => unknown, string] => [
         (m) => Object.assign(present(m.action.columns[0], "column"), { [limit]: value }),
         `/action/columns/0/${limit}: found`,
       ]),
@@ -61,6 +68,31 @@ test("shapes and names that contradict the facts", async () => {
     [(m) => (m.graphs.extend = m.graphs.prefill), "/graphs/extend: found a graph, expected nothing"],
     [(m) => (m.guidance = { scale: 2, apply: [] }), "/guidance: found"],
     [(m) => (m.state.width = 13), "/state/columns: found 14 columns, expected 13 at most"],
+    ...(
+      [
+        [[1, 0.5, 0], "/flow/times: found 3 times, expected 11, one more than steps"],
+        [timesWith(0, 0.9375), "/flow/times/0: found 0.9375, expected t_start, 1"],
+        [timesWith(3, 0.6), "/flow/times/3: found 0.6, expected a float32 value"],
+        [timesWith(3, 0.9375), "/flow/times/3: found 0.9375, expected a time nearer to t_end, 0, than the one before"],
+        [timesWith(4, times[3]), "/flow/times/4: found"],
+        [timesWith(10, 0.0625), "/flow/times/10: found 0.0625, expected t_end, 0, but for rounding"],
+      ] as const
+    ).map(([list, expected]): [(m: FlowManifest) => unknown, string] => [(m) => (m.flow.times = [...list]), expected]),
+    [(m) => Object.assign(m.flow, { times, shift: 2 }), "/flow/shift: found 2, expected 1, where the times are listed"],
+    ...(
+      [
+        [{ text: "{instruction}", bins: 256 }, "/prompt/parts/0/bins: found 256, expected nothing, without {state}"],
+        [{ text: "{instruction} {state}" }, "/prompt/parts/0/bins: found nothing, expected bins"],
+        [{ text: "{instruction}{state}", bins: 256 }, "/prompt/parts/0/text: found"],
+        [
+          { text: "{instruction}", clean: ["lower"] },
+          '/prompt/parts/0/clean/0: found "lower", expected one of "strip"',
+        ],
+      ] as const
+    ).map(([part, expected]): [(m: FlowManifest) => unknown, string] => [
+      (m) => (m.prompt.parts = [{ kind: "template", ...part } as unknown as FlowManifest["prompt"]["parts"][number]]),
+      expected,
+    ]),
     [(m) => (m.action.rotation6d = [9]), "/action/rotation6d/0: found 9, expected six free columns"],
     [(m) => (m.action.rotation6d = [0, 5]), "/action/rotation6d/1: found 5, expected six free columns"],
   ];

@@ -2,13 +2,13 @@
 import { beforeAll, expect } from "bun:test";
 import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Manifest } from "../../src/bundle/manifest.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { buildInto, emptyDir } from "./built.ts";
+import type { FlowManifest } from "./flow-bundle.ts";
 
 export let good: string;
-export let manifest: Manifest;
+export let manifest: FlowManifest;
 
 beforeAll(async () => {
   good = join(await emptyDir(), "good");
@@ -23,7 +23,7 @@ export async function copy(): Promise<string> {
 }
 
 /** The message about a copy of the bundle whose manifest has been edited. */
-export async function edited(edit: (manifest: Manifest) => unknown): Promise<string> {
+export async function edited(edit: (manifest: FlowManifest) => unknown): Promise<string> {
   const dir = await copy();
   const changed = structuredClone(manifest);
   const replaced = edit(changed);

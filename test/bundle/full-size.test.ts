@@ -3,12 +3,13 @@ import { describe, expect, test } from "bun:test";
 import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Architecture, ModelFile, WorldArchitecture } from "../../src/bundle/architecture.ts";
-import { buildBundle, type Half } from "../../src/bundle/build.ts";
+import { buildBundle } from "../../src/bundle/build.ts";
 import { show } from "../../src/bundle/describe.ts";
 import { buildGraphs } from "../../src/bundle/families.ts";
+import { RandomWeights } from "../../src/bundle/random-weights.ts";
 import type { Bundle } from "../../src/bundle/read.ts";
 import { readBundle } from "../../src/bundle/read.ts";
-import { DEFAULT_BUILD } from "../../src/bundle/weights.ts";
+import { DEFAULT_BUILD, type Half } from "../../src/bundle/weights.ts";
 import { present } from "../../src/std/assert.ts";
 import { engineOfFile, Opened, ok, refusal } from "../engine/opened.ts";
 import { emptyDir, MODEL_DIR } from "./built.ts";
@@ -58,9 +59,10 @@ function smallWorld({ transformer, ...rest }: WorldArchitecture): WorldArchitect
 
 /** Weights of all graphs, those that several use once, by the first word of their names. Nothing is drawn: values are made when they are written. */
 function weightsOf({ architecture, ...facts }: ModelFile): Map<string, number> {
-  const graphs = buildGraphs(facts, architecture, 1000, { ...DEFAULT_BUILD, precision: "bf16" });
+  const weights = new RandomWeights(architecture.seed, { ...DEFAULT_BUILD, precision: "bf16" });
+  const graphs = buildGraphs(facts, architecture, 1000, weights);
   const counts = new Map<string, readonly [part: string, count: number]>();
-  for (const graph of [graphs.prefill, graphs.denoise, ...(graphs.extend ? [graphs.extend] : [])]) {
+  for (const graph of [graphs.prefill, graphs.denoise, graphs.extend].filter((graph) => graph !== undefined)) {
     for (const { name, dims, values } of graph.tensors) {
       const count = dims.reduce((size, dim) => size * dim, 1);
       counts.set(values.key ?? name, [name.split(".")[0] ?? "", count]);

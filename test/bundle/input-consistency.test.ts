@@ -11,6 +11,7 @@ import { variant, variantNames } from "./variants.ts";
 const manifests = new Map<string, Manifest>();
 beforeAll(async () => {
   for (const name of await variantNames()) manifests.set(name, (await variant(name)).manifest);
+  manifests.set("pixels", (await bundleOf("molmoact2-yam", "f32", { compute: "f16" })).manifest);
   manifests.set("world", (await bundleOf("dreamzero-astra-yam")).manifest);
 });
 
@@ -72,6 +73,11 @@ test("types, shapes and fields that a role does not have", () => {
       "found side, shoulder, wrist as views, expected top once",
     ],
     ["openpi", (of) => (of("prefill", "image_top").shape = ["batch", 2, 3, 28, 28]), 'expected ["batch",1,3,28,28]'],
+    [
+      "pixels",
+      (_, m) => (m.image.filter = "torch-bilinear"),
+      "/image/filter: found torch-bilinear, expected f32 images for its unrounded values",
+    ],
     ["openpi", (of) => (of("prefill", "token_mask").role = "time"), "/role: found time, expected images or tokens or "],
     [
       "openpi",
@@ -101,7 +107,7 @@ test("types, shapes and fields that a role does not have", () => {
     ],
     [
       "world",
-      (of, m) => m.graphs.denoise.inputs.push({ ...of("denoise", "memory_length"), name: "again" }),
+      (of, m) => m.graphs.denoise?.inputs.push({ ...of("denoise", "memory_length"), name: "again" }),
       "found 2 with role memory_length, expected one",
     ],
   ];

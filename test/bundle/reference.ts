@@ -7,9 +7,9 @@ import { readFile } from "node:fs/promises";
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import sharp from "sharp";
 import type { Manifest, NormStats } from "../../src/bundle/manifest.ts";
-import type { Bundle } from "../../src/bundle/read.ts";
 import { present } from "../../src/std/assert.ts";
 import { Bpe } from "./bpe.ts";
+import type { FlowBundle, FlowManifest } from "./flow-bundle.ts";
 import { philoxNormal } from "./philox.ts";
 import { resizePillow, type Size } from "./pillow.ts";
 
@@ -32,6 +32,8 @@ export interface Feeds {
   /** [tokens_max], padded; or shorter, all of a batch alike. */
   readonly tokens: BigInt64Array;
   readonly tokenMask: Uint8Array;
+  /** [width], normalised, then zeros. */
+  readonly state: Float32Array;
   /** [rows, width] */
   readonly noise: Float32Array;
 }
@@ -41,14 +43,14 @@ type Cache = Record<string, Tensor>;
 /** A bundle with its sessions open. One thread, so that a time is a time of one core. */
 export class Reference {
   private constructor(
-    readonly manifest: Manifest,
+    readonly manifest: FlowManifest,
     private readonly norm: NormStats,
     readonly bpe: Bpe,
     private readonly prefillSession: InferenceSession,
     private readonly denoiseSession: InferenceSession,
   ) {}
 
-  static async open({ manifest, paths }: Bundle): Promise<Reference> {
+  static async open({ manifest, paths }: FlowBundle): Promise<Reference> {
     const path = (file: string) => present(paths.get(file), file);
     const session = (file: string) =>
       InferenceSession.create(path(file), { intraOpNumThreads: 1, interOpNumThreads: 1, executionProviders: ["cpu"] });
@@ -72,12 +74,20 @@ export class Reference {
     const tokens = new BigInt64Array(prompt.tokens_max).fill(BigInt(prompt.pad_id));
     tokens.set(ids.map(BigInt));
     const tokenMask = new Uint8Array(prompt.tokens_max).fill(1, 0, ids.length);
-    return { images, tokens, tokenMask, noise: philoxNormal(export_id, seed, step, action.rows * action.width) };
+    const told = new Float32Array(this.manifest.state.width);
+    told.set(this.normalisedState(state));
+    return {
+      images,
+      tokens,
+      tokenMask,
+      state: told,
+      noise: philoxNormal(export_id, seed, step, action.rows * action.width),
+    };
   }
 
   /** The graphs' cache for one batch of observations. */
   async prefill(batch: readonly Feeds[]): Promise<Cache> {
-    const roles = { images: joined, tokens: joinedTokens, token_mask: joinedMasks };
+    const roles = { images: joined, tokens: joinedTokens, token_mask: joinedMasks, state: joinedStates };
     const feeds: Cache = {};
     for (const input of this.manifest.graphs.prefill.inputs) {
       const words = { batch: batch.length, prompt: batch[0]?.tokens.length ?? 0, prefix: Number.NaN };
@@ -102,12 +112,13 @@ export class Reference {
 
   /** Rows of every observation of the batch in the model's own units, [batch · rows · width]. */
   async latents(batch: readonly Feeds[], cache?: Cache): Promise<Float32Array> {
-    const { t_start, t_end, steps } = this.manifest.flow;
+    const { t_start, t_end, steps, times } = this.manifest.flow;
+    const timeOf = (index: number) => times?.[index] ?? t_start + (index * (t_end - t_start)) / steps;
     const kept = cache ?? (await this.prefill(batch));
     const x = Float32Array.from(batch.flatMap(({ noise }) => [...noise]));
-    const dt = (t_end - t_start) / steps;
     for (let step = 0; step < steps; step += 1) {
-      const v = await this.velocity(x, t_start + step * dt, kept, batch.length);
+      const dt = timeOf(step + 1) - timeOf(step);
+      const v = await this.velocity(x, timeOf(step), kept, batch.length);
       for (let index = 0; index < x.length; index += 1) x[index] = present(x[index], "x") + dt * present(v[index], "v");
     }
     return x;
@@ -135,23 +146,28 @@ export class Reference {
       if (part.kind === "token") return [part.id];
       if (part.kind === "instruction") return this.bpe.encode(text);
       if (part.kind === "template") return this.bpe.encode(this.templateText(part, instruction, state));
-      return this.manifest.state.columns.map((how, column) => {
-        const x = normalised(present(state[column], "state value"), how, this.norm.state, column);
+      return this.normalisedState(state).map((x) => {
         return part.base + roundTiesToEven(((Math.min(1, Math.max(-1, x)) + 1) / 2) * (part.bins - 1));
       });
     });
   }
 
+  private normalisedState(state: readonly number[]): number[] {
+    return this.manifest.state.columns.map((how, column) =>
+      normalised(present(state[column], "state value"), how, this.norm.state, column),
+    );
+  }
+
   /** The text of a template with instruction and state in their places. */
-  private templateText(part: { text: string; bins: number }, instruction: string, state: readonly number[]): string {
+  private templateText(part: { text: string; bins?: number }, instruction: string, state: readonly number[]): string {
     const text = instruction
       .split(/[\p{White_Space}_]+/u)
       .filter((word) => word !== "")
       .join(" ");
-    const numbers = this.manifest.state.columns.map((how, column) => {
-      const x = normalised(present(state[column], "state value"), how, this.norm.state, column);
+    const numbers = this.normalisedState(state).map((x) => {
       // numpy's digitize: how many of the edges −1, −1 + 2 / bins, … lie at or below x, less one.
-      const edges = Array.from({ length: part.bins }, (_, index) => -1 + (2 * index) / part.bins);
+      const { bins = 0 } = part;
+      const edges = Array.from({ length: bins }, (_, index) => -1 + (2 * index) / bins);
       return edges.filter((edge) => edge <= x).length - 1;
     });
     return part.text.replace("{instruction}", text).replace("{state}", numbers.join(" "));
@@ -196,7 +212,7 @@ export class Reference {
 }
 
 /** One chunk, rows × columns in robot units. */
-export async function referenceChunk(bundle: Bundle, given: GoldenInput): Promise<number[][]> {
+export async function referenceChunk(bundle: FlowBundle, given: GoldenInput): Promise<number[][]> {
   const reference = await Reference.open(bundle);
   const latent = await reference.latents([await reference.prepare(given)]);
   return reference.rows(latent, given.state);
@@ -208,6 +224,10 @@ function joined(batch: readonly Feeds[], shape: number[]): Tensor {
 
 function joinedTokens(batch: readonly Feeds[], shape: number[]): Tensor {
   return new Tensor("int64", BigInt64Array.from(batch.flatMap(({ tokens }) => [...tokens])), shape);
+}
+
+function joinedStates(batch: readonly Feeds[], shape: number[]): Tensor {
+  return new Tensor("float32", Float32Array.from(batch.flatMap(({ state }) => [...state])), shape);
 }
 
 function joinedMasks(batch: readonly Feeds[], shape: number[]): Tensor {

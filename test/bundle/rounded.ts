@@ -1,12 +1,12 @@
 /** What a graph of half precision computes on a device that rounds the result of every operator to it, as a graph of float32. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Half } from "../../src/bundle/build.ts";
 import { widened } from "../../src/bundle/exact.ts";
 import { DATA_TYPE, decodeModel, encodeModel, type ModelProto, type NodeProto } from "../../src/bundle/onnx-schema.ts";
-import type { Bundle } from "../../src/bundle/read.ts";
+import type { Half } from "../../src/bundle/weights.ts";
 import { present } from "../../src/std/assert.ts";
 import { emptyDir } from "./built.ts";
+import type { FlowBundle } from "./flow-bundle.ts";
 
 /** Which input has the type of the output: what is chosen. */
 const TYPED_BY: Readonly<Record<string, number>> = { Where: 1 };
@@ -36,7 +36,7 @@ export function traced({ node, initializer, input }: ModelProto["graph"]) {
 const MOVES = new Set(["Concat", "Gather", "Identity", "Reshape", "Slice", "Split", "Transpose", "Unsqueeze"]);
 
 /** A bundle whose graphs round each result to its type, in float32: what a CPU can show of a GPU's arithmetic. */
-export async function roundedEverywhereOf(bundle: Bundle, compute: Half): Promise<Bundle> {
+export async function roundedEverywhereOf(bundle: FlowBundle, compute: Half): Promise<FlowBundle> {
   const folder = await emptyDir();
   const manifest = structuredClone(bundle.manifest);
   delete manifest.compute;

@@ -3,17 +3,17 @@ import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
 import type { NormStats, Parity } from "../../src/bundle/manifest.ts";
-import type { Bundle } from "../../src/bundle/read.ts";
 import { bundleOf, emptyDir, MODEL_DIR } from "./built.ts";
+import type { FlowBundle } from "./flow-bundle.ts";
 
 /** Both are small: a chunk takes a millisecond or two. */
-export const SEVENTH = { "flow-vla": "vendorG/seventh:yam", "world-action": "vendorH/eighth:yam" } as const;
+export const SEVENTH = { "flow-vla": "lab/seventh:yam", "world-action": "lab/eighth:yam" } as const;
 
 /** What a variant of such a model changes, in place. */
 export type Change = (model: Writable<ModelFile>, norm: Writable<NormStats>) => void;
 
 /** The bundle of a new model of the family. Nobody computed its rows, so any finite ones pass as its parity. */
-export async function seventhBundle(family: keyof typeof SEVENTH, change?: Change): Promise<Bundle> {
+export async function seventhBundle(family: keyof typeof SEVENTH, change?: Change): Promise<FlowBundle> {
   const { manifest, paths } = await bundleOf(await seventhModel(family, change));
   return { paths, manifest: { ...manifest, parity: { ...manifest.parity, tolerance: 1e3 } } };
 }
@@ -69,11 +69,36 @@ function worldAction({ image }: Writable<ModelFile>) {
 }
 
 /** One observation of the right shape, without expected rows. */
-async function withoutRows(dir: string, { cameras, action }: Writable<ModelFile>): Promise<Parity> {
+async function withoutRows(dir: string, { cameras, state, action }: Writable<ModelFile>): Promise<Parity> {
   const parity = JSON.parse(await readFile(join(dir, "parity/chunk.json"), "utf8")) as Parity;
   const [first] = parity.observations;
   if (!first) throw new Error("no observation");
   const actions = Array.from({ length: action.rows }, () => Array(action.columns.length).fill(0));
   const frames = first.frames.slice(0, cameras.length);
-  return { ...parity, observations: [{ ...first, frames, actions }] };
+  return {
+    ...parity,
+    observations: [{ ...first, frames, state: first.state.slice(0, state.columns.length), actions }],
+  };
+}
+
+/** A robot that is not a YAM, under an id of its operator's own: one arm of seven values, two cameras, 50 rows. */
+export const ARM = "lab/so101:pick";
+
+const ARM_NAMES = ["shoulder.pan", "shoulder.lift", "elbow", "wrist.flex", "wrist.roll", "wrist.yaw", "gripper"];
+
+export async function armBundle(): Promise<FlowBundle> {
+  return await seventhBundle("flow-vla", (model, norm) => {
+    model.id = ARM;
+    model.cameras = ["front view", "wrist"];
+    Object.assign(model.action, { space: "vector", rows: 50, hz: 20 });
+    model.state.kind = "vector";
+    model.state.columns = model.state.columns
+      .slice(0, 7)
+      .map((column, index) => ({ ...column, name: ARM_NAMES[index] ?? "", unit: "deg", from: "state", index }));
+    model.action.columns = model.action.columns
+      .slice(0, 7)
+      .map((column, index) => ({ ...column, name: ARM_NAMES[index] ?? "", unit: "deg", min: -180, max: 180 }));
+    for (const side of [norm.state, norm.action])
+      for (const [name, values] of Object.entries(side)) Object.assign(side, { [name]: values.slice(0, 7) });
+  });
 }

@@ -37,18 +37,26 @@ test("what is missing is named, in a list, in a table and in a row of it", () =>
   );
 });
 
-test("an empty range is named, and a deviation that leaves nothing to divide by", () => {
+test("a range or a deviation of 0 is named where its epsilon leaves nothing to divide by, and one below 0 anywhere", () => {
   const flat = [
     [1, 1],
     [1, 0],
-    [1, 1],
+    [1, -1],
   ];
   expect(faultOf(MIN_MAX, { state, action: { min: [0, 0], max: flat } })).toBe(
-    "/action/max/1/1: found 0, expected more than min, 0",
+    "/action/max/2/1: found -1, expected at least min, 0",
   );
-  const still = { mean: [0, 0], std: [1, 0] };
-  expect(faultOf({ norm: "mean_std" }, { state: still, action: still })).toBeUndefined();
-  expect(faultOf({ norm: "mean_std", epsilon: 0 }, { state: still, action: still })).toBe(
-    "/state/std/1: found 0, expected more than 0 with the epsilon, 0",
-  );
+  const still = { min: [0, 0], max: [1, 0], mean: [0, 0], std: [1, 0] };
+  for (const norm of ["min_max", "mean_std"] as const) {
+    for (const epsilon_rule of ["added", "zero_range", "at_least"] as const) {
+      const found = (epsilon?: number) =>
+        faultOf({ norm, epsilon_rule, ...(epsilon !== undefined && { epsilon }) }, { state: still, action: still });
+      expect(found()).toBeUndefined();
+      const [path, least] = norm === "min_max" ? ["max", "min, 0"] : ["std", "0"];
+      const isFlat = norm === "min_max" && epsilon_rule === "at_least";
+      expect(found(0)).toBe(
+        isFlat ? undefined : `/state/${path}/1: found 0, expected more than ${least}, with the epsilon 0`,
+      );
+    }
+  }
 });

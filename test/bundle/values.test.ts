@@ -1,7 +1,8 @@
 /** Values that are made while they are written. */
 import { expect, test } from "bun:test";
+import { RandomWeights } from "../../src/bundle/random-weights.ts";
 import { allOf, given, keptAs, rounded, type Source, sideBySide, streamed } from "../../src/bundle/values.ts";
-import { DEFAULT_BUILD, Weights } from "../../src/bundle/weights.ts";
+import { DEFAULT_BUILD } from "../../src/bundle/weights.ts";
 import { RandomStream } from "../../src/std/random.ts";
 
 /** 0, 1, 2 … from `first` on. */
@@ -101,9 +102,9 @@ test("matrices side by side have the rows of each, also where a row is longer th
 });
 
 test("a weight that is made later has the values of the one that is made at once", () => {
-  const weights = new Weights(7, { ...DEFAULT_BUILD, precision: "bf16" });
+  const weights = new RandomWeights(7, { ...DEFAULT_BUILD, precision: "bf16" });
   const spread = { fanIn: 3, gain: 2, offsets: [1, 0, -1] };
-  const now = weights.uniform("a", [30, 7], spread);
+  const now = weights.whole("a", [30, 7], spread);
   expect(floats(allOf(weights.later("a", [30, 7], spread, "f32")))).toEqual(now);
   const half = allOf(weights.later("a", [30, 7], spread, "bf16"));
   expect(new Uint16Array(half.buffer)).toEqual(rounded(now));

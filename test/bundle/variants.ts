@@ -1,8 +1,8 @@
 /** Small models of the family flow-vla whose graphs are given their inputs as published policies want them: test/vectors/flow-vla. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Bundle } from "../../src/bundle/read.ts";
 import { bundleOf } from "./built.ts";
+import type { FlowBundle } from "./flow-bundle.ts";
 
 export const VARIANTS = join(import.meta.dir, "../vectors/flow-vla");
 
@@ -11,6 +11,6 @@ export async function variantNames(): Promise<string[]> {
 }
 
 /** Its bundle, which all tests share. */
-export function variant(name: string): Promise<Bundle> {
+export function variant(name: string): Promise<FlowBundle> {
   return bundleOf(join(VARIANTS, name));
 }

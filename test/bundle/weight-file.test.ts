@@ -3,7 +3,6 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { cp, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { buildBundle } from "../../src/bundle/build.ts";
-import type { Manifest } from "../../src/bundle/manifest.ts";
 import { decodeModel, encodeModel } from "../../src/bundle/onnx-schema.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import { rounded } from "../../src/bundle/values.ts";
@@ -13,13 +12,14 @@ import { sha256 } from "../../src/std/file-digest.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { buildInto, emptyDir, MODEL_DIR } from "./built.ts";
 import { messageOf } from "./damaged.ts";
+import type { FlowManifest } from "./flow-bundle.ts";
 
 const PI05 = join(MODEL_DIR, "../pi0.5-yam");
 const WORLD = join(MODEL_DIR, "../dreamzero-astra-yam");
 const BFLOAT16 = 16;
 
 let dir: string;
-let manifest: Manifest;
+let manifest: FlowManifest;
 let told: [done: number, total: number][];
 beforeAll(async () => {
   dir = join(await emptyDir(), "bf16");

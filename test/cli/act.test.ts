@@ -2,13 +2,13 @@ import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cameraFiles, inModelOrder, orderInDescription } from "../../src/cli/act/cameras.ts";
+import { cameraFiles, inModelOrder } from "../../src/cli/act/cameras.ts";
 import { act } from "../../src/cli/act.ts";
 import { given } from "../../src/cli/frame/command.ts";
 import type { EpisodeHead, EpisodeObservation } from "../../src/client/episode-log/format.ts";
 import { signedIn } from "../../src/client/sign-in.ts";
 import { EXIT, Problem } from "../../src/std/problem.ts";
-import { CHUNK } from "../client/sample-chunk.ts";
+import { CHUNK, CHUNK_COLUMNS } from "../client/sample-chunk.ts";
 
 const JPEG = "test/vectors/jpeg/420.jpg";
 const completion = { choices: [{ index: 0, message: { role: "assistant", content: JSON.stringify(CHUNK) } }] };
@@ -21,7 +21,9 @@ interface Seen {
   seed?: number;
 }
 const seen: Seen[] = [];
+/** The answer to an observation, and to the question for the models. */
 let reply: (body: Seen) => Response = () => Response.json(completion);
+let models: () => Response = () => served("top, left");
 let server: ReturnType<typeof Bun.serve>;
 let dir = "";
 const keyBefore = process.env.TENDON_API_KEY;
@@ -33,6 +35,7 @@ beforeAll(async () => {
   server = Bun.serve({
     port: 0,
     fetch: async (request) => {
+      if (request.method === "GET") return models();
       const body = (await request.json()) as Seen;
       seen.push(body);
       return reply(body);
@@ -46,6 +49,17 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
+/** A list of models with one, whose cameras are these. */
+function served(cameras: string, facts: object = {}): Response {
+  const state_columns = [
+    { name: "left_joint_1", unit: "rad", from: "joint_position", index: 0 },
+    { name: "left_gripper", unit: "1", from: "gripper_position", index: 0 },
+  ];
+  const action_columns = CHUNK_COLUMNS.map((column) => ({ ...column, min: -4, max: 4 }));
+  const model = { id: "other/robot:x", cameras: cameras.split(", "), frames: { first: 1, later: 1 }, state: "joint" };
+  return Response.json({ data: [{ ...model, state_columns, action_columns, bundle: "trained", ...facts }] });
+}
+
 const base = ["--model", "other/robot:x", "--instruction", "go", "--state"];
 const images = ["--image", `top=${JPEG}`, "--image", `left=${JPEG}`];
 
@@ -56,11 +70,10 @@ async function runAct(...argv: string[]): Promise<number | Problem> {
 const address = () => `http://127.0.0.1:${server.port}`;
 const stateFile = () => join(dir, "state.json");
 
-test("act sends the observation in the described camera order and draws the chunk", async () => {
+test("act sends the observation in the camera order that the service names and draws the chunk", async () => {
   seen.length = 0;
-  const headers = { "x-tendon-bundle": "reference" };
-  const description = { choices: [{ message: { content: "Cameras, in this order: left, top.\nRandom weights." } }] };
-  reply = (body) => Response.json(typeof body.messages[0]?.content === "string" ? description : short, { headers });
+  models = () => served("left, top", { bundle: "reference" });
+  reply = () => Response.json(short);
   const plot = join(dir, "plot.svg");
   const other = ["--image", "left=test/vectors/jpeg/gray.jpg", "--image", `top=${JPEG}`];
   const end = await runAct(
@@ -68,11 +81,11 @@ test("act sends the observation in the described camera order and draws the chun
     ...["--base-url", `${address()}/`, "--plot", plot, "--json"],
   );
   expect(end).toBe(EXIT.done);
-  expect(seen).toHaveLength(2);
-  const sent = seen[1]?.messages[0]?.content;
+  expect(seen).toHaveLength(1);
+  const sent = seen[0]?.messages[0]?.content;
   const left = (await Bun.file("test/vectors/jpeg/gray.jpg").bytes()).toBase64();
   expect(typeof sent === "object" && sent[1]?.image_url?.url).toBe(`data:image/jpeg;base64,${left}`);
-  expect(seen[1]).toMatchObject({ session_id: "s" });
+  expect(seen[0]).toMatchObject({ session_id: "s" });
   const svg = await Bun.file(plot).text();
   expect(svg).toContain("other/robot:x, step 0");
   expect(svg).toContain("random weights");
@@ -82,7 +95,7 @@ test("act says how many values were clamped, in words and with --json; nothing o
   const clamped = (count: object) => ({
     choices: [{ message: { content: JSON.stringify({ ...CHUNK, ...count }) } }],
   });
-  const description = { choices: [{ message: { content: "Cameras, in this order: top, left." } }] };
+  models = () => served("top, left");
   let printed = "";
   const write = spyOn(Bun, "write").mockImplementation(((to: Bun.BunFile, text: string) => {
     if (to === Bun.stdout) printed += text;
@@ -91,7 +104,7 @@ test("act says how many values were clamped, in words and with --json; nothing o
   try {
     const seenOf = async (count: object, ...flags: string[]) => {
       printed = "";
-      reply = (body) => Response.json(typeof body.messages[0]?.content === "string" ? description : clamped(count));
+      reply = () => Response.json(clamped(count));
       expect(await runAct(...base, stateFile(), ...images, "--base-url", address(), ...flags)).toBe(EXIT.done);
       return printed;
     };
@@ -117,9 +130,7 @@ test("wrong use exits with 2 and says what was expected", async () => {
   }
 });
 
-test("an unknown or a missing camera is wrong use, by the service's own words", async () => {
-  reply = () =>
-    Response.json({ choices: [{ message: { content: "A robot.\nCameras, in this order: top, left.\n" } }] });
+test("an unknown or a missing camera is wrong use, by the service's own words, and so is an unknown model", async () => {
   const of = async (model: string, ...cameras: string[]) =>
     runAct(
       ...["--model", model, "--instruction", "go", "--state", stateFile(), "--base-url", address()],
@@ -129,17 +140,23 @@ test("an unknown or a missing camera is wrong use, by the service's own words", 
   const missing = { exit: EXIT.usage, message: expect.stringContaining("no frame of camera 'left'") };
   // The second model's bundle is installed here, with the cameras top, left, right: that does not count.
   for (const model of ["other/robot:x", "vendorB/molmoact2:yam"]) {
+    models = () => served("top, left", { id: model });
     expect(await of(model, "top", "left", "right")).toMatchObject(unknown);
     expect(await of(model, "top")).toMatchObject(missing);
   }
-  reply = () => Response.json({ choices: [{ message: { content: "cameras: front, back" } }] });
-  expect(await of("other/robot:x", "top")).toMatchObject({ message: expect.stringContaining("names no cameras") });
+  const none = { exit: EXIT.failed, message: expect.stringContaining("no robot model 'lab/arm'; it has: vendorB/mol") };
+  expect(await of("lab/arm", "top")).toMatchObject(none);
+  models = () => Response.json({ data: [{ id: "lab/arm" }] });
+  expect(await of("lab/arm", "top")).toMatchObject({
+    message: expect.stringContaining("without a list of robot models"),
+  });
+  models = () => served("top, left");
 });
 
 test("a refusal is shown as code and message; 401 exits with 3", async () => {
-  reply = () => Response.json({ error: { code: "model_not_found", message: "no such model" } }, { status: 400 });
+  reply = () => Response.json({ error: { code: "session_busy", message: "later" } }, { status: 409 });
   const refused = await runAct(...base, stateFile(), ...images, "--base-url", address());
-  expect(refused).toMatchObject({ exit: EXIT.failed, message: "model_not_found: no such model" });
+  expect(refused).toMatchObject({ exit: EXIT.failed, message: "session_busy: later" });
   reply = () => Response.json({ error: { code: "invalid_api_key", message: "wrong key" } }, { status: 401 });
   expect(await runAct(...base, stateFile(), ...images, "--base-url", address())).toMatchObject({
     exit: EXIT.notSignedIn,
@@ -158,7 +175,6 @@ test("nobody listening exits with 4, no key with 3", async () => {
 });
 
 test("unusable files are named", async () => {
-  reply = () => Response.json({ choices: [{ message: { content: "Cameras, in this order: top, left." } }] });
   const state = ["--base-url", address()];
   for (const [argv, named] of [
     [[...base, "/nowhere/state.json", ...images, ...state], "/nowhere/state.json"],
@@ -189,11 +205,6 @@ test("frames are grouped by camera and put into the model's order", () => {
   });
 });
 
-test("the camera order is found in a description, and only there", () => {
-  expect(orderInDescription("A model.\nCameras, in this order: top, left.\nRows: 30.")).toEqual(["top", "left"]);
-  expect(orderInDescription("cameras: top, left")).toBeUndefined();
-});
-
 test("a flag that cannot be read is explained in one line", () => {
   for (const argv of [["--nonsense"], ["--model", "--plot"], ["--model"], ["--json=yes"], ["--a\nb"]]) {
     const parsed = given(act, argv);
@@ -205,12 +216,12 @@ test("a flag that cannot be read is explained in one line", () => {
 });
 
 describe("act --record", () => {
-  const said = (content: string) => Response.json({ choices: [{ message: { role: "assistant", content } }] });
+  const said = (chunk: object) => Response.json({ choices: [{ message: { content: JSON.stringify(chunk) } }] });
   let observations = 0;
-  const serve = (cameras: string, answer = () => said(JSON.stringify({ ...CHUNK, step: 4 }))) => {
+  const serve = (cameras: string, answer: () => Response = () => said({ ...CHUNK, step: 4 }), facts: object = {}) => {
     observations = 0;
-    reply = ({ messages }) => {
-      if (typeof messages[0]?.content === "string") return said(`Cameras, in this order: ${cameras}.`);
+    models = () => served(cameras, facts);
+    reply = () => {
       observations += 1;
       return answer();
     };
@@ -233,13 +244,13 @@ describe("act --record", () => {
     expect(head).toMatchObject({
       ...{ type: "episode", version: 1, model: "other/robot:x", session_id: "anon-1", instruction: "go" },
       cameras: [{ name: "top" }, { name: "left" }],
-      state: { space: "joint_position", names: ["joint_position_0", "joint_position_1", "gripper_position_0"] },
+      state: { space: "joint_position", names: ["left_joint_1", "left_gripper"] },
       action: { space: "joint_position", dt: CHUNK.dt },
     });
-    expect(head.action.names).toHaveLength((CHUNK.actions[0] ?? []).length);
+    expect(head.action.names).toEqual(CHUNK_COLUMNS.map(({ name }) => name));
     expect(Math.abs(head.started_at - Date.now() / 1000)).toBeLessThan(600);
     expect(line).toEqual({
-      ...{ type: "observation", t: expect.any(Number), step: 4, observation_id: null, state: [0.5, -1, 0.25] },
+      ...{ type: "observation", t: expect.any(Number), step: 4, observation_id: null, state: [0.5, 0.25] },
       frames: { top: ["frames/top/000000.jpg"], left: ["frames/left/000000.jpg"] },
       chunk: { id: null, start: expect.any(Number), actions: CHUNK.actions },
       ...{ latency_ms: expect.any(Number), timing_ms: CHUNK.timing_ms },
@@ -248,6 +259,19 @@ describe("act --record", () => {
     expect(line.chunk?.start).toBeCloseTo(line.t + (line.latency_ms ?? 0) / 1000, 4);
     const frame = await Bun.file(join(dir, "run/frames/top/000000.jpg")).bytes();
     expect(frame).toEqual(await Bun.file(JPEG).bytes());
+  });
+
+  test("a robot that is not a YAM has its columns' names in the log", async () => {
+    await Bun.write(stateFile(), '{"state":[12.5,-1]}');
+    const columns = ["shoulder", "wrist"].map((name, index) => ({ name, unit: "deg", from: "state", index }));
+    const action_columns = columns.map(({ name, unit }) => ({ name, unit, min: -90, max: 90 }));
+    const chunk = { ...CHUNK, action_dim: 2, action_space: "vector", actions: [[1, 2]] };
+    serve("top, left", () => said(chunk), { state: "vector", state_columns: columns, action_columns });
+    expect(await record("arm")).toBe(EXIT.done);
+    const [head, line] = Bun.JSONL.parse(await Bun.file(join(dir, "arm/episode.jsonl")).text());
+    const names = ["shoulder", "wrist"];
+    expect(head).toMatchObject({ state: { space: "vector", names }, action: { space: "vector", names } });
+    expect(line).toMatchObject({ state: [12.5, -1] });
   });
 
   test("refuses a folder that is not empty, and a camera whose name is none for a path, before anything is sent and paid for", async () => {

@@ -31,6 +31,7 @@ test("wrong use of bench exits with 2", async () => {
     ["gpu", "--within", "Infinity"],
     ["chunk", "--within", "0.2"],
     ["chunk", "--batch", "2"],
+    ["episode", "--model", "lab/arm"],
   ]) {
     const parsed = given(bench, argv);
     const end = parsed instanceof Problem ? parsed : await bench.run(parsed);

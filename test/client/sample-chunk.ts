@@ -9,3 +9,9 @@ export const CHUNK = {
   next_frames_per_camera: 1,
   timing_ms: { decode: 1, queue: 0.1, prefill: 10, denoise: 12, encode: 0.2 },
 };
+
+/** The columns of its rows. */
+export const CHUNK_COLUMNS = ["left", "right"].flatMap((side) => [
+  ...[1, 2, 3, 4, 5, 6].map((joint) => ({ name: `${side}_joint_${joint}`, unit: "rad" })),
+  { name: `${side}_gripper`, unit: "0-1" },
+]);

@@ -4,12 +4,12 @@
  */
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { availableParallelism } from "node:os";
-import type { Bundle } from "../../src/bundle/read.ts";
 import { gpuOptions } from "../../src/config/gpu.ts";
 import type { ChunkResult, Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf } from "../bundle/built.ts";
+import type { FlowBundle } from "../bundle/flow-bundle.ts";
 import { failed, Opened, ok } from "./opened.ts";
 import { PLAYED, PlayedDriver } from "./played-driver.ts";
 import { rehearse } from "./wrong-provider.ts";
@@ -68,7 +68,7 @@ async function ended(): Promise<readonly [relaxed: number, entered: number]> {
 }
 
 /** Runs of the denoise graph of a chunk. */
-const runsOf = ({ model }: Opened, { manifest }: Bundle) => (model.flow === "steps" ? manifest.flow.steps : 1);
+const runsOf = ({ model }: Opened, { manifest }: FlowBundle) => (model.flow === "steps" ? manifest.flow.steps : 1);
 
 function timesOf({ micros }: ChunkResult) {
   const { device, prefill, denoise } = micros;

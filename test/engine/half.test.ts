@@ -3,9 +3,10 @@ import { expect, test } from "bun:test";
 import { cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
-import { HALVES, type Options } from "../../src/bundle/build.ts";
-import type { Bundle } from "../../src/bundle/read.ts";
+import type { Options } from "../../src/bundle/build.ts";
+import { HALVES } from "../../src/bundle/weights.ts";
 import { bundleOf, changedModel, episodeDifference, episodeOf, MODEL_DIR } from "../bundle/built.ts";
+import type { FlowBundle } from "../bundle/flow-bundle.ts";
 import { roundedEverywhereOf } from "../bundle/rounded.ts";
 import { VARIANTS, variantNames } from "../bundle/variants.ts";
 import { episodeRows, Opened, refusal } from "./opened.ts";
@@ -21,8 +22,8 @@ function compared(facts: ModelFile): void {
 
 const f16 = (model: string, options: Options = {}) => bundleOf(model, "f32", { compute: "f16", ...options });
 
-const rows = (bundle: Bundle, as = bundle.manifest, device = "cpu") => episodeRows(engine, bundle, { as, device });
-const goldenOf = async (bundle: Bundle) => (await episodeOf(bundle)).map(({ actions }) => actions);
+const rows = (bundle: FlowBundle, as = bundle.manifest, device = "cpu") => episodeRows(engine, bundle, { as, device });
+const goldenOf = async (bundle: FlowBundle) => (await episodeOf(bundle)).map(({ actions }) => actions);
 
 for (const name of NAMES) {
   test(`${name}: its f16 rows are those of its rounded weights, within 1e-2 and not within the tolerance of float32`, async () => {
@@ -88,6 +89,16 @@ test.each(["pad", "crop"] as const)(
   },
 );
 
+test("unrounded pictures stay float32 in a build for GPUs; one that takes pixels is refused", async () => {
+  const model = await changedModel(MODEL_DIR, (facts) => {
+    facts.image.filter = "torch-bilinear";
+    compared(facts);
+  });
+  const { manifest } = await f16(model);
+  expect(manifest.graphs.prefill.inputs.find(({ role }) => role === "images")?.dtype).toBe("f32");
+  expect(f16(model, { frames: "u8" })).rejects.toThrow("/image/filter: found torch-bilinear, expected f32 images");
+});
+
 test("pixels give the same bits in an episode with memory, first and later frames", async () => {
   const normalised = await f16("dreamzero-astra-yam", { frames: "f32" });
   const pixels = await f16("dreamzero-astra-yam");
@@ -97,7 +108,7 @@ test("pixels give the same bits in an episode with memory, first and later frame
 });
 
 test("memory and caches take half of the bytes, also on a device with its own memory", async () => {
-  const held = async (bundle: Bundle) => {
+  const held = async (bundle: FlowBundle) => {
     await rehearse({ device: "cuda:0" });
     const opened = await Opened.with(engine, bundle, { slots: 1, device: "cuda:0" });
     const [first] = await episodeOf(bundle);

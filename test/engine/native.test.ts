@@ -5,7 +5,7 @@ import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
 import { largestDifference, parityOf } from "../bundle/built.ts";
 import { Reference, referenceChunk } from "../bundle/reference.ts";
-import { Opened, ok, realFrames, refusal, rowsOf } from "./opened.ts";
+import { failed, Opened, ok, realFrames, refusal, rowsOf } from "./opened.ts";
 
 let cpu: Opened;
 let echo: Opened;
@@ -142,6 +142,17 @@ describe("a chunk", () => {
     }
   });
 
+  test.each(["pillow-bicubic", "torch-bilinear", "torch-bilinear-u8", "area"] as const)(
+    "the filter %s allocates nothing either",
+    async (filter) => {
+      const { manifest, ...bundle } = echo.bundle;
+      const filtered = { ...bundle, manifest: { ...manifest, image: { ...manifest.image, filter } } };
+      const opened = await Opened.with(echo.engine, filtered, { device: "echo" });
+      expect(await opened.allocations(20)).toBe(0);
+      await opened.model.unload();
+    },
+  );
+
   test("on echo it is zeros of the model's shape, and frames are decoded all the same", async () => {
     const before = echo.engine.stats().frames_decoded;
     const chunk = await echo.chunk();
@@ -171,6 +182,25 @@ describe("what is refused", () => {
     expect(failure?.message).toContain("truncated");
     frame.drop();
     expectIdle(cpu);
+  });
+
+  test("a frame of another size than a model takes that resizes none, with both sizes", async () => {
+    const { manifest, ...bundle } = echo.bundle;
+    const { filter, ...image } = manifest.image;
+    const exact = { ...bundle, manifest: { ...manifest, image: { ...image, resize: "exact" as const } } };
+    const opened = await Opened.with(echo.engine, exact, { device: "echo" });
+    const { jpegs } = (await parityOf(echo.bundle)).given;
+    const frames = jpegs.map((jpeg) => ok(opened.model.framePut(jpeg, 0)));
+    const message = "the frame is refused: it has 160 x 120 pixels, and the model takes 112 x 112 alone";
+    expect(await frames[0]?.decoded()).toMatchObject({ kind: "wrong_size", message });
+    for (const frame of frames) frame.drop();
+    await Promise.all(frames.map((frame) => frame.freed()));
+    const again = jpegs.map((jpeg) => ok(opened.model.framePut(jpeg, 0)));
+    const observation = await opened.observation({}, []);
+    expect(await failed(ok(opened.model.observe({ ...observation, frames: again })))).toMatchObject({
+      kind: "wrong_size",
+    });
+    await opened.model.unload();
   });
 
   test("what a frame's decode took is told, of a right and of a damaged one: it may be unpaid work", async () => {

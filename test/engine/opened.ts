@@ -16,6 +16,7 @@ import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { bundleOf, episodeOf, type Golden, parityOf } from "../bundle/built.ts";
+import type { FlowBundle } from "../bundle/flow-bundle.ts";
 import type { GoldenInput } from "../bundle/reference.ts";
 
 /** Ends the test on a failure or problem. */
@@ -55,7 +56,7 @@ export class Opened implements AsyncDisposable {
   private constructor(
     readonly engine: Engine,
     readonly model: Model,
-    readonly bundle: Bundle,
+    readonly bundle: FlowBundle,
   ) {}
 
   /** A fresh engine with molmoact2, or with the model of another folder. */
@@ -65,7 +66,7 @@ export class Opened implements AsyncDisposable {
   }
 
   static async with(engine: Engine, bundle: Bundle, options: Partial<LoadOptions> = {}): Promise<Opened> {
-    return new Opened(engine, ok(await engine.load({ bundle, ...LOAD, ...options })), bundle);
+    return new Opened(engine, ok(await engine.load({ bundle, ...LOAD, ...options })), bundle as FlowBundle);
   }
 
   /** Decoded frames in wire order. */

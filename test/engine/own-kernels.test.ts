@@ -6,12 +6,12 @@
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Bundle } from "../../src/bundle/read.ts";
 import { gpuOptions } from "../../src/config/gpu.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, largestDifference, MODEL_DIR, parityOf } from "../bundle/built.ts";
+import type { FlowBundle } from "../bundle/flow-bundle.ts";
 import type { GoldenInput } from "../bundle/reference.ts";
 import { variant } from "../bundle/variants.ts";
 import { failed, Opened, ok, rowsOf } from "./opened.ts";
@@ -44,7 +44,7 @@ afterEach(async () => {
 });
 
 /** What makes a device run the steps of a flow one by one: a name that only the graph of a whole flow may have. */
-async function inSteps(bundle: Bundle) {
+async function inSteps(bundle: FlowBundle) {
   const { file } = bundle.manifest.graphs.denoise;
   const graph = await changed(bundle, file, ({ graph }) => {
     present(graph.node[0], "a node").name = "##";
@@ -61,7 +61,7 @@ interface LoadChoice {
 
 /** The bundle on the played GPU. */
 async function load(
-  bundle: Bundle,
+  bundle: FlowBundle,
   { own = true, steps = false, library = driver.path, replicas = 1 }: LoadChoice = {},
 ) {
   await rehearse({ device: GPU, driver: library, graphs: steps ? await inSteps(bundle) : {} });
@@ -72,7 +72,7 @@ async function load(
 const chunksOf = async (opened: Opened) => (await opened.episode()).map(({ chunk }) => chunk);
 
 /** Its episode by our kernels and by the host, to the bit. */
-async function equal(bundle: Bundle, steps: boolean) {
+async function equal(bundle: FlowBundle, steps: boolean) {
   const host = await load(bundle, { own: false, steps });
   const expected = await chunksOf(host);
   const { copies } = host.model;

@@ -3,13 +3,13 @@
  * The CPU plays the GPUs (native/src/core/rehearsal.rs).
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import type { Bundle } from "../../src/bundle/read.ts";
 import type { Engine, LostReplica, Model } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf } from "../bundle/built.ts";
+import type { FlowBundle } from "../bundle/flow-bundle.ts";
 import { failed, Opened, ok, refusal } from "./opened.ts";
 import { type Rehearsal, rehearse, rehearseFault } from "./wrong-provider.ts";
 
@@ -27,7 +27,7 @@ afterEach(async () => {
 });
 
 /** A device pads every prompt to the longest, the CPU to a bucket: sums of other lengths may differ in their last bits. */
-async function bundle(name = "molmoact2-yam"): Promise<Bundle> {
+async function bundle(name = "molmoact2-yam"): Promise<FlowBundle> {
   const { manifest, paths } = await bundleOf(name);
   return { paths, manifest: { ...manifest, prompt: { ...manifest.prompt, buckets: [] } } };
 }
@@ -36,7 +36,7 @@ async function on(device: readonly string[], name?: string): Promise<Opened> {
   return await Opened.with(engine, await bundle(name), { device, replicas: device.length, slots: 2 });
 }
 
-async function refusalOn(device: readonly string[], of?: Bundle): Promise<string> {
+async function refusalOn(device: readonly string[], of?: FlowBundle): Promise<string> {
   return await refusal(engine, of ?? (await bundle()), { device, replicas: device.length, slots: 2 });
 }
 

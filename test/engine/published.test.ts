@@ -60,6 +60,47 @@ test("a padded picture at each of its places, each of which changes the rows", a
   }
 });
 
+/** Forms of SmolVLA: the state is a token of the prefix, and the second block reads projections of its keys and values. */
+const smolVla: Change = ({ prompt, action, architecture }) => {
+  unlimited(action);
+  prompt.parts = [{ kind: "instruction" }];
+  if ("transformer" in architecture) return;
+  const forms = { activation: "silu", epsilon: 1e-5 } as const;
+  Object.assign(architecture.language, forms);
+  const blocks = [{ layer: 0 }, { layer: 1, reads: "prefix" }];
+  Object.assign(architecture.expert, forms, { time: "joined", rows: "causal", blocks });
+  architecture.inputs = { state: "prefix" };
+};
+
+test("a state in the prefix, with and without lengths of prompts, changes the rows", async () => {
+  const { native, reference } = await both(smolVla);
+  expect(largestDifference(native, reference)).toBeLessThan(1e-4);
+  const shorter = await both((model, norm) => {
+    smolVla(model, norm);
+    model.prompt.buckets = [16, 32];
+  });
+  expect(largestDifference(shorter.native, shorter.reference)).toBeLessThan(1e-4);
+  const other = await both((model, norm) => {
+    smolVla(model, norm);
+    norm.state.q01 = (norm.state.q01 ?? []).map((low) => low - 1);
+  });
+  expect(largestDifference(other.native, other.reference)).toBeLessThan(1e-4);
+  expect(largestDifference(native, other.native)).toBeGreaterThan(1e-3);
+});
+
+test("times that the manifest lists, which are no equal steps", async () => {
+  const rows = async (times: number[]) => {
+    const { native, reference } = await both(({ action, flow }) => {
+      unlimited(action);
+      Object.assign(flow, { steps: 4, times });
+    });
+    expect(largestDifference(native, reference)).toBeLessThan(1e-4);
+    return native;
+  };
+  const [equal, listed] = [await rows([1, 0.75, 0.5, 0.25, 0]), await rows([1, 0.5, 0.25, 0.125, 0])];
+  expect(largestDifference(equal, listed)).toBeGreaterThan(1e-3);
+});
+
 test("64 rows of 32 columns, as many values as a chunk can have", async () => {
   const { native, reference } = await both(({ action }) => {
     action.rows = 64;

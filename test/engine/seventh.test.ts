@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { present } from "../../src/std/assert.ts";
 import { episodeOf } from "../bundle/built.ts";
-import { SEVENTH, seventhBundle } from "../bundle/seventh.ts";
+import { ARM, armBundle, SEVENTH, seventhBundle } from "../bundle/seventh.ts";
 import { engineOfFile, Opened, rowsOf } from "./opened.ts";
 
 const engine = await engineOfFile();
@@ -25,3 +25,14 @@ for (const family of ["flow-vla", "world-action"] as const) {
     await opened.model.unload();
   });
 }
+
+test("a robot that is not a YAM is built, loaded and run from its folder: one arm of seven values, two cameras", async () => {
+  const opened = await Opened.with(engine, await armBundle());
+  const { given } = present((await episodeOf(opened.bundle))[0], "an observation");
+  const chunk = await opened.give(given);
+  const isInside = rowsOf(chunk)
+    .flat()
+    .every((value) => value >= -180 && value <= 180);
+  expect([opened.model.id, given.state.length, chunk.rows, chunk.columns, isInside]).toEqual([ARM, 7, 50, 7, true]);
+  await opened.model.unload();
+});

@@ -5,12 +5,12 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { decodeModel } from "../../src/bundle/onnx-schema.ts";
-import type { Bundle } from "../../src/bundle/read.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import type { Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, largestDifference } from "../bundle/built.ts";
+import type { FlowBundle } from "../bundle/flow-bundle.ts";
 import { Opened, ok, rowsOf } from "./opened.ts";
 
 const WEBGPU = "webgpu:0";
@@ -35,14 +35,14 @@ export interface SharedWeights {
 }
 
 /** The bundle with its weights in a file. Its noise, which depends on the export, is that of the shipped one, as its vectors have it. */
-async function outside(name: string): Promise<Bundle> {
+async function outside(name: string): Promise<FlowBundle> {
   const shipped = ok(await readBundle(join(import.meta.dir, "../../dist/models", name)));
   const bundle = await bundleOf(name, "f32", { inlineBytesMax: INLINE_BYTES_MAX });
   return { ...bundle, manifest: { ...bundle.manifest, export_id: shipped.manifest.export_id } };
 }
 
 /** Bytes of the tensors that lie in its weight file. */
-async function sizes({ manifest, paths }: Bundle): Promise<Pick<SharedWeights, "namedBytes" | "distinctBytes">> {
+async function sizes({ manifest, paths }: FlowBundle): Promise<Pick<SharedWeights, "namedBytes" | "distinctBytes">> {
   const { prefill, extend, denoise } = manifest.graphs;
   const places = new Map<string, number>();
   let namedBytes = 0;

@@ -1,8 +1,9 @@
 /** Sessions whose memory lies on the device: parked and brought back, cancelled, discarded and dropped, beside one that was alone. */
-import type { Bundle } from "../../src/bundle/read.ts";
+
 import type { ChunkResult, Engine } from "../../src/engine/engine.ts";
 import { present } from "../../src/std/assert.ts";
 import { episodeOf } from "../bundle/built.ts";
+import type { FlowBundle } from "../bundle/flow-bundle.ts";
 import { memoryOf } from "./memory.ts";
 import { Opened, ok } from "./opened.ts";
 
@@ -35,7 +36,12 @@ const holdings = (engine: Engine): number[] => {
 };
 
 /** What two sessions remember that share one place on `device`, which has its own memory. */
-export async function remembered(engine: Engine, name: string, bundle: Bundle, device: string): Promise<Remembered> {
+export async function remembered(
+  engine: Engine,
+  name: string,
+  bundle: FlowBundle,
+  device: string,
+): Promise<Remembered> {
   const given = (await episodeOf(bundle)).slice(0, STEPS + 1).map((golden) => golden.given);
   const at = (step: number) => present(given[step], "an observation");
   const clean: { readonly chunk: ChunkResult; readonly frames: number; readonly digest: bigint }[] = [];

@@ -2,11 +2,11 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Bundle } from "../../src/bundle/read.ts";
 import type { ChunkResult } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, largestDifference, MODEL_DIR, parityOf } from "../bundle/built.ts";
+import type { FlowBundle } from "../bundle/flow-bundle.ts";
 import { variant, variantNames } from "../bundle/variants.ts";
 import { Opened, ok, rowsOf } from "./opened.ts";
 import { changed, type Rehearsal, rehearse } from "./wrong-provider.ts";
@@ -20,7 +20,7 @@ const TOLERANCE = 1e-5;
 const apart = ([one, two]: [ChunkResult, ChunkResult]) => largestDifference(rowsOf(one), rowsOf(two));
 
 /** The bundle's episode on the CPU and on a device that the CPU plays. */
-async function episode(bundle: Bundle, graphs: Rehearsal["graphs"] = {}) {
+async function episode(bundle: FlowBundle, graphs: Rehearsal["graphs"] = {}) {
   await using cpu = await Opened.with(ok(await openEngine({ decodeThreads: 2 })), bundle, { slots: 1 });
   await rehearse({ device: DEVICE, graphs });
   const device = await Opened.with(cpu.engine, bundle, { slots: 1, device: DEVICE });

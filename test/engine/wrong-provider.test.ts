@@ -7,10 +7,10 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import { decodeModel, type ModelProto } from "../../src/bundle/onnx-schema.ts";
-import type { Bundle } from "../../src/bundle/read.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, MODEL_DIR } from "../bundle/built.ts";
+import type { FlowBundle } from "../bundle/flow-bundle.ts";
 import { memoryOf } from "./memory.ts";
 import { Opened, ok, refusal } from "./opened.ts";
 import {
@@ -29,7 +29,7 @@ const engine = await rehearsedEngine();
 type Wrong = Omit<Rehearsal, "device">;
 
 /** Refused by name, with the difference and what to do. */
-async function expectRefused(bundle: Bundle, wrong: Wrong, reason: RegExp): Promise<void> {
+async function expectRefused(bundle: FlowBundle, wrong: Wrong, reason: RegExp): Promise<void> {
   await rehearse({ device: GPU, ...wrong });
   const named = await refusal(engine, bundle, { device: GPU, slots: 2 });
   expect(named).toMatch(reason);
@@ -37,7 +37,7 @@ async function expectRefused(bundle: Bundle, wrong: Wrong, reason: RegExp): Prom
 }
 
 /** Passed over by `auto`, which says why. */
-async function expectPassedOver(bundle: Bundle, wrong: Wrong, reason: RegExp): Promise<void> {
+async function expectPassedOver(bundle: FlowBundle, wrong: Wrong, reason: RegExp): Promise<void> {
   await rehearse({ device: GPU, ...wrong });
   const { model: fallen } = await Opened.with(engine, bundle, { device: "auto", slots: 2 });
   expect(fallen.device).toBe("cpu");
@@ -49,7 +49,7 @@ const WRONG_ROWS = /its rows are wrong: they differ by \d\.\de-?\d .* expected a
 
 const graphFiles = ({ graphs }: Manifest): string[] => Object.values(graphs).map(({ file }) => file);
 
-async function changedAll(bundle: Bundle, change: (model: ModelProto) => void): Promise<Record<string, string>> {
+async function changedAll(bundle: FlowBundle, change: (model: ModelProto) => void): Promise<Record<string, string>> {
   const entries = graphFiles(bundle.manifest).map(async (file) => [file, await changed(bundle, file, change)]);
   return Object.fromEntries(await Promise.all(entries));
 }

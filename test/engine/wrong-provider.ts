@@ -4,11 +4,11 @@ import { afterAll } from "bun:test";
 import { readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { decodeModel, encodeModel, type ModelProto } from "../../src/bundle/onnx-schema.ts";
-import type { Bundle } from "../../src/bundle/read.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { locateLibraries } from "../../src/engine/library.ts";
 import { present } from "../../src/std/assert.ts";
 import { emptyDir } from "../bundle/built.ts";
+import type { FlowBundle } from "../bundle/flow-bundle.ts";
 import { engineOfFile, ok } from "./opened.ts";
 
 export interface Rehearsal {
@@ -56,7 +56,7 @@ async function begin(plan: object): Promise<void> {
 }
 
 /** A graph of the bundle with a change, as another file. */
-export async function changed(bundle: Bundle, file: string, change: (model: ModelProto) => void): Promise<string> {
+export async function changed(bundle: FlowBundle, file: string, change: (model: ModelProto) => void): Promise<string> {
   return await changedFile(present(bundle.paths.get(file), file), change);
 }
 

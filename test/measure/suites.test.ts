@@ -1,6 +1,6 @@
 /** Every suite of `tendon bench`, small, against a fresh service: nothing is judged by the clock. */
 import { expect, test } from "bun:test";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { chunkReport } from "../../src/measure/chunk/report.ts";
 import { runChunkSuite } from "../../src/measure/chunk/suite.ts";
 import { episodeReport } from "../../src/measure/episode/report.ts";
@@ -10,7 +10,9 @@ import { runGpuSuite } from "../../src/measure/gpu/suite.ts";
 import { httpReport } from "../../src/measure/http/report.ts";
 import { runHttpSuite } from "../../src/measure/http/suite.ts";
 import type { Report } from "../../src/measure/report.ts";
+import { present } from "../../src/std/assert.ts";
 import { Problem } from "../../src/std/problem.ts";
+import { armBundle, seventhBundle } from "../bundle/seventh.ts";
 import { type Figure, figureIn, from } from "./origin.ts";
 
 const echo = { devices: ["echo"], robots: [1] };
@@ -78,6 +80,19 @@ test("chunk: the five stations, the rest and the client's time of each number of
     expect(Object.keys(ms)).toEqual(["decode", "queue", "prefill", "denoise", "encode", "rest", "client"]);
     for (const times of Object.values(ms)) expect(times).toHaveLength(4);
   }
+}, 60_000);
+
+test("chunk: a robot that is not a YAM, and one whose later observations have more frames", async () => {
+  for (const bundle of [await armBundle(), await seventhBundle("world-action")]) {
+    const { manifest, paths } = bundle;
+    const models = dirname(dirname(present(paths.get(manifest.norm), "a file of the bundle")));
+    const plan = { ...echo, chunks: 2, models, model: manifest.id };
+    expect(measured(await runChunkSuite(plan))).toMatchObject([
+      { model: manifest.id, device: "echo", robots: 1, chunks: 2 },
+    ]);
+  }
+  const unknown = await runChunkSuite({ ...echo, chunks: 1, model: "lab/none" });
+  expect(unknown).toMatchObject({ message: expect.stringContaining("lab/none") });
 }, 60_000);
 
 test("episode: what was due, what was late and the longest gap of each loop", async () => {

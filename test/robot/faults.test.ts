@@ -14,6 +14,7 @@ test.each<[FaultKind, status: number, code: string, advice: string]>([
   ["out_of_memory", 503, "engine_unavailable", `${AGAIN}, and tell the operator if it goes on`],
   ["instruction_too_long", 400, "instruction_too_long", LONG],
   ["bad_image", 400, "invalid_image", JPEG],
+  ["wrong_size", 400, "invalid_image", "send frames of that size, since this model resizes none"],
   ["decoder_failed", 500, "internal_error", "report the request's id"],
   ["model_failed", 500, "model_failure", ILL],
 ])("a client gets %s as %d %s", (kind, status, code, advice) => {

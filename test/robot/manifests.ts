@@ -104,3 +104,20 @@ export function cartesianManifest(): Manifest {
     action: { ...base.action, rows: 25, space: "cartesian_position", width: 20, columns: actions(columns) },
   };
 }
+
+/** A robot that is not a YAM: one arm of seven values, two cameras, 50 rows, an id of its operator's own. */
+export function vectorManifest(): Manifest {
+  const columns = Array.from({ length: 7 }, (_, index): StateColumn => {
+    const name = index < 6 ? `joint_${index + 1}` : "gripper";
+    return { name, unit: index < 6 ? "deg" : "1", from: "state", index, norm: "none" };
+  });
+  const base = manifest();
+  const limited = actions(columns).map((column) => ({ ...column, max_jump: 20, max_step: 5 }));
+  return {
+    ...base,
+    id: "lab/so101:pick",
+    cameras: ["front view", "wrist"],
+    state: { kind: "vector", columns, width: columns.length },
+    action: { ...base.action, rows: 50, hz: 20, space: "vector", width: 7, columns: limited },
+  };
+}

@@ -8,11 +8,12 @@ import { build, type Service } from "../../src/service/build.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeEngine } from "../fake-engine.ts";
 import { FakeClock } from "../std/fake-clock.ts";
-import { cartesianManifest, manifest, statefulManifest } from "./manifests.ts";
+import { cartesianManifest, manifest, statefulManifest, vectorManifest } from "./manifests.ts";
 
 export const MODEL = "vendorB/molmoact2:yam";
 export const STATEFUL = "vendorA/dreamzero-astra:yam";
 export const CARTESIAN = "vendorC/rho:yam";
+export const VECTOR = "lab/so101:pick";
 
 /** Nano-dollars: of a kind that no two sums of them are alike. */
 export const RATES = { prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n };
@@ -76,7 +77,7 @@ export async function stage(
   const service = build(settings, { clock, store, log: { info: note, error: note } });
   const { catalog } = service.robot;
   catalog.known = true;
-  for (const facts of [manifest(), statefulManifest(), cartesianManifest()])
+  for (const facts of [manifest(), statefulManifest(), cartesianManifest(), vectorManifest()])
     catalog.add(facts, RATES, engine.model(facts));
   const app = publicApp(service.http, service.surfaces);
   const handle: Stage["handle"] = async (request) => app.handle(request);
@@ -133,6 +134,14 @@ export const cartesianState = {
   gripper_position: [5, -3],
   cartesian_position: [0.1, 0.2, 0.3, 1, 0, 0, 0, 1, 0, 0.1, 0.2, 0.3, 0, 1, 0, 0, 0, 1],
 };
+
+export const vectorState = { state: [10, -20, 30, -40, 50, -60, 0.5] };
+
+/** A right request for the first chunk of `VECTOR`, with top-level changes. */
+export function vectorObservation(changes: Record<string, unknown> = {}): Record<string, unknown> {
+  const content = [textPart("pick the cube"), imagePart(), imagePart()];
+  return { model: VECTOR, messages: [{ role: "user", content }], robot_state: vectorState, ...changes };
+}
 
 /** A right request for the first chunk of `MODEL`, with top-level changes; `undefined` removes a field. */
 export function observation(changes: Record<string, unknown> = {}): Record<string, unknown> {

@@ -5,7 +5,7 @@ import { LIMITS } from "../../src/limits.ts";
 import { Replicas } from "../../src/service/replicas.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { manifest, statefulManifest } from "../robot/manifests.ts";
-import { CARTESIAN, MODEL, observation, RATES, STATEFUL, type Stage, stage } from "../robot/stage.ts";
+import { CARTESIAN, MODEL, observation, RATES, STATEFUL, type Stage, stage, VECTOR } from "../robot/stage.ts";
 
 let at: Stage;
 let replicas: Replicas;
@@ -86,12 +86,13 @@ test("the service ends when no replica of any model is left, and not before", as
     [STATEFUL, 0],
     [STATEFUL, 1],
     [MODEL, 0],
+    [CARTESIAN, 0],
   ] as const) {
     at.engine.lose(model, replica, "its thread ended");
     await Bun.sleep(0);
     expect(over).toBe(false);
   }
-  at.engine.lose(CARTESIAN, 0, "its thread ended");
+  at.engine.lose(VECTOR, 0, "its thread ended");
   await replicas.noneLeft;
 });
 

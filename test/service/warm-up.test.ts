@@ -9,7 +9,7 @@ import { fakeStore } from "../account/fake-store.ts";
 import { bundleOf } from "../bundle/built.ts";
 import { ok } from "../engine/opened.ts";
 import { FakeEngine } from "../fake-engine.ts";
-import { cartesianManifest, manifest, statefulManifest } from "../robot/manifests.ts";
+import { cartesianManifest, manifest, statefulManifest, vectorManifest } from "../robot/manifests.ts";
 import { place } from "../store/engines.ts";
 
 const never = () => false;
@@ -52,7 +52,7 @@ for (const name of ["molmoact2-yam", "dreamzero-astra-yam"]) {
 }
 
 test("observations of every kind of model are right ones, and give back what they held", async () => {
-  for (const facts of [manifest(), statefulManifest(), cartesianManifest()]) {
+  for (const facts of [manifest(), statefulManifest(), cartesianManifest(), vectorManifest()]) {
     const engine = new FakeEngine();
     expect(await warmUp({ engine, bodies: new Bodies(), store: fakeStore() }, plan(facts), never)).toBeUndefined();
     const { framesHeld, runsHeld, commits, observations } = engine;

@@ -152,7 +152,7 @@ function checkExecutions(history: History): void {
   const marks = new Set<string>();
   for (const model of history.world.everyModel) {
     for (const { observation } of model.committed) {
-      const mark = history.markOf(model, observation.state);
+      const mark = history.markOf(observation.state);
       const { account, session, mayRepeat } = present(history.origins.get(mark), "the origin of a run");
       const once = `${model.manifest.id} ${mark}`;
       assert(mayRepeat || !marks.has(once), `the observation of mark ${mark} is executed once`);
@@ -169,7 +169,7 @@ function checkExecutions(history: History): void {
 async function checkMemories(model: GatedModel, history: History, clean: KnownModel): Promise<void> {
   for (const [slot, committed] of model.bySlot) {
     const sessions = committed.map(({ observation }) => {
-      const origin = history.origins.get(history.markOf(model, observation.state));
+      const origin = history.origins.get(history.markOf(observation.state));
       return [origin?.account, origin?.session].join();
     });
     assert(new Set(sessions).size === 1, `slot ${slot} belongs to one session`);

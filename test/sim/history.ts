@@ -4,6 +4,7 @@
  * killed or ends in order. Same seed, same history.
  */
 import { LIMITS } from "../../src/limits.ts";
+import { robotStateOf } from "../../src/robot/state.ts";
 import { present } from "../../src/std/assert.ts";
 import type { KnownModel } from "../fake-engine.ts";
 import { checkEnd } from "./check.ts";
@@ -55,7 +56,7 @@ const JUMP_HOURS = [-24 * 400, -24 * 3, -30, -1, 1, 30, 24 * 3, 24 * 400];
 const HOUR_MS = 3_600_000;
 
 /** The mark of an observation is a joint's position in these: exact in every number format. */
-const MARKS_PER_RADIAN = 1024;
+const MARKS_PER_UNIT = 1024;
 
 export class History extends Seeded {
   /** Whether a request had to wait for slots. */
@@ -167,15 +168,16 @@ export class History extends Seeded {
     return mark;
   }
 
-  stateOf(mark: number): object {
-    const joints = Array(12).fill(0.1);
-    joints[0] = mark / MARKS_PER_RADIAN;
-    return { joint_position: joints, gripper_position: [0.25, 0.75] };
+  stateOf(mark: number, robot: Robot): object {
+    const manifest = this.manifest(robot);
+    return robotStateOf(
+      manifest,
+      manifest.state.columns.map((_, at) => (at === 0 ? mark / MARKS_PER_UNIT : 0.1)),
+    );
   }
 
-  markOf({ manifest }: Pick<KnownModel, "manifest">, state: Float32Array): number {
-    const column = manifest.state.columns.findIndex(({ from, index }) => from === "joint_position" && index === 0);
-    return Math.round(present(state[column], "the joint that has the mark") * MARKS_PER_RADIAN);
+  markOf(state: Float32Array): number {
+    return Math.round(present(state[0], "the value that has the mark") * MARKS_PER_UNIT);
   }
 
   /** Chunks that the session has committed, in all processes. */
@@ -183,7 +185,7 @@ export class History extends Seeded {
     const { id } = present(this.world.models[model], "a model").manifest;
     const models = this.world.everyModel.filter(({ manifest }) => manifest.id === id);
     const origins = models.flatMap((one) =>
-      one.committed.map(({ observation }) => this.origins.get(this.markOf(one, observation.state))),
+      one.committed.map(({ observation }) => this.origins.get(this.markOf(observation.state))),
     );
     return origins.filter((origin) => origin?.account === account && origin.session === session).length;
   }

@@ -17,7 +17,7 @@ export function checkSaid(history: History): void {
   const executions = new Map<number, number>();
   for (const model of history.world.everyModel) {
     for (const { observation } of model.committed) {
-      const mark = history.markOf(model, observation.state);
+      const mark = history.markOf(observation.state);
       executions.set(mark, (executions.get(mark) ?? 0) + 1);
     }
   }

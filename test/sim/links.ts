@@ -143,7 +143,7 @@ export class Links {
         observation_id: id,
         expected_step: expectedStep,
         ...(history.below(8) === 0 ? { deadline_ms: 1 + history.below(12_000) } : {}),
-        robot_state: history.stateOf(mark),
+        robot_state: history.stateOf(mark, link.robot),
       }),
       said: [],
       answer: undefined,

@@ -51,7 +51,7 @@ export class Requests {
     this.post(robot, mark, {
       model,
       messages: [{ role: "user", content }],
-      robot_state: history.stateOf(mark),
+      robot_state: history.stateOf(mark, robot),
       seed: mark,
       stream: history.below(3) === 0,
       ...(history.below(6) === 0 ? { deadline_ms: 1 + history.below(12_000) } : {}),
@@ -77,7 +77,7 @@ export class Requests {
     const { robot, body } = history.pick(earlier);
     const session = body.session_id as string | undefined;
     const mark = history.mark({ account: robot.account, session, mayRepeat: false });
-    this.post(robot, mark, { ...body, seed: mark, robot_state: history.stateOf(mark) });
+    this.post(robot, mark, { ...body, seed: mark, robot_state: history.stateOf(mark, robot) });
   }
 
   abandon(): void {

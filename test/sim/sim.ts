@@ -1,12 +1,13 @@
 /** Runs histories by number, on the fake engine or on a native one. */
 import sharp from "sharp";
+import type { Bundle } from "../../src/bundle/read.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { Fault } from "../../src/engine/fault.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { type SEVENTH, seventhBundle } from "../bundle/seventh.ts";
+import { armBundle, seventhBundle } from "../bundle/seventh.ts";
 import { ok } from "../engine/opened.ts";
 import { FakeEngine, type KnownModel } from "../fake-engine.ts";
-import { manifest, statefulManifest } from "../robot/manifests.ts";
+import { statefulManifest, vectorManifest } from "../robot/manifests.ts";
 import { jpeg } from "../robot/stage.ts";
 import { History, type Pictures } from "./history.ts";
 import { Counts, traced } from "./trace.ts";
@@ -18,7 +19,7 @@ const ACTIONS = 160;
 /** What histories run on. */
 export interface Ground {
   readonly name: string;
-  /** The models of a new process: one with memory, then one without. */
+  /** The models of a new process: one with memory, then one without, whose robot is not a YAM. */
   models(): readonly KnownModel[];
   /** The model with memory once more, for inferences without faults over what a history has committed. */
   clean(): KnownModel;
@@ -33,7 +34,7 @@ export function fakeGround(): Ground {
     name: "fake",
     models: () => {
       const engine = fakeEngine();
-      return [engine.model(statefulManifest()), engine.model(manifest())];
+      return [engine.model(statefulManifest()), engine.model(vectorManifest())];
     },
     clean: () => fakeEngine().model(statefulManifest()),
     pictures: { good: jpeg(64), bad: jpeg(40) },
@@ -44,16 +45,16 @@ export function fakeGround(): Ground {
 /** The native engine with two small bundles: every number is computed. Close it when all histories are run. */
 export async function nativeGround(): Promise<Ground & { readonly engine: Engine }> {
   const engine = ok(await openEngine({ decodeThreads: 2 }));
-  const load = async (family: keyof typeof SEVENTH, slots: number, parkedBytesMax: number | "default" = 0) => {
-    const bundle = await seventhBundle(family);
+  const [world, arm] = [await seventhBundle("world-action"), await armBundle()];
+  const load = async (bundle: Bundle, slots: number, parkedBytesMax: number | "default" = 0) => {
     const model = ok(await engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots, parkedBytesMax }));
     return Object.assign(model, { manifest: bundle.manifest });
   };
   const [remembering, other, clean] = [
     // Two sessions share one place: an inference of one parks the other, whatever happens to that meanwhile.
-    await load("world-action", 1, "default"),
-    await load("flow-vla", 1),
-    await load("world-action", 1),
+    await load(world, 1, "default"),
+    await load(arm, 1),
+    await load(world, 1),
   ];
   const picture = { create: { width: 48, height: 32, channels: 3, background: "#a64" } } as const;
   const good = new Uint8Array(await sharp(picture).jpeg().toBuffer());

@@ -8,7 +8,7 @@ import math
 import re
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageOps
+from PIL import Image, ImageDraw
 from rows import normal_state, normalise
 from tokenizers import Tokenizer
 
@@ -61,7 +61,12 @@ def load_image(path, facts):
     with Image.open(path) as picture:
         rgb = picture.convert("RGB")
     if spec["resize"] == "pad":
-        resized = ImageOps.pad(rgb, size, method=bilinear, color=(0, 0, 0), centering=CENTERING[spec.get("place", "centre")])
+        # openpi's resize_with_pad cuts the size off, where ImageOps.pad rounds it.
+        ratio = max(rgb.width / size[0], rgb.height / size[1])
+        full = rgb.resize((int(rgb.width / ratio), int(rgb.height / ratio)), bilinear)
+        across, down = CENTERING[spec.get("place", "centre")]
+        resized = Image.new("RGB", size)
+        resized.paste(full, (int((size[0] - full.width) * across), int((size[1] - full.height) * down)))
     elif spec["resize"] == "crop":
         # Filled, then cut: the picture's edges are resized as those of the whole picture.
         ratio = min(rgb.width / size[0], rgb.height / size[1])

@@ -23,11 +23,13 @@ def rms(x):
 
 
 def rope(vector, position):
-    """Rotates pairs (i, i + D/2) of one head's vector by position · 10000^(-2i/D)."""
+    """Rotates pairs (i, i + D/2) of one head's vector by position / 10000^(2i/D). Power, quotient and angle are float32, as in the
+    publishers' code (transformers, `Gemma2RotaryEmbedding` and its like); sine and cosine are not rounded."""
     half = len(vector) // 2
     out = np.empty_like(vector)
     for i in range(half):
-        angle = position * 10000.0 ** (-2 * i / len(vector))
+        frequency = np.float32(1) / np.float32(10000) ** np.float32(2 * i / len(vector))
+        angle = float(np.float32(position) * frequency)
         out[i] = vector[i] * math.cos(angle) - vector[i + half] * math.sin(angle)
         out[i + half] = vector[i + half] * math.cos(angle) + vector[i] * math.sin(angle)
     return out

@@ -59,7 +59,7 @@ fn values() -> [Value; 16] {
 }
 
 /// The optional parts of a manifest and the fields of ports: the object, the field, and right and wrong values of it as JSON.
-const FIELDS: [(&str, &str, &str); 36] = [
+const FIELDS: [(&str, &str, &str); 39] = [
     ("", "compute", r#"["f16", "bf16", "f32", "i64", "f64", null, 1]"#),
     ("", "weight_files", r#"[["w.bin"], ["norm.json"], [1], "w.bin"]"#),
     ("/image", "place", r#"["top_left", "centre", "bottom_right", "left", 1]"#),
@@ -70,11 +70,14 @@ const FIELDS: [(&str, &str, &str); 36] = [
         "parts",
         r#"[[], [{"kind": "token", "id": 4294967295}], [{"kind": "state_tokens", "base": 3, "bins": 256}], [{"kind": "state_tokens",
         "base": 4294967295, "bins": 0}], [{"kind": "template", "text": "{instruction} {state}", "bins": 1}], [{"kind": "template", "text": "{",
-        "bins": 4294967295}], [{"kind": "poem"}]]"#,
+        "bins": 4294967295}], [{"kind": "template", "text": "{instruction}", "clean": ["strip", "end_newline"]}], [{"kind": "poem"}]]"#,
     ),
+    ("/flow", "times", r#"[[1, 0], [0, 1], [1], [1, 0.5, 0], [], [1, 1e300], "x"]"#),
     ("/state/columns/0", "norm", r#"["none", "quantile", "mean_std", "min_max", "log"]"#),
     ("/state/columns/0", "clip", r#"[{"min": -1, "max": 1}, {"min": 1, "max": -1}, {"min": 0}, 1]"#),
     ("/state/columns/0", "epsilon", r#"[0, 1e-8, -1, 1e308, "x"]"#),
+    ("/state/columns/0", "epsilon_rule", r#"["added", "zero_range", "at_least", "never"]"#),
+    ("/action/columns/0", "epsilon_rule", r#"["added", "zero_range", "at_least", null]"#),
     ("/action", "prefix", r#"[0, 1, 2, 3, 64, 18446744073709551615, -1]"#),
     ("/action", "rotation6d", r#"[[], [0], [3], [3, 4], [0, 6], [18446744073709551615]]"#),
     ("/action", "out_of_range", r#"["clamp", "fail", "wrap"]"#),

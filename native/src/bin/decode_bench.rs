@@ -8,7 +8,7 @@ use libloading::Library as Shared;
 use std::ffi::{c_int, c_void};
 use std::path::Path;
 use std::time::Instant;
-use tendon::bundle::manifest::{Image, Resize};
+use tendon::bundle::manifest::{Filter, Image, Resize};
 use tendon::core::memory::Block;
 use tendon::image::frame::{FrameSpec, Worker};
 use tendon::image::jpeg::{Decoder, Library};
@@ -30,8 +30,16 @@ fn main() -> Result<(), String> {
         (init, *shared.get::<Decompress>("tj3Decompress8").map_err(|error| error.to_string())?)
     };
     let handle = unsafe { init(1) };
-    let image =
-        Image { width: 224, height: 224, resize: Resize::Pad, place: None, mean: [0.5; 3], std: [0.5; 3], tokens: 256 };
+    let image = Image {
+        width: 224,
+        height: 224,
+        resize: Resize::Pad,
+        place: None,
+        filter: Filter::default(),
+        mean: [0.5; 3],
+        std: [0.5; 3],
+        tokens: 256,
+    };
     let spec = FrameSpec::new(&image);
     let mut tensor = Block::lazy(spec.bytes())?;
     for file in arguments {
@@ -47,7 +55,7 @@ fn main() -> Result<(), String> {
             bare.push(start.elapsed().as_nanos() as u64);
             assert!(status == 0, "libjpeg-turbo decodes the file");
             let start = Instant::now();
-            worker.frame(&spec, &jpeg, &mut tensor)?;
+            worker.frame(&spec, &jpeg, &mut tensor).map_err(|failure| failure.text)?;
             whole.push(start.elapsed().as_nanos() as u64);
         }
         let median = |times: &mut Vec<u64>| {

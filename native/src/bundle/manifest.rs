@@ -1,21 +1,23 @@
 //! The part of a bundle's manifest that the engine needs. `src/bundle/manifest.ts` has the full format and has checked the file. This
 //! module and `flow.rs` check again what memory safety and correctness depend on.
 
+mod flow;
 mod graphs;
 mod motion;
 mod norm;
 mod picture;
 
+pub use flow::Flow;
 pub use graphs::{Dim, Extent, Graph, Graphs, Picture, Port, Role};
-pub use norm::{Clip, ColumnStats, Norm, NormStats, Normalisation, Scale, Statistic};
-pub use picture::Alignment;
+pub use norm::{Clip, ColumnStats, EpsilonRule, Norm, NormStats, Normalisation, Scale, Statistic};
+pub use picture::{Alignment, Filter};
 
 use crate::core::dtype::Dtype;
 use crate::core::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use serde::Deserialize;
 
 /// Rows of a chunk, as `src/limits.ts` bounds them.
-const ROWS_MAX: usize = 64;
+const ROWS_MAX: usize = 128;
 /// Columns of a row, as `src/bundle/manifest-facts.ts` bounds them.
 pub const COLUMNS_MAX: usize = 64;
 
@@ -27,9 +29,11 @@ pub struct Manifest {
     pub frames: Frames,
     pub image: Image,
     pub state: State,
-    pub prompt: Prompt,
+    /// None: the model reads no instruction.
+    pub prompt: Option<Prompt>,
     pub action: Action,
-    pub flow: Flow,
+    /// None: one graph gives the chunk.
+    pub flow: Option<Flow>,
     pub guidance: Option<Guidance>,
     pub memory: Option<MemoryFacts>,
     pub batch: usize,
@@ -38,7 +42,7 @@ pub struct Manifest {
     pub compute: Option<Dtype>,
     #[serde(default)]
     pub weight_files: Vec<String>,
-    pub tokenizer: String,
+    pub tokenizer: Option<String>,
     pub norm: String,
     pub parity: Parity,
     #[serde(default)]
@@ -57,6 +61,9 @@ pub struct Listed {
 pub struct Parity {
     pub file: String,
     pub tolerance: f32,
+    /// Its observation is not of this robot: limits of jumps are not judged by its rows.
+    #[serde(default)]
+    pub drawn: bool,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +78,8 @@ pub struct Image {
     pub height: usize,
     pub resize: Resize,
     pub place: Option<Alignment>,
+    #[serde(default)]
+    pub filter: Filter,
     pub mean: [f64; 3],
     pub std: [f64; 3],
     pub tokens: usize,
@@ -82,6 +91,7 @@ pub enum Resize {
     Pad,
     Stretch,
     Crop,
+    Exact,
 }
 
 #[derive(Deserialize)]
@@ -112,7 +122,18 @@ pub enum PromptPart {
     Token { id: u32 },
     Instruction,
     StateTokens { base: u32, bins: u32 },
-    Template { text: String, bins: u32 },
+    Template { text: String, bins: Option<u32>, clean: Option<Vec<Clean>> },
+}
+
+/// A step in which an instruction is cleaned; `src/bundle/manifest-facts.ts` says what each does.
+#[derive(Deserialize, Clone, Copy, Debug, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub enum Clean {
+    Strip,
+    Underscores,
+    Newlines,
+    Words,
+    EndNewline,
 }
 
 #[derive(Deserialize)]
@@ -144,28 +165,6 @@ pub struct ActionColumn {
     pub max: f64,
     pub max_jump: Option<f64>,
     pub max_step: Option<f64>,
-}
-
-#[derive(Deserialize)]
-pub struct Flow {
-    pub t_start: f64,
-    pub t_end: f64,
-    pub steps: u32,
-    pub shift: f64,
-}
-
-impl Flow {
-    /// Time `index` of 0 to `steps`: equal steps, shifted as Wan's flow matching does, s(t) = shift · t / (1 + (shift − 1) · t).
-    pub fn time(&self, index: u32) -> f64 {
-        let t = self.t_start + f64::from(index) * (self.t_end - self.t_start) / f64::from(self.steps);
-        self.shift * t / (1.0 + (self.shift - 1.0) * t)
-    }
-
-    /// The time of a step for the graph, and the difference to the next time.
-    pub fn step(&self, index: u32) -> (f32, f32) {
-        let (t, next) = (self.time(index), self.time(index + 1));
-        (t as f32, (next - t) as f32)
-    }
 }
 
 /// There are two branches: row 0 with the instruction, row 1 without it.
@@ -215,10 +214,28 @@ impl Manifest {
         guidance.map(|guidance| guidance.scale as f32)
     }
 
-    /// The sizes of an inference of `batch` rows whose prompts are padded to `prompt` tokens.
+    /// The lengths that a prompt is padded to, the longest last: one of 0 for a model that reads none.
+    pub fn prompt_lengths(&self) -> impl Iterator<Item = usize> {
+        let prompt = self.prompt.as_ref();
+        let buckets = prompt.map_or(&[][..], |prompt| &prompt.buckets);
+        buckets.iter().copied().chain([self.prompt_max()])
+    }
+
+    /// Tokens of the longest prompt.
+    pub fn prompt_max(&self) -> usize {
+        self.prompt.as_ref().map_or(0, |prompt| prompt.tokens_max)
+    }
+
+    /// Moments at which an inference can be stopped: the steps of its flow, or the one graph.
+    pub fn steps(&self) -> u32 {
+        self.flow.as_ref().map_or(1, |flow| flow.steps)
+    }
+
+    /// The sizes of an inference of `batch` rows whose prompts are padded to `prompt` tokens. A state that prefill reads is a token of the prefix.
     pub fn extent(&self, batch: usize, prompt: usize) -> Extent {
         let images = self.prefix_views() * self.frames.later * self.image.tokens;
-        Extent { batch, prompt, prefix: images + prompt }
+        let is_told = self.graphs.prefill.inputs.iter().any(|port| port.role == Role::State);
+        Extent { batch, prompt, prefix: images + prompt + usize::from(is_told) }
     }
 
     pub fn picture(&self) -> Picture {
@@ -241,14 +258,16 @@ impl Manifest {
         bound("action values", self.action.columns.len(), self.action.width)?;
         bound("action columns", self.action.columns.len(), COLUMNS_MAX)?;
         bound("batch", self.batch, 16)?;
-        let lengths: Vec<usize> = self.prompt.buckets.iter().copied().chain([self.prompt.tokens_max]).collect();
-        if !lengths.is_sorted_by(|one, next| one < next) || lengths[0] == 0 {
+        let lengths: Vec<usize> = self.prompt_lengths().collect();
+        if !lengths.is_sorted_by(|one, next| one < next) || (self.prompt.is_some() && lengths[0] == 0) {
             return Err("the lengths of a prompt do not ascend".into());
+        }
+        if self.prompt.is_some() != self.tokenizer.is_some() {
+            return Err("a tokenizer is there exactly when the model reads a prompt".into());
         }
         if self.memory.is_some() && lengths.len() > 1 {
             return Err("a model with memory has one length of prompts".into());
         }
-        bound("flow steps", self.flow.steps as usize, 1000)?;
         bound("state width", self.state.width, STATE_VALUES_MAX)?;
         bound("state values", self.state.columns.len(), self.state.width)?;
         if let Some(memory) = &self.memory {
@@ -269,9 +288,7 @@ impl Manifest {
         if self.guidance.is_some() && self.memory.is_none() {
             return Err("guidance is for models with memory, whose batch is one".into());
         }
-        if self.flow.shift < 1.0 {
-            return Err(format!("the flow shift is {}, expected at least 1", self.flow.shift));
-        }
+        self.check_flow()?;
         self.check_picture()?;
         self.check_motion()
     }

@@ -3,7 +3,7 @@
 mod template;
 
 use self::template::{Frame, Numbers, StateColumn, tokens_of};
-use crate::bundle::manifest::{ColumnStats, Manifest, PromptPart};
+use crate::bundle::manifest::{Clean, ColumnStats, Manifest, PromptPart};
 use crate::core::sync::lock;
 use std::collections::HashMap;
 use std::path::Path;
@@ -28,7 +28,8 @@ enum Part {
 }
 
 pub struct Prompt {
-    tokenizer: Tokenizer,
+    /// None: the model reads no instruction, and any counts as no token.
+    tokenizer: Option<Tokenizer>,
     parts: Vec<Part>,
     frame: Frame,
     pad_id: u32,
@@ -44,14 +45,7 @@ pub struct Prompt {
 
 impl Prompt {
     /// Reads the tokenizer; the error is a sentence.
-    pub fn load(manifest: &mut Manifest, stats: &ColumnStats, tokenizer: &Path) -> Result<Prompt, String> {
-        let mut tokenizer =
-            Tokenizer::from_file(tokenizer).map_err(|error| format!("the tokenizer cannot be read: {error}"))?;
-        // The text of a special token in an instruction must not become that token.
-        tokenizer.set_encode_special_tokens(true);
-        // Truncation and padding of the file are switched off: an instruction that does not fit is refused, and `write` pads.
-        tokenizer.with_truncation(None).map_err(|error| format!("the tokenizer keeps its truncation: {error}"))?;
-        tokenizer.with_padding(None);
+    pub fn load(manifest: &mut Manifest, stats: &ColumnStats, tokenizer: Option<&Path>) -> Result<Prompt, String> {
         let state = &manifest.state;
         let columns = (state.columns.iter().enumerate())
             .map(|(index, column)| {
@@ -59,33 +53,59 @@ impl Prompt {
                 scale.map(StateColumn).map_err(|error| format!("state column {}: {error}", column.name))
             })
             .collect::<Result<Vec<_>, String>>()?;
-        let mut frame = Frame { before: String::new(), after: String::new(), underscores: false };
+        let mut frame = Frame { before: String::new(), after: String::new(), clean: vec![Clean::Words] };
+        let (Some(facts), Some(tokenizer)) = (&mut manifest.prompt, tokenizer) else {
+            return Ok(Prompt {
+                tokenizer: None,
+                parts: Vec::new(),
+                frame,
+                pad_id: 0,
+                text_tokens_max: 0,
+                text_bytes_max: 0,
+                columns,
+                empty: Arc::new([]),
+                cache: Mutex::default(),
+            });
+        };
+        let mut tokenizer =
+            Tokenizer::from_file(tokenizer).map_err(|error| format!("the tokenizer cannot be read: {error}"))?;
+        // The text of a special token in an instruction must not become that token.
+        tokenizer.set_encode_special_tokens(true);
+        // Truncation and padding of the file are switched off: an instruction that does not fit is refused, and `write` pads.
+        tokenizer.with_truncation(None).map_err(|error| format!("the tokenizer keeps its truncation: {error}"))?;
+        tokenizer.with_padding(None);
         let mut parts = Vec::new();
-        for part in std::mem::take(&mut manifest.prompt.parts) {
+        for part in std::mem::take(&mut facts.parts) {
             match part {
                 PromptPart::Token { id } => parts.push(Part::Token(id)),
                 PromptPart::Instruction => parts.push(Part::Instruction),
                 PromptPart::StateTokens { base, bins } => parts.push(Part::StateTokens { base, bins }),
-                PromptPart::Template { text, bins } => {
+                PromptPart::Template { text, bins, clean } => {
                     let (before, rest) = text.split_once("{instruction}").ok_or("the template has no {instruction}")?;
-                    let (after, tail) =
-                        rest.split_once(" {state}").ok_or("the template has no {state} after a space")?;
-                    frame = Frame { before: before.into(), after: after.into(), underscores: true };
-                    let numbers = Numbers::new(&tokenizer, bins, tail)?;
-                    numbers.check(&tokenizer, &frame, tail)?;
-                    parts.extend([Part::Instruction, Part::StateText(numbers)]);
+                    let (after, tail) = match (rest.split_once(" {state}"), bins) {
+                        (Some((after, tail)), Some(bins)) => (after, Some((bins, tail))),
+                        (None, None) => (rest, None),
+                        _ => return Err("the template has {state} after a space, or bins, but not both".into()),
+                    };
+                    let clean = clean.unwrap_or_else(|| vec![Clean::Underscores, Clean::Words]);
+                    frame = Frame { before: before.into(), after: after.into(), clean };
+                    parts.push(Part::Instruction);
+                    if let Some((bins, tail)) = tail {
+                        parts.push(Part::StateText(Numbers::new(&tokenizer, &frame, bins, tail)?));
+                    }
                 }
             }
         }
+        check_special(&tokenizer)?;
         let fixed: usize = parts.iter().map(|part| part.most(columns.len())).sum();
-        let tokens_max = manifest.prompt.tokens_max;
-        let text_tokens_max = tokens_max.checked_sub(fixed).ok_or("the prompt has no room for its fixed tokens")?;
+        let text_tokens_max =
+            facts.tokens_max.checked_sub(fixed).ok_or("the prompt has no room for its fixed tokens")?;
         let longest = tokenizer.get_vocab(true).keys().map(String::len).max().unwrap_or(1);
         let mut prompt = Prompt {
-            tokenizer,
+            tokenizer: Some(tokenizer),
             parts,
             frame,
-            pad_id: manifest.prompt.pad_id,
+            pad_id: facts.pad_id,
             text_tokens_max,
             text_bytes_max: text_tokens_max * longest,
             columns,
@@ -101,13 +121,13 @@ impl Prompt {
         RAW_BYTES_MAX.max(2 * self.text_bytes_max)
     }
 
-    /// The tokens of the instruction and of the text around it, or None if they do not fit. The instruction is trimmed, and each run of
-    /// white space counts as one space.
+    /// The tokens of the instruction, cleaned, and of the text around it, or None if they do not fit.
     pub fn instruction(&self, text: &str) -> Option<Arc<[u32]>> {
         if text.len() > self.raw_bytes_max() {
             // An instruction of white space is refused too: this bounds the work below.
             return None;
         }
+        let Some(tokenizer) = &self.tokenizer else { return Some(self.empty.clone()) };
         if let Some(tokens) = lock(&self.cache).get(text) {
             return Some(tokens.clone());
         }
@@ -115,7 +135,7 @@ impl Prompt {
         if plain.len() > self.text_bytes_max {
             return None;
         }
-        let tokens = tokens_of(&self.tokenizer, &plain)?;
+        let tokens = tokens_of(tokenizer, &plain)?;
         if tokens.len() > self.text_tokens_max {
             return None;
         }
@@ -184,10 +204,19 @@ impl Part {
             Part::Token(_) => 1,
             Part::Instruction => 0,
             Part::StateTokens { .. } => columns,
-            Part::StateText(numbers) => {
-                let most = |table: &[Vec<u32>]| table.iter().map(Vec::len).max().unwrap_or(0);
-                columns.saturating_sub(1) * most(&numbers.plain) + most(&numbers.last)
-            }
+            Part::StateText(numbers) => numbers.most(columns),
         }
     }
+}
+
+/// Refuses a tokenizer that makes a special or added token of its text in an instruction, but for white space and single characters.
+fn check_special(tokenizer: &Tokenizer) -> Result<(), String> {
+    for (id, token) in tokenizer.get_added_tokens_decoder() {
+        let text = &token.content;
+        let is_literal = text.chars().all(|c| c.is_whitespace() || c == '▁') || text.chars().nth(1).is_none();
+        if !is_literal && tokens_of(tokenizer, text).is_none_or(|tokens| tokens.contains(&id)) {
+            return Err(format!("the tokenizer makes token {id} of the text {text:?}, which an instruction may have"));
+        }
+    }
+    Ok(())
 }

@@ -16,6 +16,19 @@ pub enum Dtype {
 }
 
 impl Dtype {
+    /// The name in a safetensors file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dtype::F32 => "F32",
+            Dtype::F16 => "F16",
+            Dtype::Bf16 => "BF16",
+            Dtype::I32 => "I32",
+            Dtype::I64 => "I64",
+            Dtype::U8 => "U8",
+            Dtype::Bool => "BOOL",
+        }
+    }
+
     pub fn bytes(self) -> usize {
         match self {
             Dtype::F32 | Dtype::I32 => 4,

@@ -43,6 +43,8 @@ pub enum Status {
     DeviceLost = -16,
     /// The bundle is wrong on every device.
     BadBundle = -17,
+    /// The frame has another size than the one that the model takes.
+    Size = -18,
 }
 
 impl Status {
@@ -66,6 +68,7 @@ impl Status {
         ("outOfMemory", Status::OutOfMemory),
         ("deviceLost", Status::DeviceLost),
         ("badBundle", Status::BadBundle),
+        ("size", Status::Size),
     ];
 }
 

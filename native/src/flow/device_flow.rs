@@ -111,7 +111,8 @@ impl DeviceFlow {
                 update: flow::Kernel::find(&module)?,
             })
         };
-        let mut latents = vec![latent(at.latent, at.velocity, manifest.guide(Guided::Action))?];
+        let velocity = at.velocity.expect("only a flow has a latent on the device");
+        let mut latents = vec![latent(at.latent, velocity, manifest.guide(Guided::Action))?];
         if let Some(video) = video {
             latents.push(latent(video.latent, video.velocity, video.guide)?);
         }
@@ -121,7 +122,7 @@ impl DeviceFlow {
             .map(|(tensor, _)| Ok(TimeInput { tensor, memory: device.memory(bytes(tensor))? }))
             .collect::<Result<Vec<_>, CudaError>>()?;
         let (rows, columns) = encoder.size();
-        let steps = if whole { 0 } else { manifest.flow.steps as usize };
+        let steps = if whole { 0 } else { manifest.steps() as usize };
         let table = steps * times.iter().map(|time| time.memory.bytes()).sum::<usize>();
         let states = manifest.state.columns.len();
         let decode_inputs =

@@ -20,13 +20,13 @@ impl Network {
         self.tensors.iter_mut().for_each(|tensor| driver_device.register(tensor));
         if let Some(device_flow) = &mut self.device_flow {
             device_flow.register(&mut driver_device);
-            [Some(&mut self.prefill), self.extend.as_mut(), Some(&mut self.denoise)]
+            [Some(&mut self.prefill), self.extend.as_mut(), self.denoise.as_mut()]
                 .into_iter()
                 .flatten()
                 .for_each(Graph::follow);
         }
-        let steps = if self.whole { 1 } else { self.flow.steps as usize };
-        let graphs = [(Some(&mut self.prefill), 1), (self.extend.as_mut(), 1), (Some(&mut self.denoise), steps)];
+        let runs = self.runs() as usize;
+        let graphs = [(Some(&mut self.prefill), 1), (self.extend.as_mut(), 1), (self.denoise.as_mut(), runs)];
         for (graph, runs) in graphs {
             if let Some(graph) = graph {
                 graph.time(driver_device.laps(runs));
@@ -40,7 +40,7 @@ impl Network {
     pub fn explained(&self, text: String) -> String {
         let loss = self.driver_device.stream().and_then(|stream| stream.loss());
         let text = loss.map_or(text.clone(), |loss| format!("{text}; {loss}"));
-        self.denoise.turns().note_loss(&text);
+        self.prefill.turns().note_loss(&text);
         text
     }
 
@@ -59,7 +59,8 @@ impl Network {
             (Some(extend), Entry::Later) => extend,
             _ => &mut self.prefill,
         };
-        let (prefill_ms, denoise_ms) = (reader.device_ms()?, self.denoise.device_ms()?);
+        let prefill_ms = reader.device_ms()?;
+        let denoise_ms = self.denoise.as_mut().map_or(Some(0.0), Graph::device_ms)?;
         Some(DeviceTimes { prefill_ms, denoise_ms })
     }
 }

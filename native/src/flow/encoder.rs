@@ -115,6 +115,17 @@ impl Encoder {
         self.convert(&[], latent, state, values).map(|_| ())
     }
 
+    /// Encodes without ranges and rotations, which a publisher's rows know nothing about. A row that is not finite becomes NaN.
+    pub fn plain_rows(&self, latent: &[f32], state: &[f32], values: &mut [f32]) {
+        let count = self.columns.len();
+        let scaled = latent.chunks_exact(self.width).zip(self.scales.chunks_exact(count));
+        for ((from, scales), to) in scaled.zip(values.chunks_exact_mut(count)) {
+            if self.numbers(from, scales, state, to).is_err() {
+                to.fill(f32::NAN);
+            }
+        }
+    }
+
     /// Makes finite, clamped values: how many were clamped, and for a bundle that refuses such values a sentence about the first one.
     fn convert(
         &self,

@@ -50,7 +50,7 @@ impl Inputs {
         tensors: &mut [Tensor],
     ) -> Result<Inputs, String> {
         let branches = manifest.branches();
-        let text = manifest.prompt.tokens_max;
+        let text = manifest.prompt_max();
         let chunk = manifest.action.rows;
         let mut inputs = Vec::new();
         for (at, (&(owner, port), tensor)) in ports.iter().zip(tensors.iter_mut()).enumerate() {
@@ -84,7 +84,8 @@ impl Inputs {
             };
             inputs.push(Input { owner, at, source });
         }
-        if !inputs.iter().any(|input| matches!(input.source, Source::Time { .. })) {
+        let is_told = inputs.iter().any(|input| matches!(input.source, Source::Time { .. }));
+        if manifest.flow.is_some() && !is_told {
             return Err("no input of the denoise graph has the role time".into());
         }
         let (tokens, mask) = (vec![0; text], vec![0; text]);

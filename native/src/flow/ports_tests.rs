@@ -103,10 +103,11 @@ fn change(manifest: &mut Value, draw: &mut impl FnMut(usize) -> usize) {
 
 /// The part of `Network::new` before graphs are bound, then the writes of an inference.
 fn written(manifest: &Manifest) -> Result<(), String> {
-    let most = manifest.extent(manifest.batch, manifest.prompt.tokens_max);
+    let most = manifest.extent(manifest.batch, manifest.prompt_max());
     let graphs = &manifest.graphs;
     let all = [(Owner::Prefill, &graphs.prefill.inputs), (Owner::Prefill, &graphs.prefill.outputs)].into_iter();
-    let all = all.chain([(Owner::Denoise, &graphs.denoise.inputs), (Owner::Denoise, &graphs.denoise.outputs)]);
+    let step = graphs.denoise.as_ref().expect("a flow step");
+    let all = all.chain([(Owner::Denoise, &step.inputs), (Owner::Denoise, &step.outputs)]);
     let ports: Vec<(Owner, &Port)> = all
         .flat_map(|(owner, ports)| ports.iter().map(move |port| (owner, port)))
         .filter(|(_, port)| port.from.is_none() && port.role != Role::Block)
@@ -136,8 +137,10 @@ fn written(manifest: &Manifest) -> Result<(), String> {
     }
     inputs.lengths(&mut tensors, 1, 1);
     inputs.time(&mut tensors, 0.5, 0.0);
-    for at in
-        [at.latent, at.velocity].into_iter().chain(moved.into_iter().flat_map(|(latent, velocity)| [latent, velocity]))
+    for at in [at.latent]
+        .into_iter()
+        .chain(at.velocity)
+        .chain(moved.into_iter().flat_map(|(latent, velocity)| [latent, velocity]))
     {
         tensors[at].floats().fill(0.0);
     }

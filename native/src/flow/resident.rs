@@ -20,7 +20,7 @@ pub(super) fn residents<'a>(
     let graphs = [
         (Some(&specs.prefill), Some(&sessions.prefill)),
         (specs.extend.as_ref(), sessions.extend.as_ref()),
-        (Some(&specs.denoise), Some(&sessions.denoise)),
+        (specs.denoise.as_ref(), sessions.denoise.as_ref()),
     ];
     for (spec, session) in graphs {
         let (Some(spec), Some(session)) = (spec, session) else { continue };
@@ -61,7 +61,7 @@ pub fn memory_resides(
     let graphs = [
         (Some(&specs.prefill), Some(&sessions.prefill), Some(&files.prefill), None),
         (specs.extend.as_ref(), sessions.extend.as_ref(), files.extend.as_ref(), None),
-        (Some(&specs.denoise), Some(&sessions.denoise), Some(&files.denoise), made),
+        (specs.denoise.as_ref(), sessions.denoise.as_ref(), files.denoise.as_ref(), made),
     ];
     for (spec, session, path, made) in graphs {
         let (Some(spec), Some(session), Some(path)) = (spec, session, path) else { continue };

@@ -19,8 +19,10 @@ pub(super) struct Roles {
     pub(super) prefill: Vec<Pictures>,
     pub(super) extend: Option<Vec<Pictures>>,
     pub(super) states: Vec<usize>,
+    /// The latent that steps advance; without a flow the chunk, as prefill gives it.
     pub(super) latent: usize,
-    pub(super) velocity: usize,
+    /// None without a flow.
+    pub(super) velocity: Option<usize>,
 }
 
 pub(super) static NO_PORTS: Vec<Port> = Vec::new();
@@ -82,12 +84,20 @@ impl Roles {
         let graphs = &manifest.graphs;
         let extend = graphs.extend.as_ref().filter(|_| remembers);
         let entry = |owner, graph: &Graph, frames| pictures::find(manifest, graph, owner, (batch, frames), owned);
+        let chunks = batch * chunk;
+        let (latent, velocity) = match &graphs.denoise {
+            Some(_) => {
+                let velocity = role(owned, Owner::Denoise, Role::Velocity, (Dtype::F32, chunks * branches))?;
+                (role(owned, Owner::Denoise, Role::Latent, (Dtype::F32, chunks))?, Some(velocity))
+            }
+            None => (role(owned, Owner::Prefill, Role::Actions, (Dtype::F32, chunks))?, None),
+        };
         Ok(Roles {
             prefill: entry(Owner::Prefill, &graphs.prefill, manifest.frames.first)?,
             extend: extend.map(|graph| entry(Owner::Extend, graph, manifest.frames.later)).transpose()?,
             states,
-            latent: role(owned, Owner::Denoise, Role::Latent, (Dtype::F32, batch * chunk))?,
-            velocity: role(owned, Owner::Denoise, Role::Velocity, (Dtype::F32, batch * branches * chunk))?,
+            latent,
+            velocity,
         })
     }
 }

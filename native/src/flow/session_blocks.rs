@@ -25,7 +25,7 @@ impl Network {
     fn place_more(&mut self, rows: &DeviceRows) -> Result<(), String> {
         let extent = *self.variants.last().ok_or("it has no place")?;
         rows.add()?;
-        for graph in [Some(&mut self.prefill), self.extend.as_mut(), Some(&mut self.denoise)].into_iter().flatten() {
+        for graph in [Some(&mut self.prefill), self.extend.as_mut(), self.denoise.as_mut()].into_iter().flatten() {
             // SAFETY: as in `new`.
             unsafe { graph.add_variant(extent, &mut self.mirrors) }?;
         }
@@ -44,6 +44,6 @@ impl Network {
 
     fn is_captured(&self) -> bool {
         let extend = self.extend.as_ref().is_some_and(Graph::is_captured);
-        self.prefill.is_captured() || extend || self.denoise.is_captured()
+        self.prefill.is_captured() || extend || self.denoise.as_ref().is_some_and(Graph::is_captured)
     }
 }

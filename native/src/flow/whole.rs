@@ -18,17 +18,19 @@ pub struct Whole {
 impl Whole {
     /// Makes the graph from the step graph at `path`. The error is a sentence: the steps have to be run one by one.
     pub fn of(manifest: &Manifest, path: &Path) -> Result<Whole, String> {
-        let step = &manifest.graphs.denoise;
+        let (Some(step), Some(flow)) = (&manifest.graphs.denoise, &manifest.flow) else {
+            return Err("it has no flow".into());
+        };
         let input = |role: Role| step.inputs.iter().find(|port| port.role == role);
         let output = |role: Role| step.outputs.iter().find(|port| port.role == role);
         let ports = step.inputs.iter().filter(|port| port.role == Role::Time);
-        let times = ports.map(|port| step_times(manifest, port)).collect::<Result<Vec<_>, _>>()?;
+        let times = ports.map(|port| step_times(manifest, flow, port)).collect::<Result<Vec<_>, _>>()?;
         let latent = input(Role::Latent).ok_or("it has no latent")?;
         let mut latents = vec![moved(manifest, latent, output(Role::Velocity), Guided::Action)?];
         if let Some(video) = input(Role::VideoLatent) {
             latents.push(moved(manifest, video, output(Role::VideoVelocity), Guided::Video)?);
         }
-        let steps: Vec<f32> = (0..manifest.flow.steps).map(|step| manifest.flow.step(step).1).collect();
+        let steps: Vec<f32> = (0..flow.steps).map(|step| flow.step(step).1).collect();
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let model = unroll(&bytes, &Loop { times: &times, steps: &steps, latents: &latents })?;
         let inputs = step.inputs.iter().filter(|port| port.role != Role::Time).cloned().collect();
@@ -38,7 +40,7 @@ impl Whole {
 }
 
 /// The time of every step, in the same bits that an input gets when steps are run one by one.
-fn step_times<'a>(manifest: &Manifest, port: &'a Port) -> Result<Time<'a>, String> {
+fn step_times<'a>(manifest: &Manifest, flow: &Flow, port: &'a Port) -> Result<Time<'a>, String> {
     if port.shape != [Dim::Fixed(1)] {
         return Err("it is told more of a step than a time that all rows have".into());
     }
@@ -47,10 +49,9 @@ fn step_times<'a>(manifest: &Manifest, port: &'a Port) -> Result<Time<'a>, Strin
         Dtype::I64 => I64,
         _ => return Err(format!("{} is no time: it is {:?}", port.name, port.dtype)),
     };
-    let Flow { steps, .. } = manifest.flow;
-    let each = Port { shape: vec![Dim::Fixed(steps as usize)], ..port.clone() };
-    let mut tensor = Tensor::new(&each, manifest.extent(1, manifest.prompt.tokens_max))?;
-    tensor.write(0, (0..steps).map(|step| time_value(manifest.flow.time(step), port.buckets)));
+    let each = Port { shape: vec![Dim::Fixed(flow.steps as usize)], ..port.clone() };
+    let mut tensor = Tensor::new(&each, manifest.extent(1, manifest.prompt_max()))?;
+    tensor.write(0, (0..flow.steps).map(|step| time_value(flow.time(step), port.buckets)));
     let values = tensor.bytes().chunks(port.dtype.bytes()).map(<[u8]>::to_vec).collect();
     Ok(Time { name: &port.name, kind, values })
 }

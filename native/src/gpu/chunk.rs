@@ -5,7 +5,7 @@ use super::{Address, CudaError, Shape, params};
 use crate::bundle::manifest;
 use std::sync::Arc;
 
-/// `Scale` of chunk.cu: robot = model · factor + offset, with the model's value kept between `low` and `high`.
+/// `Scale` of chunk.cu: robot = (model + shift) · factor + offset, with the model's value kept between `low` and `high`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
@@ -13,12 +13,16 @@ pub struct Scale {
     pub offset: f64,
     pub low: f64,
     pub high: f64,
+    pub shift: f32,
+    /// 1: each operation is rounded to f32.
+    pub single: u32,
 }
 
 impl From<&manifest::Scale> for Scale {
     fn from(scale: &manifest::Scale) -> Scale {
         let (low, high) = scale.clip;
-        Scale { factor: scale.factor, offset: scale.offset, low, high }
+        let (shift, single) = (scale.shift as f32, u32::from(scale.single));
+        Scale { factor: scale.factor, offset: scale.offset, low, high, shift, single }
     }
 }
 
@@ -89,7 +93,7 @@ struct Plan {
     prefix_rows: u32,
 }
 
-const _: () = assert!(size_of::<Scale>() == 32 && size_of::<Column>() == 32, "as chunk.cu");
+const _: () = assert!(size_of::<Scale>() == 40 && size_of::<Column>() == 32, "as chunk.cu");
 const _: () = assert!(size_of::<Verdict>() == 24 && size_of::<Plan>() == 56, "as chunk.cu");
 
 /// The facts of an encoder, as chunk.cu takes them.

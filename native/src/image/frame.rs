@@ -1,112 +1,24 @@
 //! Frame slots: each decodes one JPEG to a normalised tensor in page-locked memory. `state.rs` has their states.
 
 mod decode;
+mod spec;
 mod state;
 
 pub use decode::Worker;
+pub use spec::FrameSpec;
 pub use state::DropOutcome;
 
-use crate::bundle::manifest::{Image, Manifest, Picture, Resize};
 use crate::core::layout::{FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX};
 use crate::core::memory::Block;
 use crate::core::status::{ErrorText, Status};
 use crate::core::sync::lock;
 use crate::core::ticket::{Kind, Ticket};
-use crate::image::resize::{Mode, Resizer};
 use state::State;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 pub type Listener = state::Listener<Status>;
-
-pub struct FrameSpec {
-    width: usize,
-    height: usize,
-    mode: Mode,
-    picture: Picture,
-    /// Normalised value of each 8-bit value, per channel: (value / 255 − mean) / std.
-    normal: [[f32; 256]; 3],
-}
-
-impl FrameSpec {
-    pub fn of(manifest: &Manifest) -> FrameSpec {
-        FrameSpec::new(&manifest.image).taken_as(manifest.picture())
-    }
-
-    pub fn new(image: &Image) -> FrameSpec {
-        let mode = match image.resize {
-            Resize::Pad => Mode::Pad(image.place.unwrap_or_default()),
-            Resize::Stretch => Mode::Stretch,
-            Resize::Crop => Mode::Crop,
-        };
-        let table = |channel: usize| {
-            std::array::from_fn(|value| ((value as f64 / 255.0 - image.mean[channel]) / image.std[channel]) as f32)
-        };
-        let normal = [table(0), table(1), table(2)];
-        FrameSpec { width: image.width, height: image.height, mode, picture: Picture::Normalised, normal }
-    }
-
-    pub fn taken_as(self, picture: Picture) -> FrameSpec {
-        FrameSpec { picture, ..self }
-    }
-
-    pub fn values(&self) -> usize {
-        3 * self.width * self.height
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.values() * self.picture.dtype().bytes()
-    }
-
-    /// Writes pixels as the graphs take them, to the first `bytes()` of the tensor.
-    fn write(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut Block) {
-        let (target, plane) = ((self.width, self.height), self.width * self.height);
-        if self.picture == Picture::Normalised {
-            self.fill(resizer, rgb, source, &mut tensor.floats_mut()[..self.values()]);
-            return;
-        }
-        let tensor = &mut tensor[..self.bytes()];
-        if matches!(self.mode, Mode::Pad(_)) {
-            tensor.fill(0);
-        }
-        resizer.run(self.mode, rgb, source, target, |x, y, row| {
-            let (from, to) = (y * target.0 + x, y * target.0 + x + row.len() / 3);
-            if self.picture == Picture::Interleaved {
-                tensor[3 * from..3 * to].copy_from_slice(row);
-                return;
-            }
-            for (channel, values) in tensor.chunks_exact_mut(plane).enumerate() {
-                let pixels = row.iter().skip(channel).step_by(3);
-                values[from..to].iter_mut().zip(pixels).for_each(|(value, pixel)| *value = *pixel);
-            }
-        });
-    }
-
-    /// Pixels (`source` = width, height; with the resizer's slack) → resized, normalised `[3, height, width]`.
-    pub fn fill(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut [f32]) {
-        let target = (self.width, self.height);
-        let plane = target.0 * target.1;
-        if matches!(self.mode, Mode::Pad(_)) {
-            // The bars are black; the image is written over its part.
-            for (channel, normal) in tensor.chunks_exact_mut(plane).zip(&self.normal) {
-                channel.fill(normal[0]);
-            }
-        }
-        let (red, rest) = tensor.split_at_mut(plane);
-        let (green, blue) = rest.split_at_mut(plane);
-        resizer.run(self.mode, rgb, source, target, |x, y, row| {
-            let (from, to) = (y * target.0 + x, y * target.0 + x + row.len() / 3);
-            let pixels = row.chunks_exact(3);
-            let planes = red[from..to].iter_mut().zip(&mut green[from..to]).zip(&mut blue[from..to]);
-            for (((red, green), blue), pixel) in planes.zip(pixels) {
-                *red = self.normal[0][pixel[0] as usize];
-                *green = self.normal[1][pixel[1] as usize];
-                *blue = self.normal[2][pixel[2] as usize];
-            }
-        });
-    }
-}
 
 /// The content of a slot. Only the slot's owner takes the lock, so no thread waits for it.
 pub struct FrameData {

@@ -102,7 +102,7 @@ fn run(
                     match status {
                         _ if !slots.counted => 0,
                         Status::Ok => stats.decoded.fetch_add(1, Ordering::Relaxed),
-                        Status::Image => stats.refused.fetch_add(1, Ordering::Relaxed),
+                        Status::Image | Status::Size => stats.refused.fetch_add(1, Ordering::Relaxed),
                         _ => 0,
                     };
                     listener

@@ -24,6 +24,7 @@ use crate::model::devices::Devices;
 use crate::model::inference::InferenceSlots;
 use crate::model::parity::Vectors;
 use crate::model::plan::LoadPlan;
+use crate::model::stages::{Exam, Stages, StagesPlan};
 use crate::model::watchdog::Crew;
 use crate::ort::runtime::{self, Threads};
 use crate::ort::terminator::Terminator;
@@ -76,6 +77,7 @@ impl Model {
             counted,
             on_processor,
             gpu,
+            stages,
         } = serde_json::from_str(plan).map_err(|error| Failure::new(Status::Misuse, format!("load plan: {error}")))?;
         manifest.check().map_err(bad)?;
         let path = |file: &str| {
@@ -84,8 +86,8 @@ impl Model {
         let stats: NormStats = std::fs::read_to_string(path(&manifest.norm)?)
             .map_err(|error| bad(format!("{}: {error}", manifest.norm)))
             .and_then(|text| serde_json::from_str(&text).map_err(|error| bad(format!("{}: {error}", manifest.norm))))?;
-        let tokenizer = path(&manifest.tokenizer)?;
-        let prompt = Prompt::load(&mut manifest, &stats.state, &tokenizer).map_err(bad)?;
+        let tokenizer = manifest.tokenizer.as_deref().map(path).transpose()?;
+        let prompt = Prompt::load(&mut manifest, &stats.state, tokenizer.as_deref()).map_err(bad)?;
         let encoder = Encoder::new(&manifest, &stats.action).map_err(bad)?;
         let noise_key = noise::key(&manifest.export_id).ok_or_else(|| bad("export_id is not hexadecimal".into()))?;
         let place_index = ticket.index(Kind::Model).expect("a model's ticket");
@@ -95,7 +97,7 @@ impl Model {
         let graphs = &manifest.graphs;
         let prefill = path(&graphs.prefill.file)?;
         let extend = graphs.extend.as_ref().map(|extend| path(&extend.file)).transpose()?;
-        let denoise = path(&graphs.denoise.file)?;
+        let denoise = graphs.denoise.as_ref().map(|denoise| path(&denoise.file)).transpose()?;
         let graph_files = Files { prefill, extend, denoise };
         let replicas = replicas.max(1) as usize;
         let asked =
@@ -108,10 +110,12 @@ impl Model {
             None => Vec::new(),
         };
         let has_state = |graph: &Graph| graph.inputs.iter().any(|port| port.role == Role::State);
-        let state_tokens =
-            [Some(&graphs.prefill), graphs.extend.as_ref(), Some(&graphs.denoise)].into_iter().flatten().any(has_state);
+        let state_tokens = [Some(&graphs.prefill), graphs.extend.as_ref(), graphs.denoise.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(has_state);
         let echo = device.is_echo();
-        let vectors = if echo { None } else { Some(Arc::new(vectors(&manifest, &files, host).map_err(bad)?)) };
+        let exam = if echo { None } else { Some(Arc::new(exam(&manifest, &files, stages, host).map_err(bad)?)) };
         if !echo {
             runtime::open(&host.runtime).map_err(fail)?;
         }
@@ -148,7 +152,7 @@ impl Model {
             manifest,
         });
         let threads = Threads::new(threads, device.on_processor(replicas).max(on_processor));
-        let target = Target { files: graph_files, weights: Arc::new(weights), device, threads, gpu, vectors };
+        let target = Target { files: graph_files, weights: Arc::new(weights), device, threads, gpu, exam };
         Ok((model, Arc::new(target)))
     }
 
@@ -185,10 +189,18 @@ fn frame_slots(manifest: &Manifest, most: usize) -> Result<usize, Failure> {
 /// Bytes of page-locked memory for the frames of one model.
 const FRAME_BYTES_MAX: usize = 1 << 30;
 
-/// The bundle's parity vectors, with decoded frames.
-fn vectors(manifest: &Manifest, files: &HashMap<String, String>, host: &Host) -> Result<Vectors, String> {
+/// The bundle's parity vectors, or the cases of the load plan, with decoded frames.
+fn exam(
+    manifest: &Manifest,
+    files: &HashMap<String, String>,
+    stages: Option<StagesPlan>,
+    host: &Host,
+) -> Result<Exam, String> {
     let mut worker = Worker::new(Decoder::new(&host.jpeg)?)?;
+    if let Some(plan) = stages {
+        return Stages::read(manifest, plan, &mut worker).map(Exam::Stages);
+    }
     let path =
         |file: &str| files.get(file).map(PathBuf::from).ok_or_else(|| format!("the load plan has no path for {file}"));
-    Vectors::read(manifest, path, &mut worker)
+    Vectors::read(manifest, path, &mut worker).map(Exam::Parity)
 }

@@ -2,6 +2,7 @@
 
 use super::Model;
 use super::placement::{ProofFailure, Target};
+use crate::bundle::manifest::Graph;
 use crate::bundle::onnx;
 use crate::core::device::Device;
 use crate::core::dtype::Dtype;
@@ -104,14 +105,22 @@ impl Model {
         let own = || self.sessions(opening, site, opening.wanted.threads, driver_device.stream());
         let sessions = site.sessions.clone().map_or_else(own, Ok)?;
         let Graphs { prefill, extend, denoise } = &sessions;
-        [Some(prefill), extend.as_ref(), Some(denoise)].into_iter().flatten().for_each(|session| tally.add(session));
+        [Some(prefill), extend.as_ref(), denoise.as_ref()].into_iter().flatten().for_each(|session| tally.add(session));
         let terminator = self.running[replica].stopper().ok_or("it has no run options")?;
         let episodes = self.episodes.get(replica).cloned();
         if let Some(episodes) = &episodes {
             self.remember(opening, site, &sessions, episodes)?;
         }
         let of = (&self.manifest, &self.encoder);
-        Network::new(of, driver_device, (sessions, site.whole.as_ref()), site.reach, terminator, episodes)
+        Network::new(
+            of,
+            driver_device,
+            (sessions, site.whole.as_ref()),
+            site.reach,
+            terminator,
+            episodes,
+            opening.wanted.shown().is_some(),
+        )
     }
 
     /// The driver for a replica on the device. It is empty where ONNX Runtime lacks libraries, and so refuses the device itself.
@@ -157,20 +166,20 @@ impl Model {
             let names = &self.manifest.graphs;
             let replace = |file: &mut PathBuf, name: &str| graphs.get(name).map(|other| other.clone_into(file));
             replace(&mut files.prefill, &names.prefill.file);
-            replace(&mut files.denoise, &names.denoise.file);
-            if let (Some(file), Some(extend)) = (&mut files.extend, &names.extend) {
-                replace(file, &extend.file);
+            for (file, graph) in [(&mut files.extend, &names.extend), (&mut files.denoise, &names.denoise)] {
+                if let (Some(file), Some(graph)) = (file, graph) {
+                    replace(file, &graph.file);
+                }
             }
         }
-        // A CPU reads and writes in place: nothing waits between two steps.
-        let (whole, apart) = match (reach, apart) {
-            (Reach::InPlace, _) => (None, None),
-            (_, Some(reason)) => (None, Some(reason.into())),
-            _ => match Whole::of(&self.manifest, &files.denoise) {
+        // A CPU reads and writes in place: nothing waits between two steps. A model without a flow has none.
+        let step = files.denoise.as_deref().zip(self.manifest.graphs.denoise.as_ref());
+        let (whole, apart) = match (reach, step, apart) {
+            (Reach::InPlace, ..) | (_, None, _) => (None, None),
+            (.., Some(reason)) => (None, Some(reason.into())),
+            (_, Some((path, Graph { file, .. })), None) => match Whole::of(&self.manifest, path) {
                 Ok(whole) => (Some(whole), None),
-                Err(reason) => {
-                    (None, Some(format!("{} cannot become one graph: {reason}", self.manifest.graphs.denoise.file)))
-                }
+                Err(reason) => (None, Some(format!("{file} cannot become one graph: {reason}"))),
             },
         };
         opening.copied.borrow_mut().has_whole |= whole.is_some();
@@ -199,14 +208,19 @@ impl Model {
         let variants = variants(&self.manifest, *reach, self.episodes.first().map(|_| 1));
         files.open(threads.on(*device), whole.as_ref(), |graph, threads| {
             let _entered = driver_device::enter(*device);
+            let shown =
+                wanted.shown().filter(|_| files.prefill == graph.0).and_then(|stages| stages.prefill.as_deref());
             let inputs = match &graphs.extend {
                 Some(extend) if files.extend.as_deref() == Some(graph.0) => &extend.inputs,
-                _ if files.prefill == graph.0 => &graphs.prefill.inputs,
-                _ => whole.as_ref().map_or(&graphs.denoise.inputs, |whole| &whole.spec.inputs),
+                _ => match (&graphs.denoise, whole) {
+                    (Some(_), Some(whole)) if files.denoise.as_deref() == Some(graph.0) => &whole.spec.inputs,
+                    (Some(denoise), _) if files.denoise.as_deref() == Some(graph.0) => &denoise.inputs,
+                    _ => &graphs.prefill.inputs,
+                },
             };
             let shapes = provider::profile(inputs, &variants);
             let providers = providers.each(|provider| provider.clone().for_shapes(shapes.clone()));
-            runtime.session(graph, threads, &providers, device_weights).map(Arc::new)
+            runtime.session((graph.0, graph.1.or(shown)), threads, &providers, device_weights).map(Arc::new)
         })
     }
 
@@ -257,7 +271,7 @@ fn device_weights(
     let (Reach::Copied(home), Some(first), false) = (reach, providers.chain.first(), weights.is_empty()) else {
         return DeviceWeights { weights, store: None };
     };
-    let graphs = [Some(&**prefill), extend.as_deref(), Some(&**denoise)];
+    let graphs = [Some(&**prefill), extend.as_deref(), denoise.as_deref()];
     let graphs: Vec<&Path> = graphs.into_iter().flatten().collect();
     let made = match first.kind {
         Kind::TensorRt => Err("TensorRT builds them into its engines".into()),

@@ -73,7 +73,9 @@ impl Vectors {
             let name = format!("{folder}{frame}");
             let jpeg = std::fs::read(path(&name)?).map_err(|error| format!("{name}: {error}"))?;
             let mut tensor = Block::lazy(spec.bytes())?;
-            worker.frame(&spec, &jpeg, &mut tensor).map_err(|reason| format!("{name} is no good frame: {reason}"))?;
+            worker
+                .frame(&spec, &jpeg, &mut tensor)
+                .map_err(|failure| format!("{name} is no good frame: {}", failure.text))?;
             Ok(tensor)
         };
         let (rows, columns) = (manifest.action.rows, manifest.action.columns.len());

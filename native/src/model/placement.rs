@@ -14,8 +14,8 @@ use crate::core::thread;
 use crate::flow::{Files, Network};
 use crate::model::Host;
 use crate::model::devices::{Hardware, HostedModel};
-use crate::model::parity::Vectors;
 use crate::model::plan::Wish;
+use crate::model::stages::{Exam, Stages};
 use crate::ort::provider::{self, GpuOptions};
 use crate::ort::runtime::{self, Runtime, Threads};
 use crate::ort::session::Tally;
@@ -47,8 +47,15 @@ pub(super) struct Target {
     pub(super) device: Wish,
     pub(super) threads: Threads,
     pub(super) gpu: GpuOptions,
-    /// The vectors that every replica must compute; None on `echo`.
-    pub(super) vectors: Option<Arc<Vectors>>,
+    /// What every replica must compute; None on `echo`.
+    pub(super) exam: Option<Arc<Exam>>,
+}
+
+impl Target {
+    /// The cases whose stages are to be read.
+    pub(super) fn shown(&self) -> Option<&Stages> {
+        if let Some(Exam::Stages(stages)) = self.exam.as_deref() { Some(stages) } else { None }
+    }
 }
 
 struct Trial {
@@ -219,12 +226,8 @@ impl Model {
             Some(network)
         });
         let networks: Vec<Option<Network>> = networks.collect();
-        let (differences, room) = self.start(
-            networks,
-            wanted.vectors.as_ref(),
-            devices,
-            step_max(devices, |rehearsal| rehearsal.proof_ms_max),
-        )?;
+        let (differences, room) =
+            self.start(networks, wanted.exam.as_ref(), devices, step_max(devices, |rehearsal| rehearsal.proof_ms_max))?;
         // The replica with the most memory on a device; one on the CPU has none.
         let facts = facts.into_iter().max_by_key(|facts| facts.device_bytes).unwrap_or_default();
         Ok((Trial { names, differences, facts, weights }, room))
@@ -260,7 +263,8 @@ impl Model {
         devices: &[Device],
     ) -> Result<(Vec<OpenNetwork>, Tally), ProofFailure> {
         let copied = RefCell::default();
-        let opening = Opening { runtime, wanted, apart: None, copied: &copied };
+        let apart = wanted.shown().map(|_| "each of its steps is shown");
+        let opening = Opening { runtime, wanted, apart, copied: &copied };
         match self.networks(&opening, devices) {
             // A device may refuse a whole flow as one graph, which is many times as large, and take its step.
             Err(ProofFailure::Refused(replica, reason))

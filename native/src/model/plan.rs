@@ -1,6 +1,7 @@
 //! The load plan: the argument of `tendon_load`.
 
 use crate::bundle::manifest::Manifest;
+use crate::model::stages::StagesPlan;
 use crate::ort::provider::GpuOptions;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -33,6 +34,8 @@ pub struct LoadPlan {
     /// Options for a GPU; absent: it computes as the CPU does.
     #[serde(default)]
     pub gpu: GpuOptions,
+    /// Cases that are played in place of the parity vectors; the model is never to be served then.
+    pub stages: Option<StagesPlan>,
 }
 
 #[derive(Deserialize)]

@@ -4,6 +4,7 @@
 mod compute;
 mod fill;
 mod prove;
+mod show;
 
 use crate::core::completion::count_panic;
 #[cfg(feature = "rehearsal")]
@@ -13,7 +14,7 @@ use crate::core::status::Status;
 use crate::core::ticket::Ticket;
 use crate::flow::Network;
 use crate::model::Model;
-use crate::model::parity::Vectors;
+use crate::model::stages::Exam;
 use crate::model::watchdog::Presence;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -64,17 +65,17 @@ impl Replica {
         Replica { model, index, network, taken, gone, prefixes, failed, prompt: 0, most, presence }
     }
 
-    /// Computes the vectors (none on `echo`), reports their differences, waits for its order, then works until the model is closed or the
+    /// Does its exam (none on `echo`), reports the differences of the parity vectors, waits for its order, then works until the model is closed or the
     /// replica is out. It ends at once if its device, or that of another replica, was refused.
     pub fn work(
         mut self,
-        vectors: Option<Arc<Vectors>>,
+        exam: Option<Arc<Exam>>,
         proved: &mpsc::Sender<(usize, Proof)>,
         orders: &mpsc::Receiver<Order>,
     ) {
         let model = self.model.clone();
         // They are dropped with the closure, since the frames of an episode may be many.
-        let prove = || explained(self.prove(vectors), self.network.as_ref());
+        let prove = || explained(self.prove(exam), self.network.as_ref());
         let proof = catch_unwind(AssertUnwindSafe(prove)).unwrap_or_else(|_| Err("the first run panicked".into()));
         // Cannot fail: the loader waits for this message.
         let _ = proved.send((self.index, proof));

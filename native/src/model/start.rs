@@ -8,8 +8,8 @@ use crate::core::room::Room;
 use crate::core::sync::lock;
 use crate::core::thread;
 use crate::flow::Network;
-use crate::model::parity::Vectors;
 use crate::model::replica::{Order, Proof, Replica, larger};
+use crate::model::stages::Exam;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -21,7 +21,7 @@ impl Model {
     pub(super) fn start(
         self: &Arc<Model>,
         networks: Vec<Option<Network>>,
-        vectors: Option<&Arc<Vectors>>,
+        exam: Option<&Arc<Exam>>,
         devices: &[Device],
         most: Duration,
     ) -> Result<(Vec<f32>, Option<Room>), ProofFailure> {
@@ -32,9 +32,9 @@ impl Model {
         let mut started = Ok(());
         for (index, network) in networks.into_iter().enumerate() {
             let replica = Replica::new(self.clone(), index, network);
-            let (prove, vectors) = (prove.clone(), vectors.cloned());
+            let (prove, exam) = (prove.clone(), exam.cloned());
             let (serve, may_serve) = mpsc::channel();
-            let work = move || replica.work(vectors, &prove, &may_serve);
+            let work = move || replica.work(exam, &prove, &may_serve);
             self.crew.started(index);
             match thread::spawn(&format!("tendon-replica-{index}"), work) {
                 Ok(thread) => lock(&self.threads).push(thread),

@@ -25,6 +25,7 @@ struct Bundle {
 }
 
 const NORMS: [&str; 3] = ["none", "quantile", "mean_std"];
+const EPSILON_RULES: [&str; 3] = ["added", "zero_range", "at_least"];
 
 /// The strictness of a bundle.
 #[derive(Clone, Copy)]
@@ -35,7 +36,7 @@ struct Kind {
     range: f64,
     /// Means so large that their sum with a state cancels: the order of a sum, and each rounding, is seen.
     cancels: bool,
-    /// Additions of published policies: statistics of each row, and clips.
+    /// Additions of published policies: statistics of each row, clips, and columns that are computed in f32.
     published: bool,
 }
 
@@ -53,6 +54,7 @@ impl Bundle {
                 json!({
                     "name": name,
                     "norm": NORMS[random.below(3)],
+                    "epsilon_rule": EPSILON_RULES[if kind.published { random.below(3) } else { 0 }],
                     "relative_to": relative,
                     "clip": clip,
                     "min": -kind.range + random.unit() * 0.1,

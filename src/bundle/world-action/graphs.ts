@@ -9,13 +9,15 @@
 import { present } from "../../std/assert.ts";
 import type { Facts, WorldArchitecture } from "../architecture.ts";
 import { MASKED } from "../attention.ts";
-import { FINAL_PARTS, stateIn } from "../expert.ts";
+import { stateIn } from "../expert.ts";
 import { commonRules, firstBroken } from "../fault.ts";
 import { flowCondition, modulation, timeTable } from "../flow-condition.ts";
+import { flowTimes } from "../flow-times.ts";
 import { GraphBuilder, type Graphs, type Port, type Value } from "../graph.ts";
 import { imageInput } from "../image-input.ts";
 import { embedTokens, type KeyValue } from "../language.ts";
-import { linear, rmsScale, tiedOut } from "../layers.ts";
+import { linear, rmsScale, velocityOut } from "../layers.ts";
+import { FINAL_PARTS } from "../sublayer.ts";
 import type { Weights } from "../weights.ts";
 import { layOut, lengthInput, memoryInput, type Plan } from "./plan.ts";
 import {
@@ -192,7 +194,8 @@ function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
       graph.op("Unsqueeze", [told, graph.ints([1])]),
       placed,
     ];
-    const condition = flowCondition(graph, time, { flow: facts.flow, width: size.time_width, shortest: PERIOD_MIN });
+    const times = flowTimes(facts.flow);
+    const condition = flowCondition(graph, time, { times, width: size.time_width, shortest: PERIOD_MIN });
     // The rows are spread evenly over the frames that are predicted.
     const spread = Array.from({ length: rows }, (_, row) => (row / rows) * memory.later);
     const start = frameIndex(graph, graph.op("Add", [memoryLength, blockLength]), memory.tokens);
@@ -218,10 +221,10 @@ function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
     const normed = graph.op("Add", [rmsScale(graph, x, scale), shift]);
     const [frames, , done] = graph.split(normed, 1, [video, 1, rows]);
     return [
-      tiedOut(graph, "action", present(done, "rows"), { hidden: size.width, width: actionWidth, flow: facts.flow }),
-      tiedOut(graph, "latent", present(frames, "frames"), {
-        hidden: size.width,
-        width: size.channels,
+      velocityOut(graph, "action_out", present(done, "rows"), { from: size.width, to: actionWidth, flow: facts.flow }),
+      velocityOut(graph, "latent_out", present(frames, "frames"), {
+        from: size.width,
+        to: size.channels,
         flow: facts.flow,
       }),
     ] as const;

@@ -1,10 +1,10 @@
 /** The transformer that all graphs of a world-action model run, and how its tokens are made, placed in time and masked. */
 import { attend, attendAll, type KeySpan, MASKED, maskScores, SHARP_ATTENTION, splitHeads } from "../attention.ts";
-import { BLOCK_PARTS } from "../expert.ts";
 import { type Condition, modulation } from "../flow-condition.ts";
 import type { GraphBuilder, Value } from "../graph.ts";
 import { type KeyValue, keyValue, queryKeyValue } from "../language.ts";
 import { blockLinear, gatedMlp, linear, rmsNorm, rmsScale, rotation } from "../layers.ts";
+import { BLOCK_PARTS } from "../sublayer.ts";
 import type { Plan } from "./plan.ts";
 
 /** Shortest wavelength of the time embedding: float32 cannot tell times that are closer. */

@@ -33,22 +33,16 @@ export function inModelOrder(
   order: readonly string[],
 ): CameraFiles[] | Problem {
   const named = given.map((item) => item.camera);
-  const wanted = `${model} has the cameras ${order.join(", ")}`;
+  const wanted = `${model} has the cameras ${printable(order.join(", "))}`;
   const strange = named.find((camera) => !order.includes(camera));
   if (strange !== undefined) return new Problem(`no camera '${strange}': ${wanted}`, EXIT.usage);
   const missing = order.find((camera) => !named.includes(camera));
   if (missing !== undefined)
-    return new Problem(`no frame of camera '${missing}': ${wanted}; add --image ${missing}=FILE`, EXIT.usage);
+    return new Problem(
+      `no frame of camera '${printable(missing)}': ${wanted}; add --image ${printable(missing)}=FILE`,
+      EXIT.usage,
+    );
   return order.flatMap((camera) => given.filter((item) => item.camera === camera));
-}
-
-/**
- * The camera order by the service's own description, never by a bundle that happens to be installed here: a chunk from
- * swapped cameras looks like any other. Undefined for a text without that line.
- */
-export function orderInDescription(description: string): string[] | undefined {
-  const line = /^Cameras, in this order: (.+)\.$/m.exec(description)?.[1];
-  return line === undefined ? undefined : printable(line).split(", ");
 }
 
 /** The frames of each camera. Only that they are JPEG files is checked here; the service decodes them. */

@@ -1,7 +1,6 @@
 /** `tendon act --record DIR`: the observation and its chunk as a run of one line. */
 import { access, constants, mkdir, open, readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Manifest } from "../../bundle/manifest.ts";
 import type { ActionChunk } from "../../client/chunk.ts";
 import {
   CAMERA_NAME,
@@ -9,6 +8,7 @@ import {
   type EpisodeHead,
   type EpisodeObservation,
 } from "../../client/episode-log/format.ts";
+import type { RobotModel } from "../../client/robot-models.ts";
 import { printable } from "../../std/printable.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import type { CameraFiles, Observation } from "./cameras.ts";
@@ -39,8 +39,7 @@ export interface Recording {
   readonly chunk: ActionChunk;
   /** Names of the values of a row. */
   readonly columns: readonly string[];
-  /** The model's, if its bundle is installed here. */
-  readonly manifest: Manifest | undefined;
+  readonly model: RobotModel;
   /** Unix milliseconds at which the observation was sent. */
   readonly sentMs: number;
   readonly latencyMs: number;
@@ -52,7 +51,7 @@ export async function writeRun(folder: string, recorded: Recording): Promise<Pro
   const frames = Object.fromEntries(
     cameras.map((name, camera) => [name, (observation.cameras[camera] ?? []).map((_, frame) => pathOf(name, frame))]),
   );
-  const state = recordedState(observation.state, recorded.manifest);
+  const state = recordedState(observation.state, recorded.model);
   const head: EpisodeHead = {
     ...{ type: "episode", version: 1, model: observation.model, session_id: chunk.session_id },
     ...{ instruction: observation.instruction, started_at: sentMs / 1000 },
@@ -90,17 +89,13 @@ function pathOf(camera: string, frame: number): string {
   return `frames/${camera}/${String(frame).padStart(6, "0")}.jpg`;
 }
 
-/** The model's vector by its names where the model is known, else all arrays of `robot_state` in their order. */
-function recordedState(state: object, manifest: Manifest | undefined) {
+const SPACES = { joint: "joint_position", cartesian: "cartesian_position", vector: "vector" } as const;
+
+/** The values that the model has read of `robot_state`, by their names. The service has accepted them. */
+function recordedState(state: object, model: RobotModel) {
   const arrays = new Map(Object.entries(state).filter((entry): entry is [string, number[]] => isNumbers(entry[1])));
-  const space = (arrays.get("cartesian_position")?.length ?? 0) > 0 ? "cartesian_position" : "joint_position";
-  const columns = manifest?.state.columns.map(({ name, from, index }) => ({ name, value: arrays.get(from)?.[index] }));
-  const known = columns?.flatMap(({ name, value }) => (value === undefined ? [] : [{ name, value }]));
-  const all =
-    known !== undefined && known.length === columns?.length
-      ? known
-      : [...arrays].flatMap(([name, values]) => values.map((value, at) => ({ name: `${name}_${at}`, value })));
-  return { space, names: all.map(({ name }) => name), values: all.map(({ value }) => value) };
+  const values = model.state_columns.map(({ from, index }) => arrays.get(from)?.[index] ?? 0);
+  return { space: SPACES[model.state], names: model.state_columns.map(({ name }) => name), values };
 }
 
 function isNumbers(value: unknown): value is number[] {

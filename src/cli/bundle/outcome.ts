@@ -1,9 +1,9 @@
-/** What `bundle build` and `bundle verify` say of a whole and correct bundle, in words and as JSON. */
+/** What `bundle build`, `import` and `verify` say of a whole and correct bundle, in words and as JSON. */
 import { weightWords } from "../../bundle/describe.ts";
 import type { Manifest } from "../../bundle/manifest.ts";
 
 /** One line for people, and its facts for programs. */
-export function outcome(done: "built" | "verified", manifest: Manifest, dir: string) {
+export function outcome(done: "built" | "imported" | "verified", manifest: Manifest, dir: string) {
   const { id, export_id, reference, compute, files } = manifest;
   const weights = weightWords(manifest);
   const bytes = files.reduce((sum, { size }) => sum + size, 0);

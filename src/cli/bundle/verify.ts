@@ -1,10 +1,15 @@
-/** `tendon bundle verify DIR`: whether a bundle is whole and correct; with `--device` its parity vectors are computed there, as a start does. */
+/**
+ * `tendon bundle verify DIR`: whether a bundle is whole and correct. Golden values that lie in it are compared stage by stage, on the CPU unless
+ * `--device` names another device. With `--device` its parity vectors are computed there, as a start does.
+ */
 import { resolve } from "node:path";
 import { deviceWeightWords, hostMemoryNote } from "../../bundle/describe.ts";
-import { readBundle, withTolerance } from "../../bundle/read.ts";
+import { type Bundle, readBundle, readGolden, withTolerance } from "../../bundle/read.ts";
 import { gpuOptions } from "../../config/gpu.ts";
 import type { Model } from "../../engine/engine.ts";
 import { withEngine } from "../../measure/engine.ts";
+import type { Where } from "../../measure/golden/play.ts";
+import { compareGolden, goldenFacts, goldenLines, offProblem } from "../../measure/golden/report.ts";
 import { Problem } from "../../std/problem.ts";
 import { type Command, type CommandLine, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
@@ -16,14 +21,14 @@ const REPLICAS_MAX = 16;
 export const bundleVerify: Command = {
   name: "bundle verify",
   summary:
-    "Read and check every file of a bundle; with --device also compute its parity vectors there, as a start does.",
+    "Read and check every file of a bundle, and compare every stage with its golden values; with --device also compute its parity vectors there.",
   positionals: "DIR",
   flags: {
     device: { value: "DEVICE", about: "auto, cpu, cuda:0, tensorrt:0 or webgpu:0." },
     gpu: { value: "KEYS", about: "With --device: keys of the table [gpu], such as precision=f16." },
     within: {
       value: "X",
-      about: "With --device: rows may differ by this, in their units, in place of the bundle's own tolerance.",
+      about: "With --device: stages and rows may differ by this, in place of their limits.",
     },
     replicas: { value: "N", about: "With --device: N replicas compute them, each on its own (default 1)." },
     json: { about: "Print id, export id, weights, folder and bytes as one JSON object, and what was computed." },
@@ -34,10 +39,23 @@ export const bundleVerify: Command = {
     if (how instanceof Problem) return how;
     const read = await readBundle(dir);
     if (read instanceof Problem) return read;
-    const { words, facts } = outcome("verified", read.manifest, dir);
-    const device = given.text("device");
-    if (device === undefined) return answer(given, facts, words);
     const { gpu, within, replicas } = how;
+    const device = given.text("device");
+    const golden = await goldenOf(
+      read,
+      { device: device ?? "cpu", gpu: gpuOptions(gpu) },
+      within,
+      device !== undefined,
+    );
+    if (golden instanceof Problem) return golden;
+    const verified = outcome("verified", read.manifest, dir);
+    const words = `${verified.words}${golden.words}`;
+    const facts = { ...verified.facts, golden: golden.facts };
+    if (golden.off) {
+      await answer(given, { ...facts, ok: false }, golden.words.trimStart());
+      return offProblem(golden.off);
+    }
+    if (device === undefined) return answer(given, facts, words);
     const bundle = withTolerance(read, within);
     const { tolerance } = bundle.manifest.parity;
     // The load is that of a start: a problem says what the device computed wrongly.
@@ -50,6 +68,23 @@ export const bundleVerify: Command = {
     });
   },
 };
+
+/** What the comparison with the golden values says. */
+async function goldenOf(bundle: Bundle, where: Where, within: number | undefined, isNamed: boolean) {
+  const golden = await readGolden((file) => bundle.paths.get(file) ?? file, bundle.manifest);
+  if (golden instanceof Problem) return golden;
+  if (golden === undefined) return { words: ", no golden values to compare its stages with", facts: null };
+  // No CPU computes it.
+  if (bundle.manifest.compute === "bf16" && !isNamed) {
+    return {
+      words: "\nits golden values were not compared: bf16 is computed by a GPU, name it with --device",
+      facts: null,
+    };
+  }
+  const compared = await compareGolden(bundle, golden, where, within);
+  if (compared instanceof Problem) return compared;
+  return { words: `\n${goldenLines(compared)}`, facts: goldenFacts(compared), off: compared.off };
+}
 
 /** How it computes on a device. */
 function howOf(given: CommandLine) {
@@ -80,15 +115,20 @@ function computedFacts(model: Model, replicas: number, tolerance: number): objec
   };
 }
 
-/** How the steps of a flow were computed. */
-const FLOWS = { steps: "step by step", whole: "as one graph", captured: "as one graph, captured" } as const;
+/** How the rows were computed. */
+const FLOWS = {
+  none: "by one graph, without a flow",
+  steps: "the flow step by step",
+  whole: "the flow as one graph",
+  captured: "the flow as one graph, captured",
+} as const;
 
 function computedLines(model: Model, replicas: number, tolerance: number): string {
   const { device, refused, parity, flow, flowReason, sessionMemory, driverDevice } = model;
   const { hostMemoryBecause } = sessionMemory;
   const weights = deviceWeightWords(model.deviceWeights);
   return [
-    `computed on ${device}${replicas === 1 ? "" : ` by each of ${replicas} replicas`}, the flow ${FLOWS[flow]}, at most ${tolerance.toExponential(1)} may differ`,
+    `computed on ${device}${replicas === 1 ? "" : ` by each of ${replicas} replicas`}, ${FLOWS[flow]}, at most ${tolerance.toExponential(1)} may differ`,
     ...(flowReason === null ? [] : [`  because ${flowReason}`]),
     ...(driverDevice?.kernels ? ["  tendon's own kernels moved its latents and decoded its chunks"] : []),
     ...(driverDevice?.kernelsReason === undefined

@@ -8,6 +8,7 @@ import { STATIONS } from "../../engine/engine.ts";
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import { Robots } from "../load/robots.ts";
+import type { Sample } from "../sample/observation.ts";
 import type { Scenes } from "../sample/scenes.ts";
 
 interface Load {
@@ -23,6 +24,8 @@ interface Load {
   readonly sessionPrefix: string;
   /** Every observation has its observation_id and expected_step, so that it may be repeated. */
   readonly repeatable?: boolean;
+  /** Absent, that of the documents. */
+  readonly sample?: Sample;
 }
 
 export const COLUMNS = [...STATIONS, "rest", "client"] as const;
@@ -40,7 +43,7 @@ export interface ChunkTimes {
 }
 
 export async function driveChunks(load: Load): Promise<ChunkTimes | Problem> {
-  const robots = new Robots(load.service, load.scenes, load.sessionPrefix, load.repeatable);
+  const robots = new Robots(load.service, load.scenes, load.sessionPrefix, load.repeatable, load.sample);
   const driveAll = async (share: (robot: number) => number, ms?: Times): Promise<Problem | undefined> => {
     const all = Array.from({ length: load.robots }, (_, robot) => drive(robots, robot, share(robot), ms));
     return (await Promise.all(all)).find((end) => end !== undefined);

@@ -1,6 +1,7 @@
 /** `tendon bench chunk`: where the time of a chunk goes. Closed loop: a robot waits for its chunk before it sends again. */
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
+import { sampleOf } from "../sample/observation.ts";
 import { drawnScenes } from "../sample/scenes.ts";
 import { type BenchTarget, type Measurement, measureEach } from "../target.ts";
 import { type ChunkTimes, driveChunks } from "./load.ts";
@@ -20,8 +21,10 @@ export async function runChunkSuite(
   if (scenes instanceof Problem) return scenes;
   const { chunks } = plan;
   return await measureEach(plan, `chunks ${chunks}`, async (service, robots) => {
+    const sample = await sampleOf(service, plan.model);
+    if (sample instanceof Problem) return sample;
     const sessionPrefix = `bench-${systemClock.unixMs()}`;
-    const done = await driveChunks({ service, robots, chunks, warmup: WARMUP_CHUNKS, scenes, sessionPrefix });
+    const done = await driveChunks({ service, robots, chunks, warmup: WARMUP_CHUNKS, scenes, sessionPrefix, sample });
     return done instanceof Problem ? done : { ...done, chunks };
   });
 }

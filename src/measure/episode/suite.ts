@@ -1,6 +1,6 @@
 /** `tendon bench episode`: does a robot's 30 Hz control loop always have a row to command? Each robot is a session on a socket. */
-import { descriptionOf } from "../../client/description.ts";
 import type { Service } from "../../client/http.ts";
+import { robotModel } from "../../client/robot-models.ts";
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import { SAMPLE_MODEL } from "../sample/observation.ts";
@@ -24,11 +24,11 @@ export async function runEpisodeSuite(
   if (scenes instanceof Problem) return scenes;
   const { seconds } = plan;
   return await measureEach(plan, `${seconds} s idle control, then ${seconds} s`, async (service, robots) => {
-    const description = await descriptionOf(service, SAMPLE_MODEL);
-    if (description instanceof Problem) return description;
+    const model = await robotModel(service, SAMPLE_MODEL);
+    if (model instanceof Problem) return model;
     const load = { service, robots, seconds, scenes, spreadMs: CHUNK_MS, rowsAhead: "adaptive" } as const;
     const figures = await measureEpisodes(load);
-    return figures instanceof Problem ? figures : { ...figures, seconds, reference: description.warning !== undefined };
+    return figures instanceof Problem ? figures : { ...figures, seconds, reference: model.bundle === "reference" };
   });
 }
 

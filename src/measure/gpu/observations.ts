@@ -1,7 +1,7 @@
 /** The observations of a bundle's own parity episode: frames, state and instruction that its graphs take, for a model of any shape. */
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Manifest, Parity } from "../../bundle/manifest.ts";
+import type { Parity } from "../../bundle/manifest.ts";
 import type { Bundle } from "../../bundle/read.ts";
 import { present } from "../../std/assert.ts";
 import type { Observed } from "../inference.ts";
@@ -15,15 +15,4 @@ export async function observationsOf({ manifest, paths }: Bundle): Promise<reado
       return { jpegs, state: Float32Array.from(state), instruction, seed };
     }),
   );
-}
-
-/** A state as robots send it: each column back in the array that it is read from. */
-export function robotState({ state }: Manifest, values: Float32Array): Record<string, number[]> {
-  const arrays: Record<string, number[]> = {};
-  state.columns.forEach(({ from, index }, at) => {
-    const array = arrays[from] ?? [];
-    array[index] = values[at] ?? 0;
-    arrays[from] = array;
-  });
-  return arrays;
 }

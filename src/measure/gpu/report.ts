@@ -57,7 +57,12 @@ function lacking({ batches, socket, device, driver }: GpuMeasurement): string[] 
 }
 
 /** How the steps of a flow were computed. */
-const FLOWS = { steps: "one by one", whole: "in one graph", captured: "in one captured graph" } as const;
+const FLOWS = {
+  none: "without a flow",
+  steps: "one by one",
+  whole: "in one graph",
+  captured: "in one captured graph",
+} as const;
 
 /** The difference of the rows, and the largest that was allowed. */
 function parityWords({ parity }: GpuMeasurement): string {

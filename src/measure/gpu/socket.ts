@@ -8,13 +8,13 @@ import { frameMessage } from "../../client/episode-messages.ts";
 import { EpisodeSocket } from "../../client/episode-socket.ts";
 import type { GpuSettings } from "../../config/gpu.ts";
 import { LOAD_MS_MAX } from "../../engine/engine.ts";
+import { robotStateOf } from "../../robot/state.ts";
 import { present } from "../../std/assert.ts";
 import { sleep, systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
 import { startChild } from "../child.ts";
 import type { Observed } from "../inference.ts";
 import { type Summary, summary } from "../stats.ts";
-import { robotState } from "./observations.ts";
 import { laterOf } from "./rounds.ts";
 
 export interface SocketFigures {
@@ -71,7 +71,7 @@ async function overSocket(
   for (let step = 0; step < WARM_CHUNKS + 2 * chunks; step += 1) {
     const observed = laterOf(episode, step);
     const ahead = step % 2 === 1;
-    const fields = { robot_state: robotState(manifest, observed.state) };
+    const fields = { robot_state: robotStateOf(manifest, observed.state) };
     let sentMs = systemClock.monotonicMs();
     for (const message of messages[episode.indexOf(observed)] ?? []) socket.frame(message);
     if (ahead) {

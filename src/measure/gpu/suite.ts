@@ -126,7 +126,7 @@ async function withoutService(
     const { manifest } = given;
     return {
       ...{ model: manifest.id, device: model.device, robots: 1, reference: manifest.reference },
-      ...{ weights: weightWords(manifest), steps: manifest.flow.steps, flow, refused, loadMs, parity },
+      ...{ weights: weightWords(manifest), steps: manifest.flow?.steps ?? 0, flow, refused, loadMs, parity },
       ...{ deviceBytes, copies, driver, deviceWeights, gpu: gpuOptions(plan.gpu), batches },
       chunkPlaysMs: (1000 * manifest.action.rows) / manifest.action.hz,
     };

@@ -9,6 +9,7 @@ import { Problem } from "../../std/problem.ts";
 import { closedLoop, openLoop } from "../load/loops.ts";
 import { Robots } from "../load/robots.ts";
 import type { LoadFigures } from "../load/tally.ts";
+import { sampleOf } from "../sample/observation.ts";
 import { drawnScenes } from "../sample/scenes.ts";
 import { type BenchTarget, type Measurement, measureCases } from "../target.ts";
 
@@ -40,7 +41,9 @@ export async function runHttpSuite(plan: HttpPlan): Promise<HttpMeasurement[] | 
   const open = rates.map((perSecond) => ({ loop: "open", robots: WARMUP_ROBOTS, perSecond }) as const);
   const cases = [...closed, ...open].map((one) => ({ ...one, told: `${caseName(one)}, ${seconds} s` }));
   return await measureCases(plan, cases, async (service, one) => {
-    const sender = new Robots(service, scenes, `bench-${systemClock.unixMs()}`);
+    const sample = await sampleOf(service, plan.model);
+    if (sample instanceof Problem) return sample;
+    const sender = new Robots(service, scenes, `bench-${systemClock.unixMs()}`, false, sample);
     const cold = await sender.warmUp(one.robots, Math.max(2, Math.ceil(warmupRequests / one.robots)));
     if (cold !== undefined) return cold;
     const load = { clock: systemClock, seconds, sender };

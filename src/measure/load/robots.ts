@@ -2,14 +2,14 @@
  * Robots over HTTP for load: each has its session and sends observation after observation. What comes back is read whole, but
  * only judged, not kept: the client shares the machine with the service that it measures.
  */
-import { contentOf } from "../../client/chunk.ts";
-import { CHAT_ROUTE, isReference } from "../../client/description.ts";
+import { CHAT_ROUTE, contentOf, isReference } from "../../client/chunk.ts";
 import { ErrorReply, NoAnswer, post, type Service } from "../../client/http.ts";
 import { requestBody } from "../../client/request.ts";
+import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
 import { Problem } from "../../std/problem.ts";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../sample/observation.ts";
-import type { Scenes } from "../sample/scenes.ts";
+import { SAMPLE, SAMPLE_INSTRUCTION } from "../sample/observation.ts";
+import { framesOf, type Scenes } from "../sample/scenes.ts";
 
 const WARM_AT_ONCE = 8;
 
@@ -28,8 +28,8 @@ export interface Sender {
 export class Robots implements Sender {
   /** Some chunk came from random weights, or from no model. */
   reference = false;
-  /** The request of each scene without its session. The frames are most of it, and the same for all robots. */
-  private readonly tails: readonly string[];
+  /** The requests of each scene without their session, a session's first and a later one. The frames are most of it, and the same for all robots. */
+  private readonly tails: readonly { readonly first: string; readonly later: string }[];
   private readonly sent: number[] = [];
 
   constructor(
@@ -39,9 +39,14 @@ export class Robots implements Sender {
     private readonly sessionPrefix: string,
     /** Every observation has its observation_id and expected_step, so that it may be repeated. */
     private readonly repeatable = false,
+    { model, state, cameras, frames: { first, later } } = SAMPLE,
   ) {
-    const request = { model: SAMPLE_MODEL, instruction: SAMPLE_INSTRUCTION, state: SAMPLE_STATE };
-    this.tails = scenes.map((frames) => JSON.stringify(requestBody({ ...request, frames })).slice(1));
+    const request = { model, instruction: SAMPLE_INSTRUCTION, state };
+    const tail = (frames: readonly Uint8Array[]) => JSON.stringify(requestBody({ ...request, frames })).slice(1);
+    this.tails = scenes.map((scene) => {
+      const opening = tail(framesOf(scene, cameras, first));
+      return { first: opening, later: first === later ? opening : tail(framesOf(scene, cameras, later)) };
+    });
   }
 
   async send(robot: number): Promise<Refusal | undefined> {
@@ -55,7 +60,8 @@ export class Robots implements Sender {
   async ask(robot: number): Promise<{ readonly body: unknown; readonly ms: number } | Problem> {
     const step = this.sent[robot] ?? 0;
     this.sent[robot] = step + 1;
-    const tail = this.tails[(step + robot) % this.tails.length] ?? "}";
+    const tails = present(this.tails[(step + robot) % this.tails.length], "at least one scene");
+    const tail = step === 0 ? tails.first : tails.later;
     const fields = this.repeatable ? `"observation_id":"${step}","expected_step":${step},` : "";
     const text = `{"session_id":"${this.sessionPrefix}-${robot}",${fields}${tail}`;
     const beforeMs = systemClock.monotonicMs();

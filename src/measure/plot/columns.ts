@@ -8,25 +8,6 @@ export interface Column {
   readonly unit: string;
 }
 
-/** Columns by the action spaces of the specification, for a model whose bundle is not installed here. */
-export function columnsOfSpace(space: string, width: number): Column[] {
-  const sides = ["left", "right"];
-  if (space === "joint_position" && width === 14) {
-    return sides.flatMap((side) => [
-      ...[1, 2, 3, 4, 5, 6].map((joint) => ({ name: `${side}_joint_${joint}`, unit: "rad" })),
-      { name: `${side}_gripper`, unit: "0-1" },
-    ]);
-  }
-  if (space === "cartesian_position" && width === 20) {
-    return sides.flatMap((side) => [
-      ...["x", "y", "z"].map((axis) => ({ name: `${side}_${axis}`, unit: "m" })),
-      ...[1, 2, 3, 4, 5, 6].map((value) => ({ name: `${side}_rotation_${value}`, unit: "" })),
-      { name: `${side}_gripper`, unit: "" },
-    ]);
-  }
-  return Array.from({ length: width }, (_, index) => ({ name: `column_${index + 1}`, unit: "" }));
-}
-
 /** `left_joint_1` in two parts: the word that a group of columns shares, and the rest. */
 export function nameParts(name: string): { group: string; rest: string } {
   const words = name.split(/[_\s.]+/).filter((word) => word !== "");

@@ -1,8 +1,36 @@
-/** The observation that `tendon sample` writes and every measurement sends: that of the example in the documents. */
-import { EXAMPLE, EXAMPLE_INSTRUCTION } from "../../robot/docs/example.ts";
+/** The observation that `tendon sample` writes and measurements send: that of the example in the documents, or one made up for another model. */
+import type { Service } from "../../client/http.ts";
+import { robotModel } from "../../client/robot-models.ts";
+import { EXAMPLE, EXAMPLE_FRAMES, EXAMPLE_INSTRUCTION } from "../../robot/docs/example.ts";
+import { restingState } from "../../robot/state.ts";
+import { Problem } from "../../std/problem.ts";
 
 /** Its cameras are the views of the drawn scene. */
 export const SAMPLE_MODEL = EXAMPLE.model;
 export const SAMPLE_INSTRUCTION = EXAMPLE_INSTRUCTION;
 /** A resting pose: left joints 1-6, right joints 1-6 in radians; grippers half open. */
 export const SAMPLE_STATE = EXAMPLE.robot_state;
+
+/** What measured robots send to a model, apart from their pictures. */
+export interface Sample {
+  readonly model: string;
+  readonly state: object;
+  readonly cameras: number;
+  /** Frames per camera. */
+  readonly frames: { readonly first: number; readonly later: number };
+}
+
+export const SAMPLE: Sample = {
+  ...{ model: SAMPLE_MODEL, state: SAMPLE_STATE, cameras: EXAMPLE_FRAMES.length },
+  frames: { first: 1, later: 1 },
+};
+
+/** The sample for any model that the service has: a resting state, and as many frames as the model has cameras. */
+export async function sampleOf(service: Service, id: string = SAMPLE_MODEL): Promise<Sample | Problem> {
+  if (id === SAMPLE_MODEL) return SAMPLE;
+  const found = await robotModel(service, id);
+  if (found instanceof Problem) return found;
+  const { state: kind, state_columns, action_columns, cameras, frames } = found;
+  const state = restingState(kind, { columns: state_columns }, { columns: action_columns });
+  return { model: id, state, cameras: cameras.length, frames };
+}

@@ -1,4 +1,5 @@
 /** The camera frames that measured robots send. */
+import { present } from "../../std/assert.ts";
 import { Problem } from "../../std/problem.ts";
 import { sampleFrames } from "./drawing.ts";
 
@@ -14,4 +15,11 @@ export async function drawnScenes(count = 4): Promise<Scenes | Problem> {
     scenes.push(frames);
   }
   return scenes;
+}
+
+/** The frames of a scene, camera after camera. Cameras beyond its views see these again. */
+export function framesOf(scene: Scenes[number], cameras: number, perCamera: number): Uint8Array[] {
+  return Array.from({ length: cameras * perCamera }, (_, at) =>
+    present(scene[Math.floor(at / perCamera) % scene.length], "a view of the scene"),
+  );
 }

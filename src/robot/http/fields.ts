@@ -294,8 +294,11 @@ export const inferenceSteps = count(
   () => LIMITS.inferenceStepsMax,
 );
 
+const FLOAT32 = { exclusiveMinimum: -FLOAT32_LIMIT, exclusiveMaximum: FLOAT32_LIMIT };
+const float32 = Type.Number(FLOAT32);
+
 const numbers = (length: number, description: string, range: NumberOptions = {}) =>
-  Type.Array(Type.Number({ exclusiveMinimum: -FLOAT32_LIMIT, exclusiveMaximum: FLOAT32_LIMIT, ...range }), {
+  Type.Array(Type.Number({ ...FLOAT32, ...range }), {
     minItems: length,
     maxItems: length,
     description,
@@ -322,16 +325,30 @@ const cartesianState = Type.Object(
   { title: "Cartesian state", description: "For models with Cartesian state." },
 );
 
+const vectorState = Type.Object(
+  {
+    state: Type.Array(float32, {
+      minItems: 1,
+      maxItems: LIMITS.stateValuesMax,
+      description:
+        "Exactly one value for each state column of the model, in the order and the units of `state_columns` in " +
+        "`GET /v1/robot/models`.",
+    }),
+  },
+  { title: "Vector state", description: "For models of other robots, under ids of the operator's own." },
+);
+
 export const robotState: Check<FieldDraft> = {
   field: [
     "robot_state",
-    Type.Union([jointState, cartesianState], {
+    Type.Union([jointState, cartesianState, vectorState], {
       description:
-        "The robot's state when the frames were taken; its shape depends on the model. All values are finite as float32.",
+        "The robot's state when the frames were taken; its shape is the model's, which `GET /v1/robot/models` names. All values " +
+        "are finite as float32.",
     }),
   ],
   run(draft) {
-    const state = readState(draft.body.robot_state, draft.model.manifest.state.kind);
+    const state = readState(draft.body.robot_state, draft.model.manifest.state);
     if (state instanceof Failure) return state;
     draft.values.state = state;
     return undefined;

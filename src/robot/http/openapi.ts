@@ -106,6 +106,8 @@ const STATION_TEXTS: Readonly<Record<(typeof STATIONS)[number], string>> = {
   encode: "Denormalising, and making the answer.",
 };
 
+const ACTION_SPACES = ["joint_position", "cartesian_position", "vector"];
+
 const ROW = {
   dt: Type.Number({ exclusiveMinimum: 0, description: "Seconds between two rows." }),
   action_dim: Type.Integer({ minimum: 1, description: "Values per row." }),
@@ -117,15 +119,16 @@ const ActionChunk = Type.Object(
     step: count("Zero-based index of the chunk in its session."),
     ...ROW,
     action_space: oneOf(
-      ["joint_position", "cartesian_position"],
+      ACTION_SPACES,
       "`joint_position`: left joints 1 to 6, left gripper, right joints 1 to 6, right gripper. `cartesian_position`: left " +
-        "xyz, rotation6d, gripper, then right the same.",
+        "xyz, rotation6d, gripper, then right the same. `vector`: the `action_columns` of the model in `GET /v1/robot/models`.",
     ),
     actions: Type.Array(Type.Array(Type.Number()), {
       minItems: 1,
       maxItems: LIMITS.chunkRowsMax,
       description:
-        "Rows of `action_dim` values in the robot's units, absolute: radians, metres, grippers as in `robot_state`. Finite " +
+        "Rows of `action_dim` values in the robot's units, absolute: radians, metres, grippers as in `robot_state`; of a `vector` those " +
+        "that its columns name. Finite " +
         "float32 values, each in the shortest form that reads back to the same float32, within the range that the bundle " +
         "has for its column: what is outside is clamped, or fails the run, as the bundle says. Where the bundle limits how far " +
         "row 0 may be from the state, or a row from the one before it, a chunk that passes the limit is `model_failure`.",
@@ -230,6 +233,10 @@ const ChatCompletionChunk = Type.Object(
   { title: "Event of a streamed answer" },
 );
 
+const COLUMN = { name: text("Its name in the bundle."), unit: text("`1` for a number without one.") };
+const limit = (what: string) =>
+  Type.Optional(Type.Number({ exclusiveMinimum: 0, description: `${what}; absent without such a limit.` }));
+
 const RobotModel = Type.Object(
   {
     id: Type.String({ description: "What a request names as `model`." }),
@@ -240,10 +247,24 @@ const RobotModel = Type.Object(
       { first: Type.Integer({ minimum: 1 }), later: Type.Integer({ minimum: 1 }) },
       { description: "Frames per camera: of a session's first request, and of later ones." },
     ),
-    state: Type.String({ enum: ["joint", "cartesian"], description: "The shape of `robot_state`." }),
+    state: Type.String({ enum: ["joint", "cartesian", "vector"], description: "The shape of `robot_state`." }),
+    state_columns: Type.Array(
+      Type.Object({ ...COLUMN, from: text("The array of `robot_state`."), index: count("Which of its values.") }),
+      { description: "The values that the model reads. Those of a `vector` are the array `state` in its order." },
+    ),
     rows: Type.Integer({ minimum: 1, description: "Rows of a whole chunk." }),
     ...ROW,
-    action_space: Type.String({ enum: ["joint_position", "cartesian_position"] }),
+    action_space: Type.String({ enum: ACTION_SPACES }),
+    action_columns: Type.Array(
+      Type.Object({
+        ...COLUMN,
+        min: Type.Number({ description: "No value that is sent is below it." }),
+        max: Type.Number({ description: "No value that is sent is above it." }),
+        max_jump: limit("The most that row 0 differs from the state"),
+        max_step: limit("The most from one row to the next"),
+      }),
+      { description: "The values of a row, in their order." },
+    ),
     stateful: Type.Boolean({ description: "Keeps memory over an episode: needs a `session_id`." }),
     bundle: Type.String({
       enum: ["trained", "reference"],

@@ -1,4 +1,5 @@
 /** The robot models over HTTP: `POST /v1/chat/completions`, the end of a session, the list of models. */
+import type { Manifest } from "../../bundle/manifest.ts";
 import { json, NO_BODY } from "../../http/body-rules.ts";
 import type { Principal } from "../../http/deps.ts";
 import { type Call, KEY, type Reply, route } from "../../http/route.ts";
@@ -76,9 +77,18 @@ function facts({ manifest, model, warning }: Served): object {
   return {
     ...{ id, object: "robot.model", title, cameras },
     frames: { first: frames.first, later: frames.later },
-    ...{ state: state.kind, rows: action.rows, dt: 1 / action.hz },
-    ...{ action_dim: action.columns.length, action_space: action.space, stateful },
+    ...{
+      state: state.kind,
+      state_columns: state.columns.map(({ name, unit, from, index }) => ({ name, unit, from, index })),
+    },
+    ...{ rows: action.rows, dt: 1 / action.hz },
+    ...{ action_dim: action.columns.length, action_space: action.space, action_columns: action.columns.map(limits) },
+    stateful,
     bundle: warning === undefined ? "trained" : "reference",
     ready: model !== undefined,
   };
+}
+
+function limits({ name, unit, min, max, max_jump, max_step }: Manifest["action"]["columns"][number]): object {
+  return { name, unit, min, max, max_jump, max_step };
 }

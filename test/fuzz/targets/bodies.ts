@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { jsonBounds, parseObject } from "../../../src/http/json.ts";
 import { readRequest } from "../../../src/llm/checks.ts";
 import { Failure } from "../../../src/std/failure.ts";
-import { observation, type Stage, stage } from "../../robot/stage.ts";
+import { observation, type Stage, stage, vectorObservation } from "../../robot/stage.ts";
 import { must, type Target } from "../target.ts";
 
 const SRC = resolve(import.meta.dir, "../../../src");
@@ -38,12 +38,19 @@ const CHAT = JSON.stringify(
 );
 const TALK = JSON.stringify({ model: "vendorB/molmoact2:yam", messages: [{ role: "user", content: "who are you?" }] });
 
+const ARM = JSON.stringify(vectorObservation({ session_id: "s", observation_id: "o", action_horizon: 50 }));
+
 let at: Promise<Stage> | undefined;
 
 export const chat: Target = {
   name: "chat-bodies",
-  guides: [`${SRC}/http/json.ts`, `${SRC}/robot/http/content.ts`, `${SRC}/robot/http/fields.ts`],
-  seeds: [CHAT, TALK],
+  guides: [
+    `${SRC}/http/json.ts`,
+    `${SRC}/robot/http/content.ts`,
+    `${SRC}/robot/http/fields.ts`,
+    `${SRC}/robot/state.ts`,
+  ],
+  seeds: [CHAT, ARM, TALK],
   words: [
     "null",
     "true",

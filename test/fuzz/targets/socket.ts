@@ -2,13 +2,14 @@
 import { resolve } from "node:path";
 import { settle } from "../../robot/http/outcome.ts";
 import { type Heard, held, money, NOTHING, Peer } from "../../robot/socket/peer.ts";
-import { STATEFUL, type Stage, stage } from "../../robot/stage.ts";
+import { STATEFUL, type Stage, stage, VECTOR, vectorState } from "../../robot/stage.ts";
 import { must, type Target } from "../target.ts";
 
 const SRC = resolve(import.meta.dir, "../../../src");
 const OPEN = '{"type":"session.open","model":"vendorB/molmoact2:yam","instruction":"fold"}';
 const STATE = '{"joint_position":[0,0,0,0,0,0,0,0,0,0,0,0],"gripper_position":[0,1]}';
 const LOOK = `{"type":"observation","robot_state":${STATE}}`;
+const VECTOR_LOOK = JSON.stringify({ type: "observation", robot_state: vectorState });
 const FRAMES = [0, 1, 2].map((camera) => `\u0000${String.fromCharCode(camera)}ÿØÿx`);
 
 let at: Promise<Stage> | undefined;
@@ -28,11 +29,16 @@ export const socket: Target = {
       [OPEN.replace("vendorB/molmoact2", STATEFUL.replace(":yam", "")), ...FRAMES, LOOK].join("\n"),
       "latin1",
     ),
+    Buffer.from(
+      [OPEN.replace("vendorB/molmoact2:yam", VECTOR), ...FRAMES.slice(0, 2), VECTOR_LOOK].join("\n"),
+      "latin1",
+    ),
     Buffer.from(["{", '{"type":1}', OPEN, OPEN, "\u0000\u0009ÿØÿ", LOOK].join("\n"), "latin1"),
   ],
   words: [
     OPEN,
     LOOK,
+    VECTOR_LOOK,
     ...FRAMES,
     "\n",
     "\n\n",

@@ -25,6 +25,9 @@ import {
   STATEFUL,
   stage,
   textPart,
+  VECTOR,
+  vectorObservation,
+  vectorState,
   withContent,
 } from "../../robot/stage.ts";
 import { mutated } from "./mutate.ts";
@@ -211,6 +214,7 @@ describe("bodies", () => {
       observation({ deadline_ms: 240_000 }),
       observation({ deadline_ms: 1 }),
       observation({ robot_state: state }),
+      vectorObservation({ robot_state: { ...vectorState, joint_position: 1 }, action_horizon: 50 }),
       observation({ robot_state: cartesian, model: CARTESIAN, session_id: "räume 7" }),
       withContent([textPart(), imagePart(imageUrl(jpeg(262_144))), imagePart(), imagePart()]),
       withContent([imagePart(), textPart(" "), imagePart(), imagePart(), textPart("x")], { action_horizon: 1 }),
@@ -239,6 +243,8 @@ describe("bodies", () => {
     const horizon = Number(body.action_horizon);
     if (code === "action_horizon_out_of_range") return horizon >= 1 && horizon <= LIMITS.chunkRowsMax;
     if (code === "invalid_image") return body.model === CARTESIAN;
+    // How many values a vector has is the model's.
+    if (code === "state_shape_mismatch") return body.model === VECTOR;
     const others = ["model_not_found", "image_count_mismatch", "handoff_unavailable"];
     // No JSON Schema can say `the last user message`: with several, the schema is content with any.
     return others.includes(code) || (Array.isArray(body.messages) && body.messages.length > 1);
@@ -264,6 +270,7 @@ describe("bodies", () => {
         deadline_ms: 33.5,
       },
       cartesian,
+      { ...vectorObservation(), session_id: "a", action_horizon: 50 },
       question,
     ];
     const seen = { answered: 0, refused: 0 };
@@ -318,6 +325,7 @@ describe("bodies", () => {
       ...ids.flatMap((id) => [observation({ session_id: id }), observation({ observation_id: id })]),
       ...numbers.map((value) => observation({ robot_state: joints(value) })),
       ...numbers.map((value) => observation({ robot_state: { ...joints(0), gripper_position: [0.5, value] } })),
+      ...numbers.map((value) => vectorObservation({ robot_state: { state: vectorState.state.with(2, value) } })),
     ];
     let accepted = 0;
     for (const body of bodies) {

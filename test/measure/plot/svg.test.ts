@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
-import { columnsOfSpace } from "../../../src/measure/plot/columns.ts";
 import { plotSvg } from "../../../src/measure/plot/svg.ts";
+import { CHUNK_COLUMNS as columns } from "../../client/sample-chunk.ts";
 
-const columns = columnsOfSpace("joint_position", 14);
 const rows = Array.from({ length: 30 }, (_, row) =>
   columns.map((_, column) => Math.sin(row / 9 + column) * (column + 1)),
 );
@@ -40,7 +39,11 @@ test("motionless, single-row and ungrouped chunks are drawn too", () => {
   for (const odd of [
     { ...plot, rows: rows.map(() => columns.map(() => 0.5)) },
     { ...plot, rows: rows.slice(0, 1) },
-    { ...plot, columns: columnsOfSpace("unknown", 5), rows: rows.map((row) => row.slice(0, 5)) },
+    {
+      ...plot,
+      columns: [1, 2, 3, 4, 5].map((at) => ({ name: `column${at}`, unit: "" })),
+      rows: rows.map((row) => row.slice(0, 5)),
+    },
   ]) {
     const svg = plotSvg(odd);
     expect(svg).not.toMatch(/NaN|Infinity|undefined/);

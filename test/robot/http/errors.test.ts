@@ -19,6 +19,8 @@ import {
   type Stage,
   stage,
   textPart,
+  VECTOR,
+  vectorState,
 } from "../stage.ts";
 import { holdModel, settle } from "./outcome.ts";
 
@@ -34,6 +36,7 @@ const only = (content: unknown): Changes => ({ messages: [{ role: "user", conten
 const first = (url: unknown) => content(textPart(), imagePart(url), imagePart(), imagePart());
 const joint = (changes: object): Changes => ({ robot_state: { ...jointState, ...changes } });
 const cartesian = (changes: object): Changes => ({ model: CARTESIAN, robot_state: { ...cartesianState, ...changes } });
+const vector = (state: unknown): Changes => ({ model: VECTOR, robot_state: { state } });
 const turned = (...six: number[]) =>
   cartesian({ cartesian_position: [0, 0, 0, ...six, ...cartesianState.cartesian_position.slice(9)] });
 
@@ -148,11 +151,20 @@ const CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
   "400 state_shape_mismatch robot_state.cartesian_position": {
     "17 values": cartesian({ cartesian_position: Array(17).fill(0) }),
   },
+  "400 state_shape_mismatch robot_state.state": {
+    "6 of 7 values": vector(vectorState.state.slice(1)),
+    "8 of 7 values": vector([...vectorState.state, 0]),
+    "no array": vector("1,2,3,4,5,6,7"),
+    "a text among them": vector([...vectorState.state.slice(1), "0"]),
+    "infinite as float32": vector([...vectorState.state.slice(1), -1e39]),
+    "a joint state": { model: VECTOR },
+  },
   "400 action_horizon_invalid action_horizon": { text: { action_horizon: "5" }, fraction: { action_horizon: 1.5 } },
   "400 action_horizon_out_of_range action_horizon": {
     "0": { action_horizon: 0 },
     "31": { action_horizon: 31 },
     "above the model's rows": { model: STATEFUL, action_horizon: 25 },
+    "above the rows of an operator's own": { ...vector(vectorState.state), action_horizon: 51 },
   },
   "400 num_inference_steps_invalid num_inference_steps": { text: { num_inference_steps: "2" } },
   "400 num_inference_steps_out_of_range num_inference_steps": {

@@ -4,7 +4,7 @@ import { ECHO_WARNING, REFERENCE_WARNING } from "../../../src/bundle/describe.ts
 import type { Manifest } from "../../../src/bundle/manifest.ts";
 import { manifest, statefulManifest } from "../manifests.ts";
 import { Peer } from "../socket/peer.ts";
-import { MODEL, observation, STATEFUL, type Stage, stage } from "../stage.ts";
+import { MODEL, observation, STATEFUL, type Stage, stage, VECTOR } from "../stage.ts";
 
 /** Serves `facts` on a device, in place of the stage's own. */
 function serves(at: Stage, facts: Manifest, device: string): void {
@@ -72,8 +72,23 @@ describe("GET /v1/robot/models", () => {
       ...{ id: MODEL, object: "robot.model", title: "Test model", cameras: ["top", "left", "right"] },
       ...{ frames: { first: 1, later: 1 }, state: "joint", rows: 30, dt: 1 / 30, action_dim: 14 },
       ...{ action_space: "joint_position", stateful: false, bundle: "reference", ready: true },
+      ...{ state_columns: expect.any(Array), action_columns: expect.any(Array) },
     } as never);
     expect(data.find(({ id }) => id === STATEFUL)).toMatchObject({ stateful: true, bundle: "trained", ready: true });
+    const names = ["joint_1", "joint_2", "joint_3", "joint_4", "joint_5", "joint_6", "gripper"];
+    const columns = names.map((name) => ({ name, unit: name === "gripper" ? "1" : "deg" }));
+    expect(data.find(({ id }) => id === VECTOR)).toMatchObject({
+      ...{
+        cameras: ["front view", "wrist"],
+        state: "vector",
+        rows: 50,
+        dt: 1 / 20,
+        action_dim: 7,
+        action_space: "vector",
+      },
+      state_columns: columns.map((column, index) => ({ ...column, from: "state", index })),
+      action_columns: columns.map((column) => ({ ...column, min: -100, max: 100, max_jump: 20, max_step: 5 })),
+    } as never);
     expect(data.find(({ id }) => id === "mine/arm:yam")).toMatchObject({ bundle: "reference", ready: false });
   });
 });

@@ -7,7 +7,8 @@ use serde::Deserialize;
 pub struct Graphs {
     pub prefill: Graph,
     pub extend: Option<Graph>,
-    pub denoise: Graph,
+    /// None: prefill gives the chunk, without a flow.
+    pub denoise: Option<Graph>,
 }
 
 #[derive(Deserialize)]
@@ -62,6 +63,10 @@ pub enum Role {
     MemoryLength,
     Velocity,
     VideoVelocity,
+    /// The normalised chunk of a model without a flow.
+    Actions,
+    /// A value inside a graph that `tendon bundle verify` reads.
+    Inner,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]

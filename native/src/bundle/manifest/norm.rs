@@ -14,10 +14,27 @@ pub enum Norm {
 #[derive(Deserialize, Clone, Copy)]
 pub struct Normalisation {
     pub norm: Norm,
-    /// A number that is added to the divisor; None: `EPSILON`.
+    /// None: `EPSILON`.
     pub epsilon: Option<f64>,
+    #[serde(default)]
+    pub epsilon_rule: EpsilonRule,
     /// The normalised value is kept inside.
     pub clip: Option<Clip>,
+}
+
+/// What the epsilon does to a range or a deviation, and the precision in which the publishers that do so compute.
+#[derive(Deserialize, Clone, Copy, Default, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub enum EpsilonRule {
+    /// It is added, in both directions, in f64: openpi's `transforms.py`.
+    #[default]
+    Added,
+    /// It replaces a range of exactly 0, and is added to a deviation on the way to the model alone, in f32: LeRobot's
+    /// `normalize_processor.py`.
+    ZeroRange,
+    /// A range or deviation is at least so large on the way to the model, in f32. A range whose `min` is its `max` gives the model 0. Nothing is
+    /// changed on the way back: MolmoAct2's `_FeatureNormalizer`, and with epsilon 0 GR00T's `_min_max_norm`.
+    AtLeast,
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -62,19 +79,33 @@ impl Default for Statistic {
     }
 }
 
-/// The two forms of a value: `robot = model · factor + offset`.
+/// The two forms of a value: `model = (robot − offset) / divisor − shift` and `robot = (model + shift) · factor + offset`.
+///
+/// Ranges are halved in it, which changes no bit: a publisher multiplies by two what it divides by the whole range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     pub(crate) factor: f64,
+    pub(crate) divisor: f64,
     pub(crate) offset: f64,
+    /// 1 for a range, which the model has as −1 to 1; 0 for a deviation.
+    pub(crate) shift: f64,
     /// Ends of the model's form; infinite where none are declared.
     pub(crate) clip: (f64, f64),
+    /// Each operation is rounded to f32.
+    pub(crate) single: bool,
+    /// The model's form is 0 whatever the robot's is.
+    pub(crate) flat: bool,
 }
 
 impl Scale {
-    /// Above 0, as `ColumnStats` checks.
+    /// In f64, without a shift. `factor`: above 0, as `ColumnStats` checks.
     pub(crate) fn new(factor: f64, offset: f64, clip: (f64, f64)) -> Scale {
-        Scale { factor, offset, clip }
+        Scale { factor, divisor: factor, offset, shift: 0.0, clip, single: false, flat: false }
+    }
+
+    /// The result of one operation in the precision of the scale. In f64, an operation on f32 values is exact enough to be rounded once more.
+    pub fn rounded(&self, value: f64) -> f64 {
+        if self.single { f64::from(value as f32) } else { value }
     }
 
     /// Robot units to the model's, clipped.
@@ -84,21 +115,23 @@ impl Scale {
 
     /// The same for a value that is not rounded to 32 bits.
     pub fn model_of(&self, robot: f64) -> f64 {
-        ((robot - self.offset) / self.factor).clamp(self.clip.0, self.clip.1)
+        if self.flat {
+            return 0.0;
+        }
+        let above = self.rounded(self.rounded(robot) - self.offset);
+        self.rounded(self.rounded(above / self.divisor) - self.shift).clamp(self.clip.0, self.clip.1)
     }
 
     /// The model's units, clipped, to the robot's.
     pub fn robot(&self, model: f32) -> f64 {
-        f64::from(model).clamp(self.clip.0, self.clip.1) * self.factor + self.offset
+        // The model's form is f32, and so is this sum wherever it is computed: NumPy keeps the type of an array to which a number is added.
+        let shifted = (f64::from(model).clamp(self.clip.0, self.clip.1) + self.shift) as f32;
+        self.rounded(self.rounded(f64::from(shifted) * self.factor) + self.offset)
     }
 }
 
 impl ColumnStats {
     /// The scale of state column `index`. The error is a sentence, also about missing or useless statistics.
-    ///
-    /// Quantile and min-max: robot = (model + 1) / 2 · (high − low + epsilon) + low. Mean and deviation: robot =
-    /// model · (std + epsilon) + mean. With epsilon 1e-6 these are openpi's (`transforms.py`, Unnormalize), with 0 GR00T's (`gr00t/data/utils.py`, which clips
-    /// to −1 and 1) and LeRobot's (`processor/normalize_processor.py`).
     pub fn state(&self, how: Normalisation, index: usize) -> Result<Scale, String> {
         self.scale(how, index, |statistic| match statistic {
             Statistic::Columns(values) => values.get(index).copied(),
@@ -117,32 +150,44 @@ impl ColumnStats {
 
     fn scale(
         &self,
-        Normalisation { norm, epsilon, clip }: Normalisation,
+        Normalisation { norm, epsilon, epsilon_rule: rule, clip }: Normalisation,
         index: usize,
         of: impl Fn(&Statistic) -> Option<f64>,
     ) -> Result<Scale, String> {
-        let epsilon = epsilon.unwrap_or(EPSILON);
-        let found = |statistic: &Statistic, name: &str| {
-            of(statistic)
-                .ok_or_else(|| format!("norm.json lacks {name} of column {index}, or has another number of rows"))
-        };
-        let between = |low: f64, high: f64| {
-            let factor = (high - low + epsilon) / 2.0;
-            (factor, low + factor)
-        };
-        let (factor, offset) = match norm {
-            Norm::None => (1.0, 0.0),
-            Norm::Quantile => between(found(&self.q01, "q01")?, found(&self.q99, "q99")?),
-            Norm::MinMax => between(found(&self.min, "min")?, found(&self.max, "max")?),
-            Norm::MeanStd => (found(&self.std, "std")? + epsilon, found(&self.mean, "mean")?),
-        };
-        if !(factor.is_finite() && factor > 0.0 && offset.is_finite()) {
-            return Err(format!("norm.json scales column {index} by {factor} from {offset}, expected more than 0"));
-        }
         let clip = clip.map_or((f64::NEG_INFINITY, f64::INFINITY), |clip| (clip.min, clip.max));
         if clip.0.is_nan() || clip.1.is_nan() || clip.0 >= clip.1 {
             return Err(format!("the clip of column {index} is {} to {}, expected a range", clip.0, clip.1));
         }
-        Ok(Scale::new(factor, offset, clip))
+        let found = |statistic: &Statistic, name: &str| {
+            of(statistic)
+                .ok_or_else(|| format!("norm.json lacks {name} of column {index}, or has another number of rows"))
+        };
+        let (offset, end) = match norm {
+            Norm::None => return Ok(Scale::new(1.0, 0.0, clip)),
+            Norm::Quantile => (found(&self.q01, "q01")?, found(&self.q99, "q99")?),
+            Norm::MinMax => (found(&self.min, "min")?, found(&self.max, "max")?),
+            Norm::MeanStd => (found(&self.mean, "mean")?, found(&self.std, "std")?),
+        };
+        let mut scale = Scale::new(1.0, offset, clip);
+        scale.single = rule != EpsilonRule::Added;
+        let rounded = |value: f64| scale.rounded(value);
+        let (offset, epsilon) = (rounded(offset), rounded(epsilon.unwrap_or(EPSILON)));
+        let is_range = norm != Norm::MeanStd;
+        let span = if is_range { rounded(rounded(end) - offset) } else { rounded(end) };
+        let (divisor, factor) = match rule {
+            EpsilonRule::Added => (span + epsilon, span + epsilon),
+            EpsilonRule::ZeroRange if !is_range => (rounded(span + epsilon), span),
+            EpsilonRule::ZeroRange if span == 0.0 => (epsilon, epsilon),
+            EpsilonRule::ZeroRange => (span, span),
+            EpsilonRule::AtLeast => (span.max(epsilon), span),
+        };
+        let same = |low: Option<f64>, high: Option<f64>| low.is_some_and(|low| Some(low) == high);
+        scale.flat = rule == EpsilonRule::AtLeast && is_range && same(of(&self.min), of(&self.max));
+        let is_good = factor >= 0.0 && (divisor > 0.0 || scale.flat);
+        if !(divisor.is_finite() && factor.is_finite() && offset.is_finite() && is_good) {
+            return Err(format!("norm.json scales column {index} by {divisor} from {offset}, expected more than 0"));
+        }
+        let (half, shift) = if is_range { (2.0, 1.0) } else { (1.0, 0.0) };
+        Ok(Scale { factor: factor / half, divisor: divisor / half, offset, shift, ..scale })
     }
 }

@@ -1,6 +1,6 @@
 //! The picture that a frame becomes.
 
-use super::{Image, Manifest, Resize, Role};
+use super::{Image, Manifest, Picture, Resize, Role};
 use serde::Deserialize;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -14,6 +14,20 @@ pub enum Alignment {
     BottomRight,
 }
 
+/// How a picture is brought to size; each is bit-equal to its library.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Filter {
+    #[default]
+    PillowBilinear,
+    PillowBicubic,
+    /// Unrounded: its pictures are f32.
+    TorchBilinear,
+    TorchBilinearU8,
+    /// OpenCV's INTER_AREA.
+    Area,
+}
+
 impl Manifest {
     /// The views of the prefix, with those that the model has no camera for.
     pub fn prefix_views(&self) -> usize {
@@ -23,7 +37,7 @@ impl Manifest {
 
     /// Refuses pictures that the engine cannot make.
     pub(super) fn check_picture(&self) -> Result<(), String> {
-        let Image { width, height, resize, place, tokens, .. } = self.image;
+        let Image { width, height, resize, place, filter, tokens, .. } = self.image;
         for (what, edge) in [("width", width), ("height", height)] {
             if !(1..=EDGE_MAX).contains(&edge) {
                 return Err(format!("image {what} is {edge}, expected 1 to {EDGE_MAX}"));
@@ -34,6 +48,9 @@ impl Manifest {
         }
         if place.is_some() && resize != Resize::Pad {
             return Err("a place of the picture is given, but only a padded picture has one".into());
+        }
+        if filter == Filter::TorchBilinear && self.picture() != Picture::Normalised {
+            return Err("the filter torch-bilinear gives unrounded values, which u8 images cannot hold".into());
         }
         Ok(())
     }
@@ -73,5 +90,10 @@ mod tests {
         refused(json!({ "height": 5000 }), "image height is 5000");
         refused(json!({ "tokens": 0 }), "a picture becomes 0 tokens");
         refused(json!({ "resize": "crop", "place": "centre" }), "only a padded picture has one");
+        let mut pixels = manifest(&json!({ "filter": "torch-bilinear" }));
+        assert_eq!(pixels.check(), Ok(()));
+        let images = json!({ "name": "images", "role": "images", "dtype": "u8", "shape": ["batch", 1, 3, 8, 8] });
+        pixels.graphs.prefill.inputs.push(serde_json::from_value(images).expect("an input"));
+        assert!(pixels.check().is_err_and(|text| text.contains("which u8 images cannot hold")));
     }
 }

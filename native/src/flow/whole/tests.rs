@@ -31,13 +31,14 @@ fn time(name: &str, dtype: &str, shape: Value, buckets: Option<u32>) -> Value {
 fn whole(manifest: &Manifest, name: &str) -> Result<Vec<u8>, String> {
     let mut nodes = Vec::new();
     let mut last = String::from("x");
-    for (index, port) in manifest.graphs.denoise.inputs.iter().skip(1).enumerate() {
+    let step = manifest.graphs.denoise.as_ref().expect("a flow step");
+    for (index, port) in step.inputs.iter().skip(1).enumerate() {
         let next = format!("sum{index}");
         nodes.push(node(&format!("add{index}"), "Add", &[&last, &port.name], &[&next]));
         last = next;
     }
     nodes.push(node("act", "Tanh", &[&last], &["v"]));
-    let inputs: Vec<&str> = manifest.graphs.denoise.inputs.iter().map(|port| port.name.as_str()).collect();
+    let inputs: Vec<&str> = step.inputs.iter().map(|port| port.name.as_str()).collect();
     let path = std::env::temp_dir().join(format!("tendon-whole-{name}-{}.onnx", std::process::id()));
     std::fs::write(&path, graph_with(&inputs, &["v"], &nodes)).expect("a file");
     let made = Whole::of(manifest, &path).map(|whole| {
@@ -80,12 +81,13 @@ fn the_graph_of_all_steps_has_the_times_to_the_bit_that_each_step_is_told() {
         let manifest = manifest(2, &[time("t", dtype, json!([1]), buckets)]);
         let model = whole(&manifest, "times").expect("one graph");
         let found = constants(&model);
-        let port = &manifest.graphs.denoise.inputs[1];
+        let flow = manifest.flow.as_ref().expect("a flow");
+        let port = &manifest.graphs.denoise.as_ref().expect("a flow step").inputs[1];
         let mut tensors = [Tensor::new(port, manifest.extent(2, 6)).expect("memory")];
         let inputs = Inputs::new(&manifest, 2, &[(Owner::Denoise, port)], &mut tensors).expect("inputs");
         let mut distinct = Vec::new();
-        for step in 0..manifest.flow.steps {
-            inputs.time(&mut tensors, manifest.flow.time(step), manifest.flow.time(manifest.flow.steps));
+        for step in 0..flow.steps {
+            inputs.time(&mut tensors, flow.time(step), flow.time(flow.steps));
             let value = tensors[0].bytes().to_vec();
             let (own, dims, raw) = &found[&format!("t##{step}")];
             assert_eq!((*own, &dims[..], raw), (kind, &[1][..], &value), "{dtype} step {step}");

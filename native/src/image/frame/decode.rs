@@ -3,7 +3,7 @@
 use super::{FrameData, FrameSlots, FrameSpec, Listener};
 use crate::core::layout::JPEG_EDGE_MAX;
 use crate::core::memory::Block;
-use crate::core::status::Status;
+use crate::core::status::{Failure, Status};
 use crate::core::sync::lock;
 use crate::core::ticket::Ticket;
 use crate::image::jpeg::{self, Decoder, Header};
@@ -37,9 +37,9 @@ impl Worker {
         let decoded = self.frame(&slots.spec, &jpeg[..*jpeg_len], tensor);
         let status = match decoded {
             Ok(()) => Status::Ok,
-            Err(reason) => {
-                lock(&slot.error).set(format_args!("{reason}"));
-                Status::Image
+            Err(Failure { status, text }) => {
+                lock(&slot.error).set(format_args!("{text}"));
+                status
             }
         };
         *done = Instant::now();
@@ -48,9 +48,15 @@ impl Worker {
         (status, slots.ended(ticket, status, spent_us))
     }
 
-    /// JPEG → RGB → resized, as the graphs take it: `spec.bytes()`. The error is a sentence part.
-    pub fn frame(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut Block) -> Result<(), String> {
-        let Header { width, height } = self.pixels(jpeg)?;
+    /// JPEG → RGB → resized, as the graphs take it: `spec.bytes()`. The failure's text is a sentence part.
+    pub fn frame(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut Block) -> Result<(), Failure> {
+        let bad = |text: String| Failure::new(Status::Image, text);
+        let header = jpeg::inspect(jpeg).map_err(bad)?;
+        if let Some(text) = spec.refusal(header) {
+            return Err(Failure::new(Status::Size, text));
+        }
+        self.decoder.decode(jpeg, header, &mut self.rgb).map_err(bad)?;
+        let Header { width, height } = header;
         let source = (width as usize, height as usize);
         let rgb = &self.rgb[..source.0 * source.1 * 3 + SLACK];
         spec.write(&mut self.resizer, rgb, source, tensor);

@@ -116,7 +116,7 @@ impl Replica {
         let failure = || Some((Status::Model, "the inference was told to fail at this flow step".to_string()));
         let Some(network) = &mut self.network else {
             for (failed, &ticket) in self.failed.iter_mut().zip(batch) {
-                if failed.is_none() && fails_at(ticket) < model.manifest.flow.steps {
+                if failed.is_none() && fails_at(ticket) < model.manifest.steps() {
                     *failed = failure();
                 }
             }

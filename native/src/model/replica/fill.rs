@@ -41,8 +41,10 @@ impl Replica {
         network.state(row, |to| model.prompt.write_state(state, to));
         let latent = network.latent(row);
         let actions = latent.len();
-        crate::flow::noise::fill(latent, 0, model.noise_key, step, seed);
-        model.encoder.latent_of(prefix, state, latent);
+        if manifest.flow.is_some() {
+            crate::flow::noise::fill(latent, 0, model.noise_key, step, seed);
+            model.encoder.latent_of(prefix, state, latent);
+        }
         network.tell(row, state, prefix);
         network.set_prefix(row, prefix.len() / manifest.action.columns.len());
         if let Some(video) = network.video_latent() {

@@ -9,16 +9,21 @@ use crate::flow::Network;
 use crate::gpu::chunk::Refusal;
 use crate::model::NO_MEMORY;
 use crate::model::parity::{Difference, Vector, Vectors};
+use crate::model::stages::Exam;
 use std::sync::Arc;
 
 impl Replica {
-    /// Computes the bundle's parity vectors; the error is a sentence.
-    pub(super) fn prove(&mut self, vectors: Option<Arc<Vectors>>) -> Proof {
-        let Some(vectors) = vectors else { return Ok(Vec::new()) };
+    /// Computes the bundle's parity vectors, or plays given cases; the error is a sentence.
+    pub(super) fn prove(&mut self, exam: Option<Arc<Exam>>) -> Proof {
+        let vectors = match exam.as_deref() {
+            None => return Ok(Vec::new()),
+            Some(Exam::Stages(stages)) => return self.show(stages).map(|()| Vec::new()),
+            Some(Exam::Parity(vectors)) => vectors,
+        };
         // This thread runs the network from now on.
         self.network.iter().for_each(Network::enter);
         self.warm_up()?;
-        self.episode(&vectors)
+        self.episode(vectors)
     }
 
     /// The largest difference of each parity vector; the error is a sentence. The memory is empty afterwards.
@@ -122,7 +127,7 @@ impl Replica {
             _ => model.encoder.rows(network.latent(row), state, &mut values).map_err(refused)?,
         }
         let difference = vectors.difference(index, &values);
-        if vectors.admits(difference) {
+        if vectors.admits(difference) && !model.manifest.parity.drawn {
             // If the bundle's own limits refuse right rows, the limits are wrong.
             rows_of(network, &model.encoder, row, (state, prefix), &mut values).map_err(refused)?;
         }

@@ -1,0 +1,36 @@
+/** Golden values of a bundle: observations with noise, and what the publisher's own code computed for them at every stage. */
+import type { Golden, Manifest } from "./manifest.ts";
+
+/** The first rule that golden cases break: a JSON path, what was found and what was expected. */
+export function goldenFault(manifest: Manifest, { cases }: Golden): string | undefined {
+  const { memory, frames, state, files } = manifest;
+  if (memory !== null || frames.later !== 1)
+    return "/cases: found some, expected none for a model with memory or several frames";
+  for (const [number, { state: values, frames: named }] of cases.entries()) {
+    const at = `/cases/${number}`;
+    if (values.length !== state.columns.length)
+      return `${at}/state: found ${values.length} values, expected ${state.columns.length}`;
+    const unlisted = Object.entries(named).find(
+      ([, name]) => name !== null && !files.some(({ path }) => path === goldenFrame(manifest, name)),
+    );
+    if (unlisted) return `${at}/frames/${unlisted[0]}: found ${unlisted[1]}, expected a file listed in the manifest`;
+  }
+  return undefined;
+}
+
+/** Whether this bundle can be given the case: pictures of all its cameras, and of no other. */
+export function isPlayable({ cameras }: Manifest, { frames }: Golden["cases"][number]): boolean {
+  const seen = Object.keys(frames).filter((name) => frames[name] !== null);
+  return seen.length === cameras.length && cameras.every((name) => seen.includes(name));
+}
+
+/** How far a stage may be off: weights or arithmetic of fewer bits have rounded every value. */
+export function goldenLimit({ weights, compute }: Manifest): number {
+  return weights === undefined && compute === undefined ? 1e-4 : 1e-2;
+}
+
+/** The path in the bundle of a frame of a case. */
+export function goldenFrame({ parity }: Manifest, name: string): string {
+  const cases = parity.golden?.cases ?? "";
+  return cases.slice(0, cases.lastIndexOf("/") + 1) + name;
+}

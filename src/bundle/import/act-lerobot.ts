@@ -1,0 +1,118 @@
+/** ACT's folder as LeRobot writes it: configuration, processors, and the facts of a bundle. */
+import { join } from "node:path";
+import { Problem } from "../../std/problem.ts";
+import type { ActArchitecture } from "../act.ts";
+import type { PlainFacts } from "../architecture.ts";
+import { featureEdge } from "../resnet.ts";
+import { readJson } from "../schema.ts";
+import { ActConfig, actArchitecture, ENVIRONMENT, type Observed, observedOf, STATE } from "./act.ts";
+import { actTable, isUnusedOfAct } from "./act-weights.ts";
+import { columnsOf, type Described } from "./described.ts";
+import type { Found, Layout } from "./found.ts";
+import { type FeatureNorm, type Processors, readProcessors } from "./processors.ts";
+import { type Robot, shortKey } from "./robot-file.ts";
+
+const ADVICE = "name the folder of a checkpoint that LeRobot 0.6 reads";
+/** Observations that run together. */
+const BATCH = 2;
+
+export const ACT: Layout = {
+  plainName: (name) => name,
+  async read(dir, tensors, licence): Promise<Found | Problem> {
+    const path = join(dir, "config.json");
+    const config = await readJson(path, ActConfig, ADVICE);
+    if (config instanceof Problem) return config;
+    const observed = observedOf(config);
+    if (typeof observed === "string") return new Problem(`${path}: ${observed}; ${ADVICE}`);
+    const processors = await readProcessors(dir);
+    if (processors instanceof Problem) return processors;
+    const architecture = actArchitecture(config, observed, tensors);
+    const actionColumns = config.output_features.action.shape[0] ?? 0;
+    return {
+      layout: "LeRobot ACT",
+      title: "ACT",
+      files: ["config.json", ...processors.files],
+      policy: {
+        views: observed.views,
+        empty: [],
+        ...{ stateColumns: observed.state + observed.environment, actionColumns, licence },
+        actionNames: [],
+        isRelative: processors.isRelative,
+        renamed: processors.renamed,
+      },
+      isUnused: isUnusedOfAct,
+      table: actTable(architecture),
+      describe: (robot) => describeAct({ observed, architecture, rows: config.chunk_size }, processors, robot),
+    };
+  },
+};
+
+interface Policy {
+  readonly observed: Observed;
+  readonly architecture: ActArchitecture;
+  readonly rows: number;
+}
+
+function describeAct(
+  { observed, architecture, rows }: Policy,
+  processors: Processors,
+  robot: Robot,
+): Described | Problem {
+  const { views, width, height, environment } = observed;
+  const shown = views.map((key) => robot.cameras.find((camera) => camera.key === shortKey(key))?.name ?? "");
+  const missing = views.find((_, index) => shown[index] === "");
+  if (missing !== undefined)
+    return new Problem(`the robot file has no camera for ${missing}, and ACT has no missing one; name it in cameras`);
+  const states = [STATE, ...(environment > 0 ? [ENVIRONMENT] : [])].map((key) => processors.observation(key));
+  const pictures = views.map((key) => processors.observation(key));
+  for (const norm of [...states, ...pictures]) if (norm instanceof Problem) return norm;
+  const [state = UNCHANGED, more] = states as FeatureNorm[];
+  if (more && !Bun.deepEquals(more.column, state.column))
+    return new Problem(`${STATE} and ${ENVIRONMENT} are normalised in two ways, expected one; ${ADVICE}`);
+  const each = (pictures as FeatureNorm[]).map(pictureScale);
+  const first = pictureScale((pictures as FeatureNorm[])[0] ?? UNCHANGED);
+  const alike = each.every((scale) => Bun.deepEquals(scale, first));
+  const columns = columnsOf(robot, more ? joined(state, more) : state, processors.action);
+  const { backbone } = architecture;
+  const facts: Omit<PlainFacts, "id" | "title" | "licence" | "source" | "cameras"> = {
+    ...{ family: "act", reference: false, stateful: false, frames: { first: 1, later: 1 } },
+    image: {
+      ...{ width, height, resize: "exact", layout: "chw" },
+      tokens: featureEdge(width, backbone) * featureEdge(height, backbone),
+      ...(alike ? first : pictureScale(UNCHANGED)),
+    },
+    state: { ...columns.state, width: columns.state.columns.length },
+    prompt: null,
+    action: { ...columns.action, rows, width: columns.action.columns.length, rotation6d: [] },
+    ...{ flow: null, guidance: null, memory: null, batch: BATCH },
+  };
+  const named = { ...architecture, views: shown, ...(!alike && { pictures: each }) };
+  return { facts, architecture: named, norm: columns.norm };
+}
+
+const UNCHANGED: FeatureNorm = { column: { norm: "none" }, statistics: {} };
+
+/** Statistics of the robot's columns, then those of the environment's. */
+function joined(state: FeatureNorm, more: FeatureNorm): FeatureNorm {
+  const names = Object.keys(state.statistics);
+  const both = names.map((name) => [name, [...(state.statistics[name] ?? []), ...(more.statistics[name] ?? [])]]);
+  return { column: state.column, statistics: Object.fromEntries(both) };
+}
+
+/** (value − mean) / std of each channel, for any of LeRobot's modes. A deviation is float32 with LeRobot's epsilon. */
+function pictureScale({ column, statistics }: FeatureNorm) {
+  const { norm, epsilon = 0 } = column;
+  const channels = [0, 1, 2];
+  const value = (name: string, at: number) => statistics[name]?.[at] ?? Number.NaN;
+  if (norm === "none") return { mean: [0, 0, 0], std: [1, 1, 1] };
+  if (norm === "mean_std") {
+    const std = channels.map((at) => Math.fround(value("std", at) + epsilon));
+    return { mean: channels.map((at) => value("mean", at)), std };
+  }
+  const [low, high] = norm === "min_max" ? ["min", "max"] : ["q01", "q99"];
+  const range = (at: number) => value(high, at) - value(low, at) || epsilon;
+  return {
+    mean: channels.map((at) => value(low, at) + range(at) / 2),
+    std: channels.map((at) => range(at) / 2),
+  };
+}

@@ -1,0 +1,147 @@
+/** The stages of one golden case, in the order in which a chunk is computed: how far each part of them is off, and where. */
+import { goldenLimit } from "../../bundle/golden.ts";
+import type { Manifest } from "../../bundle/manifest.ts";
+import { largest, part, type Tensor } from "./difference.ts";
+import { INNER, type Played, viewsOf } from "./play.ts";
+import { type Pieces, promptFault } from "./tokens.ts";
+
+export const STAGES = [
+  "pictures",
+  "normalised state",
+  "tokens",
+  "image tokens",
+  "prefix cache",
+  "velocity",
+  "normalised rows",
+  "rows",
+] as const;
+export type Stage = (typeof STAGES)[number];
+
+/** A part of a stage: one view, layer or step of one case. */
+export interface Part {
+  readonly stage: Stage;
+  readonly case: number;
+  /** Infinite where the two cannot be compared. */
+  readonly size: number;
+  readonly limit: number;
+  /** The place of the largest difference, with both values. */
+  readonly where: string;
+}
+
+/** The parts of a case that have golden values. */
+export function partsOf(played: Played, manifest: Manifest, pieces: Pieces): Part[] {
+  const { number, expected, found } = played;
+  const parts: Part[] = [];
+  const limit = goldenLimit(manifest);
+  const put = (
+    stage: Stage,
+    of: string,
+    names: readonly string[],
+    mine: Tensor | undefined,
+    golden: Tensor | undefined,
+  ) => {
+    if (!(mine && golden)) return;
+    const off = largest(mine, golden);
+    const one = { stage, case: number, limit };
+    if (typeof off === "string") {
+      parts.push({ ...one, size: Number.POSITIVE_INFINITY, where: `${of}: found ${off}` });
+      return;
+    }
+    const places = [of, ...off.at.map((index, dim) => `${names[dim]} ${index}`)].filter((word) => word !== "");
+    parts.push({ ...one, size: off.size, where: `${places.join(", ")}: ${off.found}, expected ${off.expected}` });
+  };
+  const views = viewsOf(manifest);
+  const pictures = picturesOf(played, manifest);
+  for (const [view, name] of views.entries()) {
+    const names = ["channel", "row", "column"];
+    put("pictures", `view ${view} (${name})`, names, pictures[view], expected(`images.${view}`));
+  }
+  const state = found("normalised_state");
+  const golden = expected("state");
+  put("normalised state", "", ["column"], state && padded(state, golden?.shape[0] ?? 0), golden);
+  const prompt = promptOf(played, manifest, state, pieces);
+  if (prompt) parts.push(prompt);
+  const tokens = found(INNER.tokens);
+  for (const [view, name] of views.entries()) {
+    const mine = tokens && part(tokens, view, [manifest.image.tokens, tokens.shape[2] ?? 0]);
+    put("image tokens", `view ${view} (${name})`, ["token", "column"], mine, expected(`image_tokens.${view}`));
+  }
+  const mask = found("prefix_mask");
+  for (let layer = 0; mask && found(`past_k_${layer}`); layer += 1) {
+    for (const [name, inner, words] of [
+      ["past_k", INNER.k, "keys"],
+      ["past_v", INNER.v, "values"],
+    ] as const) {
+      const cache = found(`${inner}${layer}`) ?? found(`${name}_${layer}`);
+      const names = ["head", "token", "column"];
+      put("prefix cache", `layer ${layer}, ${words}`, names, cache && valid(cache, mask), expected(`${name}.${layer}`));
+    }
+  }
+  const columns = ["row", "column"];
+  for (let step = 0; found(`velocity.${step}`); step += 1) {
+    put("velocity", `step ${step}`, columns, found(`velocity.${step}`), expected(`velocity.${step}`));
+  }
+  put("normalised rows", "", columns, found("normalised_rows"), expected("actions"));
+  put("rows", "", columns, found("rows"), expected("rows"));
+  return parts;
+}
+
+/** The pictures that the graph read, normalised, view by view, each [3, height, width]. */
+function picturesOf({ found }: Played, { graphs, image }: Manifest): Tensor[] {
+  const { width, height, mean, std } = image;
+  const shape = [3, height, width];
+  const normal = found(INNER.pictures);
+  if (normal) return Array.from({ length: normal.shape[1] ?? 0 }, (_, view) => part(normal, view, shape));
+  const pictures: Tensor[] = [];
+  for (const { name } of graphs.prefill.inputs.filter(({ role }) => role === "images")) {
+    const port = found(name);
+    if (port === undefined) continue;
+    const views = port.values.length / (3 * height * width);
+    for (let view = 0; view < views; view += 1) {
+      const { values } = part(port, view, shape);
+      if (!(values instanceof Uint8Array)) {
+        pictures.push({ shape, values });
+        continue;
+      }
+      const interleaved = port.shape.at(-1) === 3;
+      const table = Float32Array.from({ length: values.length }, (_, at) => {
+        const channel = Math.floor(at / (height * width));
+        const pixel = interleaved ? (at % (height * width)) * 3 + channel : at;
+        return ((values[pixel] ?? 0) / 255 - (mean[channel] ?? 0)) / (std[channel] ?? 1);
+      });
+      pictures.push({ shape, values: table });
+    }
+  }
+  return pictures;
+}
+
+function promptOf({ number, found, expected }: Played, manifest: Manifest, state: Tensor | undefined, pieces: Pieces) {
+  const port = (role: "tokens" | "token_mask") =>
+    manifest.graphs.prefill.inputs.find((one) => one.role === role)?.name ?? "";
+  const [tokens, mask, golden] = [found(port("tokens")), found(port("token_mask")), expected("tokens")];
+  if (!(tokens && mask && golden)) return undefined;
+  const ids = [...tokens.values].filter((_, at) => mask.values[at] !== 0);
+  const fault = promptFault(ids, [...golden.values], manifest, state?.values ?? [], pieces);
+  const size = fault === undefined ? 0 : Number.POSITIVE_INFINITY;
+  return { stage: "tokens", case: number, size, limit: 0, where: fault ?? "" } as const;
+}
+
+/** [1, heads, tokens, width] → [heads, valid tokens, width]. */
+function valid({ shape: [, heads = 0, tokens = 0, width = 0], values }: Tensor, mask: Tensor): Tensor {
+  const kept = Array.from({ length: tokens }, (_, token) => token).filter((token) => mask.values[token] !== 0);
+  const to = new Float32Array(heads * kept.length * width);
+  for (let head = 0; head < heads; head += 1) {
+    for (const [at, token] of kept.entries()) {
+      const from = (head * tokens + token) * width;
+      to.set(values.subarray(from, from + width), (head * kept.length + at) * width);
+    }
+  }
+  return { shape: [heads, kept.length, width], values: to };
+}
+
+/** A vector with zeros behind it. */
+function padded({ values }: Tensor, length: number): Tensor {
+  const to = new Float32Array(Math.max(length, values.length));
+  to.set(values);
+  return { shape: [to.length], values: to };
+}

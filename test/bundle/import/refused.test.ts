@@ -1,0 +1,194 @@
+/** What import refuses: by name, and with nothing written. */
+import { describe, expect, test } from "bun:test";
+import { cp, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type ImportOptions, importBundle } from "../../../src/bundle/import/import.ts";
+import { TensorFile } from "../../../src/bundle/import/safetensors.ts";
+import { Problem } from "../../../src/std/problem.ts";
+import { emptyDir } from "../built.ts";
+import { PUBLISHERS, robotFile, robotToml } from "./robots.ts";
+import { type Made, writeTensors } from "./tensor-files.ts";
+
+const WORDS = {
+  cameras: ["top", "wrist"],
+  columns: ["waist", "shoulder", "elbow", "wrist_1", "wrist_2", "left_gripper", "right_gripper"],
+};
+const LEROBOT = join(PUBLISHERS, "pi05-lerobot/checkpoint");
+const DOWN = "model.paligemma_with_expert.paligemma.model.language_model.layers.0.mlp.down_proj.weight";
+const BIAS = "model.time_mlp_in.bias";
+const NORM = "model.paligemma_with_expert.gemma_expert.model.norm.dense.bias";
+
+/** The message of an import of a changed copy of the checkpoint. */
+async function refusal(change: (dir: string) => Promise<unknown>, more: Partial<ImportOptions> = {}): Promise<string> {
+  const dir = join(await emptyDir(), "checkpoint");
+  await cp(LEROBOT, dir, { recursive: true });
+  await change(dir);
+  const out = join(await emptyDir(), "out");
+  const made = await importBundle(dir, out, {
+    ...{ id: "lab/pi05:arm", robot: await robotFile(WORDS), precision: "f32" },
+    computeRows: async (_, { observations }) => observations,
+    draw: async () => [new Uint8Array()],
+    ...more,
+  });
+  expect(await readdir(join(out, ".."))).toEqual(made instanceof Problem ? [] : ["out"]);
+  return made instanceof Problem ? made.message : "no problem";
+}
+
+/** Writes the weights anew with some of them changed; undefined leaves one out. */
+function weights(change: (tensors: Record<string, Made>) => void) {
+  return async (dir: string) => {
+    const path = join(dir, "model.safetensors");
+    const file = TensorFile.open(path);
+    if (file instanceof Problem) throw new Error(file.message);
+    const bytes = await Bun.file(path).bytes();
+    const tensors = [...file.tensors].map(([name, { shape, dtype, begin, bytes: length }]): [string, Made] => {
+      return [name, { shape, dtype, bytes: bytes.slice(begin, begin + length) }];
+    });
+    file.close();
+    const changed = Object.fromEntries(tensors);
+    change(changed);
+    await writeTensors(path, changed);
+  };
+}
+
+/** A JSON file with a change. */
+function json(name: string, change: (value: ReturnType<typeof JSON.parse>) => void) {
+  return async (dir: string) => {
+    const value = JSON.parse(await readFile(join(dir, name), "utf8"));
+    change(value);
+    await writeFile(join(dir, name), JSON.stringify(value));
+  };
+}
+
+describe("weights", () => {
+  test("missing and extra ones are all named", async () => {
+    const spoil = weights((tensors) => {
+      delete tensors[DOWN];
+      delete tensors[BIAS];
+      tensors["model.more"] = { shape: [1], bytes: new Uint8Array(4) };
+    });
+    const message = await refusal(spoil);
+    for (const name of [DOWN, BIAS]) expect(message).toContain(`${name.replace("model.", "")} is missing`);
+    expect(message).toContain("model.more is none of LeRobot pi0.5's");
+  });
+
+  test("transposed and infinite ones are named, with the shape that was expected", async () => {
+    const turn = weights((tensors) => {
+      const down = tensors[DOWN];
+      if (down) tensors[DOWN] = { ...down, shape: down.shape.toReversed() };
+    });
+    expect(await refusal(turn)).toMatch(/layers\.0\.mlp\.down_proj\.weight is \[64,32\], expected \[32,64\]/);
+    const spoil = weights((tensors) => tensors[NORM]?.bytes.set([0, 0, 0x80, 0x7f], 4));
+    expect(await refusal(spoil)).toContain(`${NORM} has a value that is not finite`);
+  });
+
+  test("old names, other prefixes and the head as the only table are read; two names of one tensor are not", async () => {
+    const rename = (from: RegExp, to: string) =>
+      weights((tensors) => {
+        for (const [name, tensor] of Object.entries(tensors)) {
+          delete tensors[name];
+          tensors[name.replace(from, to)] = tensor;
+        }
+      });
+    expect(await refusal(rename(/^model\./, ""))).toBe("no problem");
+    expect(await refusal(rename(/paligemma\.model\.language_model\./, "paligemma.language_model.model."))).toBe(
+      "no problem",
+    );
+    expect(await refusal(rename(/vision_tower\.vision_model\./, "vision_tower."))).toBe("no problem");
+    const tied = weights((tensors) => {
+      for (const name of Object.keys(tensors))
+        if (name.endsWith("language_model.embed_tokens.weight")) delete tensors[name];
+    });
+    expect(await refusal(tied)).toBe("no problem");
+    const twice = weights((tensors) => {
+      const bias = tensors[BIAS];
+      if (bias) tensors["time_mlp_in.bias"] = bias;
+    });
+    expect(await refusal(twice)).toContain("two names of one tensor");
+  });
+});
+
+describe("processors and configuration", () => {
+  const before = "policy_preprocessor.json";
+  const cases: [what: string, change: (dir: string) => Promise<void>, expected: string][] = [
+    [
+      "an unknown step",
+      json(before, ({ steps }) => steps.push({ registry_name: "blur", config: {} })),
+      "has the step blur",
+    ],
+    ["a step that is twice there", json(before, ({ steps }) => steps.push(steps[3])), "has normalizer_processor twice"],
+    [
+      "another order",
+      json(before, ({ steps }) => steps.splice(2, 2, steps[3], steps[2])),
+      "has relative_actions_processor after normalizer_processor",
+    ],
+    [
+      "relative actions on one side",
+      json("policy_postprocessor.json", ({ steps }) => (steps[1].config.enabled = false)),
+      "relative_actions_processor is on and absolute_actions_processor is not",
+    ],
+    ["padding on the left", json(before, ({ steps }) => (steps[5].config.padding_side = "left")), "/padding_side"],
+    [
+      "normalised pictures",
+      json(before, ({ steps }) => (steps[3].config.norm_map.STATE = "ZSCORE")),
+      "/norm_map/STATE",
+    ],
+    ["another family", json("config.json", (config) => (config.type = "dp3")), "/type is dp3, expected pi05"],
+    [
+      "another size of pictures",
+      json("config.json", (config) => (config.image_resolution = [224, 224])),
+      "/image_resolution is 224,224",
+    ],
+    ["other periods", json("config.json", (config) => (config.max_period = 8)), "/max_period"],
+  ];
+  test.each(cases)("%s", async (_, change, expected) => {
+    expect(await refusal(change)).toContain(expected);
+  });
+
+  test("unknown fields of the configuration are none of import's", async () => {
+    expect(await refusal(json("config.json", (config) => (config.from_the_future = { a: 1 })))).toBe("no problem");
+  });
+});
+
+describe("the robot file", () => {
+  const message = async (toml: string) => refusal(async () => {}, { robot: await robotFile(toml) });
+
+  test("what it leaves out is printed as lines to fill in, with what the checkpoint knows", async () => {
+    const text = await message(
+      'licence = "x"\nhz = 10\nstate_kind = "joint"\ncameras = [{ name = "front", key = "top" }]',
+    );
+    expect(text).toContain(
+      [
+        'out_of_range = "clamp"  # or "fail": a chunk with a value outside its range',
+        "cameras = [  # or in missing_cameras: no camera",
+        '  { name = "", key = "wrist" },',
+      ].join("\n"),
+    );
+    expect(text).toContain('  { name = "shoulder", unit = "", from = "joint_position", index = 1 },');
+    expect(text).toContain('  { name = "Right_Gripper_width", unit = "", min = 0.0, max = 0.0 },');
+    expect(text).not.toContain("hz =");
+  });
+
+  test("what contradicts the checkpoint or itself is named", async () => {
+    const good = robotToml(WORDS);
+    const cases: [from: string | RegExp, to: string, expected: string][] = [
+      [
+        "observation.images.wrist",
+        "observation.images.hand",
+        "it has no picture hand, only top, wrist, empty_camera_0",
+      ],
+      ["observation.images.wrist", "observation.images.top", "the picture top is there twice"],
+      [/max_step = 1e-6 }/, 'relative_to = "none" }', "waist is relative to none, but the checkpoint says waist"],
+      [/max_step = 1e-6 }/, 'relative_to = "nose" }', "waist is relative to nose, which is no state column"],
+      [
+        'name = "shoulder", unit = "rad" }',
+        'name = "shoulder", unit = "rad", units = "rad" }',
+        "/state/1/units: found",
+      ],
+      ["max = 100.0", "max = -200.0", "/action/columns/0/max: found -200"],
+      ['name = "elbow", unit = "rad" }', 'name = "waist", unit = "rad" }', "/state/columns/2/name: found waist"],
+      ["[", "[[", "cannot be read as TOML"],
+    ];
+    for (const [from, to, expected] of cases) expect(await message(good.replace(from, to))).toContain(expected);
+  });
+});

@@ -1,0 +1,75 @@
+"""What a small checkpoint is filled with: weights, statistics, states and pictures, all drawn from a seed."""
+
+import zlib
+
+import numpy as np
+import torch
+from PIL import Image, ImageDraw
+
+BINS = np.linspace(-1, 1, 257)[:-1]
+"""The lower edges of the 256 bins of a digitised state."""
+
+AWAY = 2e-6
+"""How far a normalised state stays from every edge: nearer ones may fall to either side in float32."""
+
+
+def draw_weights(module, kinds=()):
+    """Draws every parameter and every floating-point buffer anew. Publishers' initial values (zeros and ones in norms, gates and biases)
+    would hide an error. `kinds` is (part of a name, centre, spread) for values that must lie elsewhere; the first that fits counts.
+    """
+    tensors = dict(module.named_parameters())
+    tensors |= {name: value for name, value in module.named_buffers() if value.is_floating_point() and name in module.state_dict()}
+    for name, value in sorted(tensors.items()):
+        draw = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+        fan = value[0].numel() if value.dim() > 1 else 16
+        centre, spread = next(((c, s) for part, c, s in kinds if part in name), (0.0, 1.0))
+        fresh = centre + torch.randn(value.shape, generator=draw) * spread * (fan**-0.5)
+        if "running_var" in name:
+            fresh = 0.5 + fresh.abs()
+        value.data.copy_(fresh.to(value.dtype))
+
+
+def draw_statistics(columns, seed, constant=()):
+    """mean, std, min, max, q01, q10, q50, q90, q99 of each column as float32 arrays; a column of `constant` has the range zero."""
+    draw = np.random.default_rng(seed)
+    low = draw.uniform(-2, -0.5, columns)
+    wide = draw.uniform(0.3, 3, columns)
+    for column in constant:
+        wide[column] = 0
+    parts = {"min": 0, "q01": 0.05, "q10": 0.2, "q50": 0.52, "mean": 0.55, "q90": 0.8, "q99": 0.95, "max": 1}
+    made = {name: (low + wide * part).astype(np.float32) for name, part in parts.items()}
+    return made | {"std": (wide * 0.3).astype(np.float32), "count": np.array([1000])}
+
+
+def draw_state(low, high, seed):
+    """A raw state in robot units whose columns, normalised from `low`..`high` to -1..1, lie just below an edge, just above one, outside
+    both ends, or anywhere. A column without a range lies one float32 above its only value.
+    """
+    draw = np.random.default_rng(seed)
+    state = []
+    for column, (a, b) in enumerate(zip(low.astype(float), high.astype(float), strict=True)):
+        while True:
+            near = BINS[draw.integers(0, 256)] + draw.choice([-1, 1]) * draw.uniform(2 * AWAY, 2e-4)
+            x = [near, near, draw.uniform(-1, 1), draw.uniform(-1.4, -1.01), draw.uniform(1.01, 1.4)][(column + seed) % 5]
+            raw = float(f"{a + (x + 1) / 2 * (b - a):.7g}") if b > a else float(np.nextafter(np.float32(a), np.float32(9)))
+            seen = [2 * (np.float32(raw) - np.float32(a)) / max(np.float32(b - a), np.float32(1e-8)) - 1]
+            seen += [(raw - a) / (b - a + 1e-6) * 2 - 1]
+            if all(np.abs(BINS - value).min() > AWAY for value in seen):
+                break
+        state.append(raw)
+    return state
+
+
+def draw_picture(width, height, seed):
+    """Noise, a gradient and shapes: neither a filter nor an edge can be mistaken for another."""
+    draw = np.random.default_rng(seed)
+    x, y = np.meshgrid(np.linspace(0, 1, width), np.linspace(0, 1, height))
+    base = np.stack([x, y, 1 - x * y], -1) * 150 + draw.integers(0, 70, (height, width, 3))
+    picture = Image.fromarray(base.astype(np.uint8))
+    pen = ImageDraw.Draw(picture)
+    for _ in range(4):
+        corner = draw.integers(0, [width, height])
+        size = draw.integers(3, [max(4, width // 2), max(4, height // 2)])
+        shape = draw.choice([pen.rectangle, pen.ellipse])
+        shape([*corner.tolist(), *(corner + size).tolist()], fill=tuple(draw.integers(0, 256, 3).tolist()))
+    return picture
