@@ -1,45 +1,28 @@
 /** ACT's folder as LeRobot writes it: configuration, processors, and the facts of a bundle. */
-import { join } from "node:path";
 import { Problem } from "../../std/problem.ts";
 import type { ActArchitecture } from "../act.ts";
 import type { PlainFacts } from "../architecture.ts";
 import { featureEdge } from "../resnet.ts";
-import { readJson } from "../schema.ts";
-import { ActConfig, actArchitecture, ENVIRONMENT, type Observed, observedOf, STATE } from "./act.ts";
+import { ActConfig, actArchitecture, ENVIRONMENT, type Observed, observedOf } from "./act.ts";
 import { actTable, isUnusedOfAct } from "./act-weights.ts";
-import { columnsOf, type Described } from "./described.ts";
+import { columnsOf, type Described, ONE_SHOT } from "./described.ts";
 import type { Found, Layout } from "./found.ts";
-import { type FeatureNorm, type Processors, readProcessors } from "./processors.ts";
-import { type Robot, shortKey } from "./robot-file.ts";
-
-const ADVICE = "name the folder of a checkpoint that LeRobot 0.6 reads";
-/** Observations that run together. */
-const BATCH = 2;
+import { ADVICE, readLeRobot, STATE } from "./lerobot.ts";
+import type { FeatureNorm, Processors } from "./processors.ts";
+import { cameraOf, type Robot } from "./robot-file.ts";
 
 export const ACT: Layout = {
   plainName: (name) => name,
   async read(dir, tensors, licence): Promise<Found | Problem> {
-    const path = join(dir, "config.json");
-    const config = await readJson(path, ActConfig, ADVICE);
-    if (config instanceof Problem) return config;
+    const read = await readLeRobot(dir, ActConfig, licence);
+    if (read instanceof Problem) return read;
+    const { path, config, processors, files, policy } = read;
     const observed = observedOf(config);
     if (typeof observed === "string") return new Problem(`${path}: ${observed}; ${ADVICE}`);
-    const processors = await readProcessors(dir);
-    if (processors instanceof Problem) return processors;
     const architecture = actArchitecture(config, observed, tensors);
-    const actionColumns = config.output_features.action.shape[0] ?? 0;
     return {
-      layout: "LeRobot ACT",
-      title: "ACT",
-      files: ["config.json", ...processors.files],
-      policy: {
-        views: observed.views,
-        empty: [],
-        ...{ stateColumns: observed.state + observed.environment, actionColumns, licence },
-        actionNames: [],
-        isRelative: processors.isRelative,
-        renamed: processors.renamed,
-      },
+      ...{ layout: "LeRobot ACT", title: "ACT", files },
+      policy: { ...policy, stateColumns: observed.state + observed.environment },
       isUnused: isUnusedOfAct,
       table: actTable(architecture),
       describe: (robot) => describeAct({ observed, architecture, rows: config.chunk_size }, processors, robot),
@@ -59,7 +42,7 @@ function describeAct(
   robot: Robot,
 ): Described | Problem {
   const { views, width, height, environment } = observed;
-  const shown = views.map((key) => robot.cameras.find((camera) => camera.key === shortKey(key))?.name ?? "");
+  const shown = views.map((key) => cameraOf(robot, key) ?? "");
   const missing = views.find((_, index) => shown[index] === "");
   if (missing !== undefined)
     return new Problem(`the robot file has no camera for ${missing}, and ACT has no missing one; name it in cameras`);
@@ -75,16 +58,14 @@ function describeAct(
   const columns = columnsOf(robot, more ? joined(state, more) : state, processors.action);
   const { backbone } = architecture;
   const facts: Omit<PlainFacts, "id" | "title" | "licence" | "source" | "cameras"> = {
-    ...{ family: "act", reference: false, stateful: false, frames: { first: 1, later: 1 } },
+    ...{ ...ONE_SHOT, family: "act", prompt: null, flow: null },
     image: {
       ...{ width, height, resize: "exact", layout: "chw" },
       tokens: featureEdge(width, backbone) * featureEdge(height, backbone),
       ...(alike ? first : pictureScale(UNCHANGED)),
     },
     state: { ...columns.state, width: columns.state.columns.length },
-    prompt: null,
     action: { ...columns.action, rows, width: columns.action.columns.length, rotation6d: [] },
-    ...{ flow: null, guidance: null, memory: null, batch: BATCH },
   };
   const named = { ...architecture, views: shown, ...(!alike && { pictures: each }) };
   return { facts, architecture: named, norm: columns.norm };

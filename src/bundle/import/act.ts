@@ -2,17 +2,15 @@
 import { type Static, Type } from "@sinclair/typebox";
 import type { ActArchitecture } from "../act.ts";
 import type { ResNet } from "../resnet.ts";
+import { LEROBOT_FIELDS, STATE } from "./lerobot.ts";
 import type { Stored } from "./safetensors.ts";
+import { Shapes } from "./shapes.ts";
 
 const Count = Type.Integer({ minimum: 1 });
-const Feature = Type.Object({ type: Type.String(), shape: Type.Array(Count, { minItems: 1 }) });
 
 /** The fields of `config.json` that the chunk depends on. */
 export const ActConfig = Type.Object({
-  n_obs_steps: Type.Literal(1),
-  input_features: Type.Record(Type.String(), Feature),
-  output_features: Type.Object({ action: Feature }),
-  chunk_size: Count,
+  ...LEROBOT_FIELDS,
   vision_backbone: Type.Union([Type.Literal("resnet18"), Type.Literal("resnet34"), Type.Literal("resnet50")]),
   replace_final_stride_with_dilation: Type.Union([Type.Boolean(), Type.Integer()]),
   pre_norm: Type.Boolean(),
@@ -26,7 +24,6 @@ export const ActConfig = Type.Object({
 });
 export type ActConfig = Static<typeof ActConfig>;
 
-export const STATE = "observation.state";
 export const ENVIRONMENT = "observation.environment_state";
 /** Blocks of each stage (torchvision `models/resnet.py`). */
 const BLOCKS = { resnet18: [2, 2, 2, 2], resnet34: [3, 4, 6, 3], resnet50: [3, 4, 6, 3] } as const;
@@ -62,7 +59,8 @@ export function actArchitecture(
   { environment, views }: Observed,
   tensors: ReadonlyMap<string, Stored>,
 ): ActArchitecture {
-  const channels = (name: string, published: number) => tensors.get(`model.backbone.${name}`)?.shape[0] ?? published;
+  const shapes = new Shapes(tensors);
+  const channels = (name: string, published: number) => shapes.axis(`model.backbone.${name}`, 0, published);
   const backbone: ResNet = {
     stem: channels("conv1.weight", CHANNELS[0]),
     stages: BLOCKS[config.vision_backbone].map((blocks, stage) => {

@@ -13,6 +13,20 @@ export interface Described<Of = Untold<Facts> | Untold<PlainFacts>> {
   readonly norm: NormStats;
 }
 
+/** Facts of a policy that keeps nothing between its requests and sees one picture of each camera. Two observations run together. */
+export const ONE_SHOT = {
+  ...{ reference: false, stateful: false, frames: { first: 1, later: 1 } },
+  ...{ guidance: null, memory: null, batch: 2 },
+} as const;
+
+/** What only the random weights of a reference bundle read of an architecture. */
+export const IMPORTED = { seed: 0, tokenizer: { merges: 0 } } as const;
+
+/** Pictures in −1 … 1, padded to their size. */
+export const PADDED: Pick<Facts["image"], "resize" | "layout" | "mean" | "std"> = {
+  ...{ resize: "pad", layout: "chw", mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5] },
+};
+
 const SPACES = { joint: "joint_position", cartesian: "cartesian_position", vector: "vector" } as const;
 
 /** Columns of state and action with their normalisation, and the statistics of as many columns. */

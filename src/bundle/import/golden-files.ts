@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Problem } from "../../std/problem.ts";
 import { Golden } from "../manifest.ts";
 import { readJson, reason } from "../schema.ts";
-import { type Robot, shortKey } from "./robot-file.ts";
+import { cameraOf, type Robot } from "./robot-file.ts";
 
 export interface GoldenFiles {
   /** Names in the folder `parity` of a bundle → bytes. */
@@ -21,9 +21,13 @@ export const GOLDEN = { cases: `parity/${CASES}`, values: `parity/${VALUES}` } a
 export async function readGoldenFiles(dir: string, { cameras }: Robot): Promise<GoldenFiles | Problem> {
   const golden = await readJson(join(dir, CASES), Golden, ADVICE);
   if (golden instanceof Problem) return golden;
-  const wire = (key: string) => cameras.find((camera) => camera.key === shortKey(key))?.name ?? key;
   const cases = golden.cases.map(({ frames, ...one }) => {
-    return { ...one, frames: Object.fromEntries(Object.entries(frames).map(([key, name]) => [wire(key), name])) };
+    return {
+      ...one,
+      frames: Object.fromEntries(
+        Object.entries(frames).map(([key, name]) => [cameraOf({ cameras }, key) ?? key, name]),
+      ),
+    };
   });
   const names = new Set(cameras.map(({ name }) => name));
   const first = cases.find(({ frames }) => {

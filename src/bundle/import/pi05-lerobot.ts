@@ -1,76 +1,35 @@
 /** pi0.5 in LeRobot's layout (`policies/pi05`, 0.6.1). */
-import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Problem } from "../../std/problem.ts";
-import { readJson } from "../schema.ts";
 import type { Found } from "./found.ts";
+import { ADVICE, flowFault, LEROBOT_FIELDS, readLeRobot } from "./lerobot.ts";
 import { isUnused } from "./paligemma-names.ts";
 import { describePi05, PALIGEMMA_TOKENS } from "./pi05.ts";
 import { pi05Table, sizesOf } from "./pi05-weights.ts";
-import { readProcessors } from "./processors.ts";
 import { shortKey } from "./robot-file.ts";
 import type { Stored } from "./safetensors.ts";
 
-const Shape = Type.Array(Type.Integer({ minimum: 1, maximum: 65_536 }), { minItems: 1 });
-const Features = Type.Record(Type.String(), Type.Object({ type: Type.String(), shape: Shape }));
-
 /** Fields that are read; others say how it was trained. */
 const Config = Type.Object({
-  chunk_size: Type.Integer({ minimum: 1 }),
+  ...LEROBOT_FIELDS,
   num_inference_steps: Type.Integer({ minimum: 1 }),
   min_period: Type.Literal(4e-3),
   max_period: Type.Literal(4),
   image_resolution: Type.Array(Type.Integer({ minimum: 1 }), { minItems: 2, maxItems: 2 }),
-  action_feature_names: Type.Optional(Type.Union([Type.Null(), Type.Array(Type.String())])),
-  input_features: Features,
-  output_features: Type.Object({ action: Type.Object({ shape: Shape }) }),
 });
-
-const ADVICE = "fetch the checkpoint again";
 
 export async function readPi05LeRobot(
   dir: string,
   tensors: ReadonlyMap<string, Stored>,
   licence: string | undefined,
 ): Promise<Found | Problem> {
-  const path = join(dir, "config.json");
-  const config = await readJson(path, Config, ADVICE);
-  if (config instanceof Problem) return config;
-  const processors = await readProcessors(dir);
-  if (processors instanceof Problem) return processors;
-  const state = processors.observation("observation.state");
-  if (state instanceof Problem) return state;
+  const read = await readLeRobot(dir, Config, licence);
+  if (read instanceof Problem) return read;
+  const { path, config, views, processors, state, files, policy } = read;
   const sizes = sizesOf(tensors);
   const side = Math.sqrt(sizes.patches) * sizes.vision.patch;
-  const views = Object.entries(config.input_features).flatMap(([key, { type }]) => (type === "VISUAL" ? [key] : []));
-  const stateColumns = config.input_features["observation.state"]?.shape[0] ?? 0;
-  const actionColumns = config.output_features.action.shape[0] ?? 0;
-  const faults = (): string[] => [
-    ...(processors.text === "pi05_prepare_state_tokenizer_processor_step" && processors.tokenizer
-      ? []
-      : [
-          "policy_preprocessor.json has no pi05_prepare_state_tokenizer_processor_step with a tokenizer_processor behind it",
-        ]),
-    ...views.flatMap((key) => {
-      const norm = processors.observation(key);
-      return norm instanceof Problem || norm.column.norm !== "none" ? [`${key} is normalised, expected IDENTITY`] : [];
-    }),
-    ...(config.image_resolution.every((edge) => edge === side)
-      ? []
-      : [`/image_resolution is ${config.image_resolution}, expected ${side},${side}, as the tower has positions`]),
-  ];
   return {
-    layout: "LeRobot pi0.5",
-    title: "pi0.5",
-    files: ["config.json", ...processors.files],
-    policy: {
-      views,
-      empty: views.filter((key) => shortKey(key).startsWith("empty_camera_")),
-      ...{ stateColumns, actionColumns, licence },
-      actionNames: config.action_feature_names ?? [],
-      isRelative: processors.isRelative,
-      renamed: processors.renamed,
-    },
+    ...{ layout: "LeRobot pi0.5", title: "pi0.5", files, policy },
     tokenizer: {
       files: ["tokenizer.json", "tokenizer.model"],
       ...PALIGEMMA_TOKENS,
@@ -79,7 +38,12 @@ export async function readPi05LeRobot(
     isUnused,
     table: pi05Table(sizes, tensors),
     describe: (robot) => {
-      const [fault] = faults();
+      const isFitting = config.image_resolution.every((edge) => edge === side);
+      const fault =
+        flowFault(read, "pi05_prepare_state_tokenizer_processor_step") ??
+        (isFitting
+          ? undefined
+          : `/image_resolution is ${config.image_resolution}, expected ${side},${side}, as the tower has positions`);
       if (fault !== undefined) return new Problem(`${path}: ${fault}; ${ADVICE}`);
       return describePi05(
         {

@@ -1,9 +1,9 @@
 /** pi0.5 as LeRobot and openpi publish it: the facts of both layouts, where they differ as data. */
 import type { Architecture, Facts } from "../architecture.ts";
-import { columnsOf, type Described } from "./described.ts";
+import { columnsOf, type Described, IMPORTED, ONE_SHOT, PADDED } from "./described.ts";
 import type { Sizes } from "./pi05-weights.ts";
 import type { FeatureNorm } from "./processors.ts";
-import { type Robot, shortKey } from "./robot-file.ts";
+import { cameraOf, type Robot, shortKey } from "./robot-file.ts";
 
 /** What differs between the two layouts. */
 export interface Pi05 {
@@ -25,28 +25,18 @@ const BUCKETS = [64, 96, 128];
 /** Special tokens of PaliGemma's tokenizer. Hugging Face's file has `<image>` behind the table. */
 export const PALIGEMMA_TOKENS = { tokens: { "<pad>": 0, "<bos>": 2 }, behindTable: 1 } as const;
 const BINS = 256;
-/** Observations that run together. */
-const BATCH = 2;
 
 export function describePi05(policy: Pi05, robot: Robot): Described {
   const { sizes, rows, steps, tokensMax } = policy;
-  const { patch } = sizes.vision;
-  const side = Math.round(Math.sqrt(sizes.patches));
-  const views = policy.viewsFor(robot.cameras.map(({ key }) => key)).map((key) => {
-    return robot.cameras.find((camera) => camera.key === shortKey(key))?.name ?? shortKey(key);
-  });
-  const half = [0.5, 0.5, 0.5];
+  const side = Math.round(Math.sqrt(sizes.patches)) * sizes.vision.patch;
+  const shown = policy.viewsFor(robot.cameras.map(({ key }) => key));
+  const views = shown.map((key) => cameraOf(robot, key) ?? shortKey(key));
   const { state, action, norm } = columnsOf(robot, policy.state, policy.action);
   const buckets = BUCKETS.filter((length) => length < tokensMax);
   const facts: Described["facts"] = {
+    ...ONE_SHOT,
     family: "flow-vla",
-    reference: false,
-    stateful: false,
-    frames: { first: 1, later: 1 },
-    image: {
-      ...{ width: side * patch, height: side * patch, resize: "pad", filter: policy.filter, tokens: sizes.patches },
-      ...{ mean: half, std: half, layout: "chw" },
-    },
+    image: { ...PADDED, width: side, height: side, filter: policy.filter, tokens: sizes.patches },
     state: { ...state, width: state.columns.length },
     prompt: {
       tokens_max: tokensMax,
@@ -65,18 +55,8 @@ export function describePi05(policy: Pi05, robot: Robot): Described {
     },
     action: { ...action, rows, width: sizes.actionWidth, rotation6d: [] },
     flow: { t_start: 1, t_end: 0, steps, shift: 1, ...(policy.times && { times: [...policy.times] }) },
-    guidance: null,
-    memory: null,
-    batch: BATCH,
   };
   const { vision, language, expert } = sizes;
-  const architecture: Architecture = {
-    seed: 0,
-    tokenizer: { merges: 0 },
-    vision,
-    language,
-    expert,
-    inputs: { views: [...views] },
-  };
+  const architecture: Architecture = { ...IMPORTED, vision, language, expert, inputs: { views } };
   return { facts, architecture, norm };
 }

@@ -8,6 +8,7 @@ import { EXIT, Problem } from "../../std/problem.ts";
 import { closed, oneOf, reason, schemaFault } from "../schema.ts";
 
 const Name = Type.String({ minLength: 1 });
+const Count = Type.Integer({ minimum: 1, maximum: 1024 });
 const Limit = Type.Optional(Type.Number({ exclusiveMinimum: 0 }));
 
 const Column = closed({
@@ -42,6 +43,8 @@ const RobotFile = closed({
   state_kind: Type.Optional(oneOf("joint", "cartesian", "vector")),
   state: Type.Optional(Type.Array(Column)),
   actions: Type.Optional(Type.Array(ActionColumn)),
+  /** Of a model that the checkpoint only names. */
+  backbone: Type.Optional(closed({ heads: Count, vision_heads: Count })),
 });
 type RobotFile = Static<typeof RobotFile>;
 
@@ -59,6 +62,8 @@ export interface Policy {
   /** Whether an action column is relative to the state column of the same number; undefined where the checkpoint does not say. */
   readonly isRelative: ((column: number) => boolean) | undefined;
   readonly licence: string | undefined;
+  /** The model that it was made of, where nobody has said yet how many heads that has. */
+  readonly unknownBackbone?: string;
   /** Keys that observations may have in place of the policy's. */
   readonly renamed?: Readonly<Record<string, string>>;
 }
@@ -72,6 +77,7 @@ export interface Robot {
   readonly cameras: readonly { readonly name: string; readonly key: string }[];
   readonly stateKind: "joint" | "cartesian" | "vector";
   readonly state: readonly Static<typeof Column>[];
+  readonly backbone: RobotFile["backbone"];
   /** `relativeTo`: number of a state column. */
   readonly actions: readonly (Static<typeof ActionColumn> & { readonly relativeTo: number | null })[];
 }
@@ -79,6 +85,11 @@ export interface Robot {
 /** Pictures are named with and without this. */
 const PICTURES = "observation.images.";
 export const shortKey = (key: string): string => (key.startsWith(PICTURES) ? key.slice(PICTURES.length) : key);
+
+/** The name on the wire of a policy's picture; undefined if the robot has no camera for it. */
+export function cameraOf({ cameras }: Pick<Robot, "cameras">, key: string): string | undefined {
+  return cameras.find((camera) => camera.key === shortKey(key))?.name;
+}
 
 /** The policy's key of a picture. */
 function policyKey({ renamed = {} }: Policy, key: string): string {
@@ -114,7 +125,7 @@ export async function readRobot(path: string, policy: Policy): Promise<Robot | P
 
 /** What the file says otherwise than the checkpoint. */
 function contradictions(
-  { cameras = [], missing_cameras: missing = [], state = [], actions = [] }: RobotFile,
+  { cameras = [], missing_cameras: missing = [], state = [], actions = [], backbone }: RobotFile,
   policy: Policy,
 ): string[] {
   const keys = [...cameras.map(({ key }) => key), ...missing].map((key) => policyKey(policy, key));
@@ -127,6 +138,7 @@ function contradictions(
     ...(actions.length > policy.actionColumns
       ? [`${actions.length} action columns, expected ${policy.actionColumns}`]
       : []),
+    ...(backbone && policy.unknownBackbone === undefined ? ["backbone, which it need not be told"] : []),
     ...actions.flatMap(({ name, relative_to: to }, at) => {
       if (to === undefined) return [];
       if (to !== "none" && !names.includes(to)) return [`${name} is relative to ${to}, which is no state column`];
@@ -166,6 +178,11 @@ function template(robot: RobotFile, policy: Policy): string[] {
       ? ['out_of_range = "clamp"  # or "fail": a chunk with a value outside its range']
       : []),
     ...(robot.state_kind === undefined ? ['state_kind = "joint"  # or "cartesian" or "vector"'] : []),
+    ...(policy.unknownBackbone !== undefined && robot.backbone === undefined
+      ? [
+          `backbone = { heads = 0, vision_heads = 0 }  # num_attention_heads of text_config and vision_config of ${policy.unknownBackbone}`,
+        ]
+      : []),
     ...list("cameras", views, (key) => `{ name = "", key = "${key}" }`, "or in missing_cameras: no camera"),
     ...list(
       "state",
@@ -193,7 +210,7 @@ function complete(robot: RobotFile, policy: Policy): Robot | Problem {
   const state = robot.state ?? [];
   const names = state.map(({ name }) => name);
   return {
-    ...{ title: robot.title, licence, hz, outOfRange, stateKind, state },
+    ...{ title: robot.title, licence, hz, outOfRange, stateKind, state, backbone: robot.backbone },
     cameras: (robot.cameras ?? []).map(({ name, key }) => ({ name, key: policyKey(policy, key) })),
     actions: (robot.actions ?? []).map((column, at) => {
       const { relative_to: to = "none" } = column;

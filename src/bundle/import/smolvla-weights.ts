@@ -3,15 +3,15 @@
  * The configuration of the backbone is not in a checkpoint, and how many heads it has is the size of no tensor.
  */
 import type { Architecture } from "../architecture.ts";
-import type { Part, WeightTable } from "./checkpoint-weights.ts";
+import type { WeightTable } from "./checkpoint-weights.ts";
 import type { Stored } from "./safetensors.ts";
+import { Shapes } from "./shapes.ts";
+import { TableWriter } from "./table-writer.ts";
 
 const VLM = "model.vlm_with_expert.vlm.";
 const VISION = `${VLM}model.vision_model.`;
 const TEXT = `${VLM}model.text_model.`;
 const EXPERT = "model.vlm_with_expert.lm_expert.";
-const PATCHES = `${VISION}embeddings.patch_embedding`;
-const POSITIONS = `${VISION}embeddings.position_embedding.weight`;
 const CONNECTOR = `${VLM}model.connector.modality_projection.proj`;
 const EMBEDDING = `${TEXT}embed_tokens.weight`;
 
@@ -43,29 +43,19 @@ export interface Sizes {
   readonly actionWidth: number;
 }
 
-/** Sizes by the shapes of tensors; the published ones where a tensor is missing, so that all that is missing can be named. */
+/** Sizes that the tensors tell. */
 export function sizesOf(tensors: ReadonlyMap<string, Stored>, attention: Attention): Sizes {
-  const axis = (name: string, at: number, published: number) => tensors.get(name)?.shape[at] ?? published;
-  const layersOf = (prefix: string, published: number) => {
-    const numbers = [...tensors.keys()].flatMap((name) => {
-      const rest = name.startsWith(prefix) ? /^(\d{1,4})\./.exec(name.slice(prefix.length)) : null;
-      return rest ? [Number(rest[1]) + 1] : [];
-    });
-    return numbers.length === 0 ? published : Math.max(...numbers);
-  };
-  const ofText = (part: string, published: number) => axis(`${TEXT}layers.0.${part}.weight`, 0, published);
-  const tower = axis(`${PATCHES}.weight`, 0, 768);
-  const width = axis(EMBEDDING, 1, 960);
-  const expert = axis("model.action_in_proj.weight", 0, 720);
-  const blocks = blocksOf(attention, layersOf(`${TEXT}layers.`, 16), layersOf(`${EXPERT}layers.`, 16));
+  const shapes = new Shapes(tensors);
+  const ofText = (part: string, published: number) => shapes.axis(`${TEXT}layers.0.${part}.weight`, 0, published);
+  const tower = shapes.siglip(VISION, { width: 768, layers: 12, mlp: 3072, patch: 16 });
+  const width = shapes.axis(EMBEDDING, 1, 960);
+  const expert = shapes.axis("model.action_in_proj.weight", 0, 720);
+  const blocks = blocksOf(attention, shapes.count(`${TEXT}layers.`, 16), shapes.count(`${EXPERT}layers.`, 16));
   const forms = { activation: "silu", epsilon: 1e-5 } as const;
   return {
     vision: {
-      width: tower,
-      layers: layersOf(`${VISION}encoder.layers.`, 12),
-      mlp: axis(`${VISION}encoder.layers.0.mlp.fc1.weight`, 0, 3072),
-      patch: axis(`${PATCHES}.weight`, 2, 16),
-      shuffle: Math.round(Math.sqrt(axis(`${CONNECTOR}.weight`, 1, 16 * tower) / tower)),
+      ...tower,
+      shuffle: Math.round(Math.sqrt(shapes.axis(`${CONNECTOR}.weight`, 1, 16 * tower.width) / tower.width)),
       scale: Math.sqrt(width),
     },
     language: {
@@ -73,14 +63,14 @@ export function sizesOf(tensors: ReadonlyMap<string, Stored>, attention: Attenti
       // Behind the last layer that a block reads nothing is computed.
       layers: Math.max(...blocks.map(({ layer }) => layer)) + 1,
       mlp: ofText("mlp.gate_proj", 2560),
-      vocabulary: axis(EMBEDDING, 0, 49_280),
+      vocabulary: shapes.axis(EMBEDDING, 0, 49_280),
       // The backbone's own base is ignored (`apply_rope`).
       rope_base: 10_000,
       ...forms,
     },
     expert: {
       width: expert,
-      mlp: axis(`${EXPERT}layers.0.mlp.gate_proj.weight`, 0, 2048),
+      mlp: shapes.axis(`${EXPERT}layers.0.mlp.gate_proj.weight`, 0, 2048),
       time_width: expert,
       ...forms,
       time: "joined",
@@ -89,9 +79,9 @@ export function sizesOf(tensors: ReadonlyMap<string, Stored>, attention: Attenti
     },
     queries: ofText("self_attn.q_proj", 960),
     keys: ofText("self_attn.k_proj", 320),
-    positions: axis(POSITIONS, 0, 1024),
-    stateWidth: axis("model.state_proj.weight", 1, 32),
-    actionWidth: axis("model.action_in_proj.weight", 1, 32),
+    positions: shapes.axis(`${VISION}embeddings.position_embedding.weight`, 0, 1024),
+    stateWidth: shapes.axis("model.state_proj.weight", 1, 32),
+    actionWidth: shapes.axis("model.action_in_proj.weight", 1, 32),
   };
 }
 
@@ -111,70 +101,28 @@ function blocksOf(
 
 /** The place of each tensor of the graphs in the checkpoint. */
 export function smolVlaTable({ vision, language, expert }: Sizes): WeightTable {
-  const table = new Map<string, readonly Part[]>();
-  const matrix = (name: string, from: string) =>
-    table.set(`${name}.weight`, [{ tensor: `${from}.weight`, transpose: true }]);
-  const bias = (name: string, from: string) => table.set(`${name}.bias`, [{ tensor: `${from}.bias` }]);
-  const scale = (name: string, from: string) => table.set(`${name}.scale`, [{ tensor: `${from}.weight` }]);
-  const linear = (name: string, from: string) => {
-    matrix(name, from);
-    bias(name, from);
-  };
-  const layerNorm = (name: string, from: string) => {
-    scale(name, from);
-    bias(name, from);
-  };
-
-  table.set("vision.patch.weight", [{ tensor: `${PATCHES}.weight` }]);
-  bias("vision.patch", PATCHES);
-  table.set("vision.positions", [{ tensor: POSITIONS }]);
-  for (let layer = 0; layer < vision.layers; layer += 1) {
-    const [name, from] = [`vision.blocks.${layer}`, `${VISION}encoder.layers.${layer}`];
-    layerNorm(`${name}.attention.norm`, `${from}.layer_norm1`);
-    for (const [own, theirs] of PROJECTIONS) linear(`${name}.attention.${own}`, `${from}.self_attn.${theirs}_proj`);
-    linear(`${name}.attention.output`, `${from}.self_attn.out_proj`);
-    layerNorm(`${name}.mlp.norm`, `${from}.layer_norm2`);
-    linear(`${name}.mlp.up`, `${from}.mlp.fc1`);
-    linear(`${name}.mlp.down`, `${from}.mlp.fc2`);
-  }
-  layerNorm("vision.norm", `${VISION}post_layernorm`);
-  matrix("vision.projection", CONNECTOR);
-
-  const llama = (name: string, from: string) => {
-    scale(`${name}.norm1`, `${from}.input_layernorm`);
-    scale(`${name}.norm2`, `${from}.post_attention_layernorm`);
-    matrix(`${name}.output`, `${from}.self_attn.o_proj`);
-    for (const part of ["gate", "up", "down"]) matrix(`${name}.mlp.${part}`, `${from}.mlp.${part}_proj`);
-  };
+  const writer = new TableWriter();
+  writer.siglip(VISION, vision.layers);
+  writer.matrix("vision.projection", CONNECTOR);
   // LeRobot multiplies the rows that it has read.
-  table.set("language.embedding", [{ tensor: EMBEDDING, times: Math.sqrt(language.width) }]);
-  linear("language.state_in", "model.state_proj");
+  writer.as("language.embedding", { tensor: EMBEDDING, times: Math.sqrt(language.width) });
+  writer.linear("language.state_in", "model.state_proj");
   for (let layer = 0; layer < language.layers; layer += 1) {
-    const [name, from] = [`language.blocks.${layer}`, `${TEXT}layers.${layer}`];
-    llama(name, from);
-    for (const [own, theirs] of PROJECTIONS) matrix(`${name}.${own}`, `${from}.self_attn.${theirs}_proj`);
+    writer.blockNorms(`language.blocks.${layer}`, `${TEXT}layers.${layer}`);
+    writer.block(`language.blocks.${layer}`, `${TEXT}layers.${layer}`);
   }
-  expert.blocks.forEach(({ reads }, block) => {
-    const [name, from] = [`expert.blocks.${block}`, `${EXPERT}layers.${block}`];
-    llama(name, from);
-    for (const [own, theirs] of PROJECTIONS) {
-      const place = reads === "prefix" && own !== "query" ? `${name}.context` : name;
-      matrix(`${place}.${own}`, `${from}.self_attn.${theirs}_proj`);
-    }
-  });
-  scale("expert.final", `${EXPERT}norm`);
-  linear("expert.action_in", "model.action_in_proj");
-  linear("expert.action_time_in", "model.action_time_mlp_in");
-  linear("expert.action_time_out", "model.action_time_mlp_out");
-  linear("expert.action_out", "model.action_out_proj");
-  return table;
+  for (const [index, { reads }] of expert.blocks.entries()) {
+    const [name, from] = [`expert.blocks.${index}`, `${EXPERT}layers.${index}`];
+    writer.blockNorms(name, from);
+    writer.block(name, from, reads === "prefix" ? `${name}.context` : name);
+  }
+  writer.scale("expert.final", `${EXPERT}norm`);
+  writer.linear("expert.action_in", "model.action_in_proj");
+  writer.linear("expert.action_time_in", "model.action_time_mlp_in");
+  writer.linear("expert.action_time_out", "model.action_time_mlp_out");
+  writer.linear("expert.action_out", "model.action_out_proj");
+  return writer.table;
 }
-
-const PROJECTIONS = [
-  ["query", "q"],
-  ["key", "k"],
-  ["value", "v"],
-] as const;
 
 /** Whether a tensor is not read: nothing is predicted in words, and of the last layer that the expert reads only keys and values count. */
 export function isUnused(name: string, { language }: Sizes): boolean {
