@@ -15,7 +15,8 @@ import { claimFolder, writeRun } from "./act/record.ts";
 import { BASE_URL_FLAG, type Command, type CommandLine, usageProblem } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
 
-const REFERENCE_NOTE = "Reference bundle: random weights, or no model at all. Its rows mean nothing: never move a real arm with them.";
+const REFERENCE_NOTE =
+  "Reference bundle: random weights, or no model at all. Its rows mean nothing: never move a real arm with them.";
 
 export const act: Command = {
   name: "act",

@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
+import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import type { Architecture, Facts } from "../../../src/bundle/architecture.ts";
@@ -20,7 +21,7 @@ import { DEFAULT_BUILD } from "../../../src/bundle/weights.ts";
 import { present } from "../../../src/std/assert.ts";
 import { ok } from "../../engine/opened.ts";
 import { emptyDir } from "../built.ts";
-import { robotFile } from "./robots.ts";
+import { robotFile, robotToml } from "./robots.ts";
 
 const FOLDER = join(import.meta.dir, "../../vectors/publishers/smolvla");
 const LIMIT = 1e-4;
@@ -219,4 +220,28 @@ test("import: facts are those of the configuration, the processors and the robot
   expect([action.rows, action.width, flow?.t_start, flow?.steps]).toEqual([ROWS, WIDTH, 1, STEPS]);
   const views = graphs.prefill.inputs.filter(({ role }) => role === "images").map(({ name }) => name);
   expect(views).toEqual(["image_up", "image_arm"]);
+});
+
+test("import: the heads of a backbone that is not known are asked for in the robot file, and read there", async () => {
+  const dir = await emptyDir();
+  await cp(join(FOLDER, "checkpoint"), dir, { recursive: true });
+  const config = await Bun.file(join(dir, "config.json")).json();
+  await writeFile(join(dir, "config.json"), JSON.stringify({ ...config, vlm_model_name: "lab/SmolVLM-own" }));
+  const columns = Array.from({ length: 6 }, (_, at) => `joint_${at}`);
+  const toml = robotToml({ cameras: ["arm", "up"], columns });
+  const imported = async (robot: string, from = dir) =>
+    importBundle(from, join(await emptyDir(), "bundle"), {
+      ...{ id: "lab/smolvla:arm", robot: await robotFile(robot), precision: "f32" },
+      computeRows: async (_, { observations }) => observations,
+      draw: async () => [new Uint8Array()],
+    });
+  const asked = await imported(toml);
+  const line = "backbone = { heads = 0, vision_heads = 0 }";
+  expect(asked).toMatchObject({ message: expect.stringContaining(line), exit: 2 });
+  const heads = line.replace("heads = 0", "heads = 15").replace("vision_heads = 0", "vision_heads = 12");
+  ok(await imported(`${heads}\n${toml}`));
+  const wrong = await imported(`${heads.replace("15", "7")}\n${toml}`);
+  expect(wrong).toMatchObject({ message: expect.stringContaining("the backbone has 7 heads") });
+  const needless = await imported(`${heads}\n${toml}`, join(FOLDER, "checkpoint"));
+  expect(needless).toMatchObject({ message: expect.stringContaining("backbone, which it need not be told") });
 });
