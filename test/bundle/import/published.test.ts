@@ -30,6 +30,7 @@ const LAYOUTS: readonly { readonly layout: string; readonly cases: number; reado
   { layout: "pi05-lerobot", cases: 3, stages: FLOW },
   { layout: "pi05-openpi", cases: 1, stages: FLOW },
   { layout: "act", cases: 5, stages: ["pictures", "normalised state", "normalised rows", "rows"] },
+  { layout: "act-other", cases: 5, stages: ["normalised state", "normalised rows", "rows"] },
   { layout: "smolvla", cases: 3, stages: FLOW },
 ];
 
