@@ -41,7 +41,7 @@ for (const { layout, cases, stages } of LAYOUTS) {
     ok(
       await importBundle(join(folder, "checkpoint"), out, {
         ...{ id: `lab/${layout}:arm`, robot: join(folder, "robot.toml"), golden: join(folder, "golden") },
-        ...{ precision: "f32", computeRows, draw: () => sampleFrames(0) },
+        ...{ precision: "f32", computeRows, draw: (size) => sampleFrames(0, size) },
       }),
     );
     const bundle = ok(await readBundle(out));
