@@ -20,8 +20,8 @@ export type ComputeRows = (
 const PROVENANCE = "tendon bundle build: the weights of this bundle as they are kept, computed in float32 on a CPU";
 /** Any finite row. */
 const ANY = 1e30;
-/** The part of the second vector of a rotation that is across the first one, of its length, at least. */
-const SLANT_MIN = 0.3;
+/** The shortest axis of a rotation, before it is made of length one. Model units. */
+const AXIS_MIN = 0.3;
 /** Seeds that are tried. */
 const SEEDS_MAX = 100;
 
@@ -46,7 +46,7 @@ export async function makeVectors(
     }
     await writeFiles(folder, files);
     const paths = new Map([...files.keys()].map((path) => [path, join(folder, path)]));
-    const seed = await plainSeed(exact, paths, template, compute, manifest.compute !== undefined);
+    const seed = await plainSeed(exact, paths, template, compute);
     if (seed instanceof Problem) return seed;
     const observations = await compute({ manifest: exact, paths }, { ...template, seed });
     if (observations instanceof Problem) return observations;
@@ -57,7 +57,7 @@ export async function makeVectors(
 }
 
 /**
- * The first seed of a build for GPUs whose rotations are all well defined. Random weights also give two vectors that are nearly parallel, on which
+ * The first seed whose rotations are all well defined. Random weights also give vectors that are short or nearly parallel, on which
  * Gram-Schmidt makes any rounding as large as it likes.
  */
 async function plainSeed(
@@ -65,23 +65,23 @@ async function plainSeed(
   paths: ReadonlyMap<string, string>,
   template: Parity,
   compute: ComputeRows,
-  isHalf: boolean,
 ): Promise<number | Problem> {
   const { rotation6d } = manifest.action;
-  if (rotation6d.length === 0 || !isHalf) return template.seed;
+  if (rotation6d.length === 0) return template.seed;
   const columns = manifest.action.columns.map(({ max_jump, max_step, ...one }) => ({ ...one, min: -ANY, max: ANY }));
   const raw = { ...manifest, action: { ...manifest.action, rotation6d: [], columns } };
   for (let seed = template.seed; seed < template.seed + SEEDS_MAX; seed += 1) {
     const observations = await compute({ manifest: raw, paths }, { ...template, seed });
     if (observations instanceof Problem) return observations;
     const rows = observations.flatMap(({ actions }) => actions);
-    if (rows.every((row) => rotation6d.every((at) => slant(row.slice(at, at + 6)) >= SLANT_MIN))) return seed;
+    if (rows.every((row) => rotation6d.every((at) => shortestAxis(row.slice(at, at + 6)) >= AXIS_MIN))) return seed;
   }
   return new Problem(`no seed up to ${template.seed + SEEDS_MAX} gives rotations that are well defined`);
 }
 
-/** The part of the second vector that is across the first one, of its length. */
-function slant([a = 0, b = 0, c = 0, d = 0, e = 0, f = 0]: readonly number[]): number {
-  const along = (a * d + b * e + c * f) / Math.hypot(a, b, c) / Math.hypot(d, e, f);
-  return Math.sqrt(Math.max(0, 1 - along * along));
+/** What Gram-Schmidt divides by: the length of the first vector, or of the second one's part across it. */
+function shortestAxis([a = 0, b = 0, c = 0, d = 0, e = 0, f = 0]: readonly number[]): number {
+  const first = Math.hypot(a, b, c);
+  const along = (a * d + b * e + c * f) / first;
+  return Math.min(first, Math.sqrt(Math.max(0, d * d + e * e + f * f - along * along)));
 }

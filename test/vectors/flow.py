@@ -65,14 +65,16 @@ def velocity(w, x_t, t, cache, arch, state=None, held=None):
     return w.dense("expert.action_out", done[-len(x_t) :])
 
 
-def slant(x, facts):
-    """The smallest part of a second vector of a rotation that is across the first one; 1 without rotations."""
-    smallest = 1.0
+def shortest_axis(x, facts):
+    """The shortest length that Gram-Schmidt divides by: of a first vector, or of a second one's part across it. Infinite without rotations."""
+    shortest = math.inf
     for start in facts["action"]["rotation6d"]:
         first, second = x[:, start : start + 3], x[:, start + 3 : start + 6]
-        along = (first * second).sum(axis=1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
-        smallest = min(smallest, np.sqrt(1 - along**2).min())
-    return smallest
+        length = np.linalg.norm(first, axis=1)
+        along = (first * second).sum(axis=1) / length
+        across = np.sqrt((second**2).sum(axis=1) - along**2)
+        shortest = min(shortest, length.min(), across.min())
+    return shortest
 
 
 def compute_chunk(bundle, frames, arch, noise_of=None, prefix=(), step=STEP, seed=SEED):

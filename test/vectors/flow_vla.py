@@ -20,8 +20,8 @@ there. Its weights are taken as they are kept, rounded; activations are not roun
 device's rounding of activations changes. With --exact DIR the rows are compared with those of the float32 bundle in DIR, on the noise of
 the first, and nothing is written: what the rounding of the weights changes. bf16 weights have `parity/bf16.json` in the same way; on a CPU
 nothing but them is rounded. A build for GPUs (`--compute f16`) has `parity/compute-f16.json`: its weights as they are kept, all else exact.
-Where rows have a rotation of six columns, its seed is the first one whose two vectors are well apart (SLANT_MIN): random weights also
-give parallel ones, on which Gram-Schmidt makes any rounding as large as it likes.
+Where rows have a rotation of six columns, the seed of such vectors is the first one whose axes are long enough (AXIS_MIN): random weights
+also give short or nearly parallel vectors, on which Gram-Schmidt makes any rounding as large as it likes.
 
 What a model is given stands in observed.py, its weights in weights.py, the model in transformer.py and flow.py, mistakes that must show in
 mutants.py, the files in vector_file.py.
@@ -35,13 +35,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from flow import compute_chunk, compute_latent, slant
+from flow import compute_chunk, compute_latent, shortest_axis
 from mutants import mutants
 from observed import SEED, STEP, draw_frames, read_bundle, state_of
 from vector_file import provenance, vectors_of, write_episode
 
-# The part of the second vector that is across the first one, of its length.
-SLANT_MIN = 0.3
+# The shortest axis of a rotation, before it is made of length one.
+AXIS_MIN = 0.3
 
 
 def main():
@@ -71,7 +71,7 @@ def main():
     facts, frames = read_bundle(given.bundle)[0], [parity / name for name in stored["frames"]]
     if not (given.check or given.mutants or given.exact):
         seed = SEED
-        while facts["action"]["rotation6d"] and "compute" in facts and slant(compute_latent(given.bundle, frames, arch, seed=seed), facts) < SLANT_MIN:
+        while vectors.name != "chunk.json" and shortest_axis(compute_latent(given.bundle, frames, arch, seed=seed), facts) < AXIS_MIN:
             seed += 1
     rows, clamped = compute_chunk(given.bundle, frames, arch, seed=seed)
     # A model whose chunks continue rows has a second observation: the next chunk, which continues as many as it may of the first one's.

@@ -51,8 +51,11 @@ export interface ImportOptions {
   readonly precision: Precision;
   readonly compute?: Half;
   readonly computeRows: ComputeRows;
-  /** Pictures for the parity vectors, where no golden case has some. */
-  readonly draw: () => Promise<readonly Uint8Array[] | Problem>;
+  /** Pictures for the parity vectors, where no golden case has some: of a size, where the policy takes no other. */
+  readonly draw: (size?: {
+    readonly width: number;
+    readonly height: number;
+  }) => Promise<readonly Uint8Array[] | Problem>;
   /** Called while the checkpoint is read and while the weights are written, each with its own total. */
   readonly progress?: Progress;
 }
@@ -84,6 +87,11 @@ export async function importBundle(dir: string, out: string, options: ImportOpti
 }
 
 async function prepare(dir: string, checkpoint: Checkpoint, options: ImportOptions): Promise<Prepared | Problem> {
+  if (options.golden !== undefined && options.precision === "int8")
+    return new Problem(
+      "golden values do not go with int8 weights, whose rounding of activations no limit tells from a mistake; import with --weights f32, or without --golden",
+      EXIT.usage,
+    );
   const layout = await layoutOf(dir);
   if (layout instanceof Problem) return layout;
   const tensors = plainTensors(dir, checkpoint, layout);
@@ -112,7 +120,7 @@ async function prepare(dir: string, checkpoint: Checkpoint, options: ImportOptio
     return new Problem(`${dir} makes no bundle: ${wrong}; correct ${options.robot} or the checkpoint`);
   const golden = options.golden === undefined ? undefined : await readGoldenFiles(options.golden, robot);
   if (golden instanceof Problem) return golden;
-  const pictures = await picturesOf(robot, golden, options);
+  const pictures = await picturesOf(robot, facts.image, golden, options);
   if (pictures instanceof Problem) return pictures;
   const vectors = template(facts, described.norm, pictures.names, golden?.first);
   return { ...{ dir, found, facts, described, tokenizer, tensors, golden, vectors }, pictures: pictures.files };
@@ -247,11 +255,16 @@ async function licenceIn(dir: string): Promise<string | undefined> {
 }
 
 /** A picture of each camera in wire order: those of a golden case, or drawings. */
-async function picturesOf({ cameras }: Robot, golden: GoldenFiles | undefined, { draw }: ImportOptions) {
+async function picturesOf(
+  { cameras }: Robot,
+  image: BundleFacts["image"],
+  golden: GoldenFiles | undefined,
+  { draw }: ImportOptions,
+) {
   if (golden !== undefined) {
     return { names: cameras.map(({ name }) => golden.first.frames[name] ?? ""), files: new Map<string, Uint8Array>() };
   }
-  const drawn = await draw();
+  const drawn = await draw(image.resize === "exact" ? image : undefined);
   if (drawn instanceof Problem) return drawn;
   const names = cameras.map((_, index) => `camera-${index}.jpg`);
   return { names, files: new Map(names.map((name, index) => [name, drawn[index % drawn.length] ?? new Uint8Array()])) };

@@ -22,12 +22,15 @@ async function openSharp(): Promise<typeof sharpType | Problem> {
   }
 }
 
-/** One drawn camera frame as a baseline 4:2:0 JPEG. The same view and seed give the same pixels. */
-async function drawFrame(view: View, seed: number): Promise<Uint8Array | Problem> {
+/** Pixels. */
+type FrameSize = Readonly<Record<"width" | "height", number>>;
+
+/** One drawn camera frame as a baseline 4:2:0 JPEG. The same view, seed and size give the same pixels. */
+async function drawFrame(view: View, seed: number, { width, height }: FrameSize): Promise<Uint8Array | Problem> {
   const sharp = await openSharp();
   if (sharp instanceof Problem) return sharp;
-  const { width, height } = FRAME_PX;
   const pixels = await sharp(Buffer.from(sceneSvg(view, seed)))
+    .resize(width, height, { fit: "fill" })
     .removeAlpha()
     .raw()
     .toBuffer();
@@ -39,10 +42,10 @@ async function drawFrame(view: View, seed: number): Promise<Uint8Array | Problem
 }
 
 /** One frame of every view, in the order of the wire. */
-export async function sampleFrames(seed: number): Promise<Uint8Array[] | Problem> {
+export async function sampleFrames(seed: number, size: FrameSize = FRAME_PX): Promise<Uint8Array[] | Problem> {
   const frames: Uint8Array[] = [];
   for (const view of VIEWS) {
-    const jpeg = await drawFrame(view, seed);
+    const jpeg = await drawFrame(view, seed, size);
     if (jpeg instanceof Problem) return jpeg;
     frames.push(jpeg);
   }

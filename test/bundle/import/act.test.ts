@@ -1,6 +1,6 @@
 /** ACT's weights and graph against what LeRobot's own class computes (test/vectors/publishers/act.py). */
 import { expect, test } from "bun:test";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Value } from "@sinclair/typebox/value";
 import { InferenceSession, Tensor } from "onnxruntime-node";
@@ -17,7 +17,9 @@ import { featureEdge } from "../../../src/bundle/resnet.ts";
 import { DEFAULT_BUILD } from "../../../src/bundle/weights.ts";
 import { computeRows } from "../../../src/cli/bundle/rows.ts";
 import { openEngine } from "../../../src/engine/native.ts";
+import { sampleFrames } from "../../../src/measure/sample/drawing.ts";
 import { present } from "../../../src/std/assert.ts";
+import { Problem } from "../../../src/std/problem.ts";
 import { Opened, ok } from "../../engine/opened.ts";
 import { FACTS } from "../act-bundle.ts";
 import { emptyDir } from "../built.ts";
@@ -131,3 +133,13 @@ test.each(["act"])(
     }
   },
 );
+
+test("without golden values its own rows are of drawings in the size that it takes", async () => {
+  const out = join(await emptyDir(), "bundle");
+  const made = await importBundle(join(DIR, "checkpoint"), out, {
+    ...{ id: "lab/act", robot: join(DIR, "robot.toml"), precision: "f32", computeRows },
+    draw: (size) => sampleFrames(0, size),
+  });
+  expect(made).not.toBeInstanceOf(Problem);
+  expect((await readdir(join(out, "parity"))).sort()).toEqual(["camera-0.jpg", "camera-1.jpg", "chunk.json"]);
+});

@@ -30,6 +30,7 @@ const LAYOUTS: readonly { readonly layout: string; readonly cases: number; reado
   { layout: "pi05-lerobot", cases: 3, stages: FLOW },
   { layout: "pi05-openpi", cases: 1, stages: FLOW },
   { layout: "act", cases: 5, stages: ["pictures", "normalised state", "normalised rows", "rows"] },
+  { layout: "act-other", cases: 5, stages: ["normalised state", "normalised rows", "rows"] },
   { layout: "smolvla", cases: 3, stages: FLOW },
 ];
 
@@ -40,7 +41,7 @@ for (const { layout, cases, stages } of LAYOUTS) {
     ok(
       await importBundle(join(folder, "checkpoint"), out, {
         ...{ id: `lab/${layout}:arm`, robot: join(folder, "robot.toml"), golden: join(folder, "golden") },
-        ...{ precision: "f32", computeRows, draw: () => sampleFrames(0) },
+        ...{ precision: "f32", computeRows, draw: (size) => sampleFrames(0, size) },
       }),
     );
     const bundle = ok(await readBundle(out));

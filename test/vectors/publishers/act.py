@@ -1,7 +1,8 @@
 """A small ACT checkpoint in LeRobot's layout with golden values of LeRobot's own code: `python act.py FOLDER [--other]`.
 
 The classes are LeRobot's. torchvision's residual networks have fixed widths, so the backbone's are divided by 32 here. `--other` takes the
-other side of each choice that its configuration has: norms before, GELU, ResNet-34, two layers that decode, no latent encoder.
+other side of each choice that its configuration has: norms before, GELU, ResNet-34, two layers that decode, no latent encoder. It keeps no
+pictures, which are made as those of the first are.
 """
 
 import sys
@@ -72,7 +73,7 @@ def checkpoint(folder, choices):
     return made["observation.state"]
 
 
-def golden(folder, target, stats):
+def golden(folder, target, stats, with_pictures):
     policy = ACTPolicy.from_pretrained(folder, strict=True)
     policy.eval()
     before, after = pipelines_of(folder)
@@ -84,7 +85,7 @@ def golden(folder, target, stats):
         batch = before(observation_of(pictures, state, ""))
         actions = policy.predict_action_chunk(batch)
         kept.keep(number, "state", batch["observation.state"][0])
-        for view, key in enumerate(policy.config.image_features if number < 2 else ()):
+        for view, key in enumerate(policy.config.image_features if number < with_pictures else ()):
             kept.keep(number, f"images.{view}", numbers(batch[key][0]))
         kept.keep(number, "actions", numbers(actions[0]))
         kept.keep(number, "rows", numbers(after(actions)[0]))
@@ -94,8 +95,8 @@ def golden(folder, target, stats):
 def main():
     folder = Path(sys.argv[1])
     shrink()
-    choices = OTHER if "--other" in sys.argv else {"n_encoder_layers": 2, "n_decoder_layers": 1}
-    golden(folder / "checkpoint", folder / "golden", checkpoint(folder / "checkpoint", choices))
+    choices, with_pictures = (OTHER, 0) if "--other" in sys.argv else ({"n_encoder_layers": 2, "n_decoder_layers": 1}, 2)
+    golden(folder / "checkpoint", folder / "golden", checkpoint(folder / "checkpoint", choices), with_pictures)
 
 
 if __name__ == "__main__":
