@@ -28,7 +28,7 @@ const FLOW: readonly Stage[] = [
 
 const LAYOUTS: readonly { readonly layout: string; readonly cases: number; readonly stages: readonly Stage[] }[] = [
   { layout: "pi05-lerobot", cases: 3, stages: FLOW },
-  { layout: "pi05-openpi", cases: 1, stages: FLOW },
+  { layout: "pi05-openpi", cases: 2, stages: FLOW },
   { layout: "act", cases: 5, stages: ["pictures", "normalised state", "normalised rows", "rows"] },
   { layout: "smolvla", cases: 3, stages: FLOW },
 ];
