@@ -28,6 +28,7 @@ export function sizesOf(tensors: ReadonlyMap<string, Stored>): Sizes {
   const headDim = axis(`${language}layers.0.self_attn.k_proj.weight`, 0, 256) / KV_HEADS;
   const patch = `${tower}embeddings.patch_embedding.weight`;
   const tokens = tensors.has(NAMES.embedding) ? NAMES.embedding : NAMES.head;
+  const width = axis(tokens, 1, 2048);
   const expertWidth = axis("action_in_proj.weight", 0, 1024);
   return {
     vision: {
@@ -38,7 +39,8 @@ export function sizesOf(tensors: ReadonlyMap<string, Stored>): Sizes {
       patch: axis(patch, 2, 14),
     },
     language: {
-      width: axis(tokens, 1, 2048),
+      width,
+      scale: Math.sqrt(width),
       layers: layers(`${language}layers.`, 18),
       heads: Math.floor(axis(`${language}layers.0.self_attn.q_proj.weight`, 0, 2048) / headDim),
       kv_heads: KV_HEADS,
@@ -103,7 +105,7 @@ export function pi05Table(sizes: Sizes, tensors: ReadonlyMap<string, Stored>): W
   linear("vision.projection", projector);
 
   const tokens = tensors.has(NAMES.embedding) ? NAMES.embedding : NAMES.head;
-  as("language.embedding", { tensor: tokens, times: Math.sqrt(sizes.language.width) });
+  as("language.embedding", { tensor: tokens });
   for (let layer = 0; layer < sizes.language.layers; layer += 1) {
     const [name, from] = [`language.blocks.${layer}`, `${language}layers.${layer}`];
     // Gemma scales by 1 + w.

@@ -74,6 +74,7 @@ export function sizesOf(tensors: ReadonlyMap<string, Stored>, attention: Attenti
       layers: Math.max(...blocks.map(({ layer }) => layer)) + 1,
       mlp: ofText("mlp.gate_proj", 2560),
       vocabulary: axis(EMBEDDING, 0, 49_280),
+      scale: Math.sqrt(width),
       // The backbone's own base is ignored (`apply_rope`).
       rope_base: 10_000,
       ...forms,
@@ -146,8 +147,7 @@ export function smolVlaTable({ vision, language, expert }: Sizes): WeightTable {
     matrix(`${name}.output`, `${from}.self_attn.o_proj`);
     for (const part of ["gate", "up", "down"]) matrix(`${name}.mlp.${part}`, `${from}.mlp.${part}_proj`);
   };
-  // LeRobot multiplies the rows that it has read.
-  table.set("language.embedding", [{ tensor: EMBEDDING, times: Math.sqrt(language.width) }]);
+  table.set("language.embedding", [{ tensor: EMBEDDING }]);
   linear("language.state_in", "model.state_proj");
   for (let layer = 0; layer < language.layers; layer += 1) {
     const [name, from] = [`language.blocks.${layer}`, `${TEXT}layers.${layer}`];
