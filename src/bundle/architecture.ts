@@ -58,6 +58,8 @@ const Architecture = closed({
     /** Base of the wavelengths of rotary positions; absent, 10000. */
     rope_base: Type.Optional(Type.Number({ exclusiveMinimum: 1 })),
     ...BlockForm,
+    /** Factor of the rows that are read from the table of tokens; absent, 1. */
+    scale: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
     /** Rows of the table of tokens, where it has more than the tokenizer has ids: those of the model whose size this is. */
     vocabulary: Type.Optional(Type.Integer({ minimum: 1, maximum: 1 << 20 })),
   }),

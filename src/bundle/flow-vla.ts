@@ -89,7 +89,7 @@ function buildPrefill(
   const { images, tokens, state, valid, blocks } = readInputs(graph, facts, prefix, architecture);
   const seen = vision(graph, images, prefix.views.length, facts, architecture);
   const { width: columns, vocabulary: ids = vocabulary } = architecture.language;
-  const read = embedTokens(graph, tokens, ids, columns);
+  const read = embedTokens(graph, tokens, ids, architecture.language);
   const told = state === undefined ? [] : [prefixToken(graph, state, facts, columns)];
   const embedded = graph.op("Concat", [seen, read, ...told], { axis: 1 });
   const mask = valid();

@@ -23,14 +23,23 @@ export function headsOf({ language }: Architecture): Heads {
   };
 }
 
-/** ids i64 [B, T] → [B, T, width], of the type that the graph computes in, from `embedding` [vocabulary, width]; Gemma's factor √width is folded into the table. */
-export function embedTokens(graph: GraphBuilder, ids: Value, vocabulary: number, width: number): Value {
+/**
+ * ids i64 [B, T] → [B, T, width], of the type that the graph computes in: rows of `embedding` [vocabulary, width] times `scale`. A published table
+ * is kept as it is, so that one of bfloat16 has the same values in a bundle of bf16 weights.
+ */
+export function embedTokens(
+  graph: GraphBuilder,
+  ids: Value,
+  vocabulary: number,
+  { width, scale }: { width: number; scale?: number | undefined },
+): Value {
   const { precision, compute } = graph.build;
   const half = precision === "bf16";
   const kept = half ? "bf16" : compute;
   const table = graph.within("language", () => graph.weight("embedding", [vocabulary, width], { fanIn: 1 }, kept));
   const rows = graph.op("Gather", [table, ids], { axis: 0 });
-  return half ? graph.cast(rows, "f32") : rows;
+  const read = half ? graph.cast(rows, "f32") : rows;
+  return scale === undefined ? read : graph.op("Mul", [read, graph.innerScalar(scale)]);
 }
 
 /** The tokens of a prefix. */

@@ -118,7 +118,14 @@ export const Manifest = closed({
      */
     drawn: Type.Optional(Type.Literal(true)),
     /** The publisher's own values at every stage, which `tendon bundle verify` compares: `Golden`, and the safetensors file beside it. */
-    golden: Type.Optional(closed({ cases: Type.String(), values: Type.String() })),
+    golden: Type.Optional(
+      closed({
+        cases: Type.String(),
+        values: Type.String(),
+        /** The weights are not those of the values: import has rounded them. */
+        rounded: Type.Optional(Type.Literal(true)),
+      }),
+    ),
   }),
   /** The checkpoint that the bundle was imported from: the publisher's layout, and its files by their names. */
   origin: Type.Optional(

@@ -193,7 +193,9 @@ describe("tendon bundle", () => {
     expect(printed).toEndWith(", no golden values to compare its stages with\n");
     const right = await goldenBundle();
     expect(await run("verify", right)).toBe(EXIT.done);
-    expect(printed).toMatch(/^verified .*\n2 golden cases, at most 1\.0e-4 may differ;.*\n {6}pictures {11}0\.0e\+0\n/);
+    expect(printed).toMatch(
+      /^verified .*\n2 golden cases; the largest difference .*\n {6}pictures {11}0\.0e\+0 of 1\.0e-4\n/,
+    );
     expect(await run("verify", right, "--json")).toBe(EXIT.done);
     expect(JSON.parse(printed)).toMatchObject({ ok: true, golden: { cases: 2, left_out: 0, first_off: null } });
     const wrong = await goldenBundle((_, { image }) => {

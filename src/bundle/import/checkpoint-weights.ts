@@ -14,8 +14,7 @@ export interface Part {
   readonly transpose?: true;
   /** Only the rows of the checkpoint's tensor from the first number to before the second, of as many as the third. */
   readonly rows?: readonly [first: number, end: number, of: number];
-  /** Each value times this, and then plus that. */
-  readonly times?: number;
+  /** Each value plus this. */
   readonly plus?: number;
   /** The batch norm behind a convolution, by the begin of its tensors' names: this part is the convolution's weight, or its bias. */
   readonly batchNorm?: string;
@@ -35,6 +34,8 @@ const BLOCK_ROWS = 16;
 export class CheckpointWeights implements Weights {
   /** Tensors of the checkpoint that a graph reads. */
   readonly used = new Set<string>();
+  /** Those of which it keeps the nearest bfloat16 numbers. */
+  readonly halved = new Set<string>();
   private readonly wrong = new Set<string>();
 
   /** `tensors`: the checkpoint's, by the names that the table has for them. */
@@ -61,7 +62,7 @@ export class CheckpointWeights implements Weights {
   }
 
   later(name: string, dims: readonly number[], _spread: Spread, kept: FloatType): Values {
-    const parts = this.partsOf(name, dims);
+    const parts = this.partsOf(name, dims, kept);
     const key = `${name} ${dims}`;
     const [only] = parts;
     if (parts.length === 1 && only) return streamed(key, sizeOf(dims), kept, only.begin);
@@ -69,14 +70,15 @@ export class CheckpointWeights implements Weights {
   }
 
   joined(matrices: readonly Matrix[], from: number, kept: FloatType): Values {
-    const parts = matrices.flatMap(({ name, to }) => this.partsOf(name, [from, to]));
+    const parts = matrices.flatMap(({ name, to }) => this.partsOf(name, [from, to], kept));
     return sideBySide(matrices.map(({ name }) => name).join(" | "), from, kept, parts);
   }
 
-  private partsOf(name: string, dims: readonly number[]) {
+  private partsOf(name: string, dims: readonly number[], kept: FloatType) {
     const parts = present(this.table.get(name), `the parts of ${name} in a checkpoint`);
     const columns = dims.at(-1) ?? 1;
     return parts.map((part) => {
+      if (kept === "bf16") this.halved.add(part.tensor);
       const share = part.rows && dims.length < 3 ? part.rows[1] - part.rows[0] : columns / parts.length;
       return { columns: share, begin: this.sourceOf(part, [...dims.slice(0, -1), share]) };
     });
@@ -96,10 +98,10 @@ export class CheckpointWeights implements Weights {
     }
     const first = (rows?.[0] ?? 0) * sizeOf(own.slice(1));
     if (part.batchNorm !== undefined) return this.normed(part.batchNorm, stored, dims);
-    if (!transpose) return () => scaled(inOrder(stored, first), part);
+    if (!transpose) return () => added(inOrder(stored, first), part);
     assert(own.length === 2, `${tensor} is a matrix`);
     const [outputs = 1, inputs = 1] = own;
-    return () => scaled(transposed(stored, first, outputs, inputs), part);
+    return () => added(transposed(stored, first, outputs, inputs), part);
   }
 
   /** A convolution [channels, …] whose values are scaled by the batch norm, or the norm's bias [channels] as that of the convolution. */
@@ -192,12 +194,11 @@ function transposed(stored: Stored, first: number, outputs: number, inputs: numb
   };
 }
 
-/** Products and sums are rounded to float32 one after the other, as PyTorch does. */
-function scaled(source: Source, { times, plus }: Part): Source {
-  if (times === undefined && plus === undefined) return source;
-  const factor = Math.fround(times ?? 1);
+/** Sums are rounded to float32, as PyTorch does. */
+function added(source: Source, { plus }: Part): Source {
+  if (plus === undefined) return source;
   return (target) => {
     source(target);
-    for (let at = 0; at < target.length; at += 1) target[at] = Math.fround((target[at] ?? 0) * factor) + (plus ?? 0);
+    for (let at = 0; at < target.length; at += 1) target[at] = (target[at] ?? 0) + plus;
   };
 }

@@ -6,7 +6,7 @@ import { Type } from "@sinclair/typebox";
 import { fileDigest } from "../../std/file-digest.ts";
 import { Problem } from "../../std/problem.ts";
 import { readJson } from "../schema.ts";
-import { hasNotFinite, isFloat, type Stored, TensorFile } from "./safetensors.ts";
+import { hasFiner, hasNotFinite, isFloat, type Stored, TensorFile } from "./safetensors.ts";
 
 const WHOLE = "model.safetensors";
 const INDEX = "model.safetensors.index.json";
@@ -19,6 +19,8 @@ export interface Scan {
   readonly files: readonly { readonly path: string; readonly sha256: string }[];
   /** Tensors of floats with a value that is infinite or not a number. */
   readonly notFinite: ReadonlySet<string>;
+  /** Those with a value that no bfloat16 is. */
+  readonly finer: ReadonlySet<string>;
 }
 
 export class Checkpoint {
@@ -70,14 +72,17 @@ export class Checkpoint {
 
   /** Reads every byte once. `moved` is called with the bytes of each piece. Throws as the file system does. */
   async scan(moved: (bytes: number) => void): Promise<Scan> {
-    const notFinite = new Set<string>();
+    const [notFinite, finer] = [new Set<string>(), new Set<string>()];
     let pieces = 0;
     const files: { path: string; sha256: string }[] = [];
     for (const file of this.files) {
       const hash = createHash("sha256");
       for (const { bytes, of } of file.pieces()) {
         hash.update(bytes);
-        if (of !== undefined && isFloat(of) && hasNotFinite(of, bytes)) notFinite.add(of.name);
+        if (of !== undefined && isFloat(of)) {
+          if (hasNotFinite(of, bytes)) notFinite.add(of.name);
+          if (!finer.has(of.name) && hasFiner(of, bytes)) finer.add(of.name);
+        }
         moved(bytes.length);
         pieces += 1;
         // A turn of the event loop now and then, for the line that shows how far this is.
@@ -86,7 +91,7 @@ export class Checkpoint {
       files.push({ path: basename(file.path), sha256: hash.digest("hex") });
     }
     if (this.index !== undefined) files.push({ path: INDEX, sha256: await fileDigest(this.index) });
-    return { files, notFinite };
+    return { files, notFinite, finer };
   }
 
   close(): void {

@@ -146,11 +146,13 @@ async function written(
     done += bytes;
     progress(done, checkpoint.bytes);
   });
-  const notFinite = [...weights.used].flatMap((name) => {
-    const stored = tensors.get(name)?.name ?? name;
-    return scan.notFinite.has(stored) ? [`${stored} has a value that is not finite`] : [];
-  });
+  const stored = (name: string) => tensors.get(name)?.name ?? name;
+  const notFinite = [...weights.used]
+    .map(stored)
+    .flatMap((name) => (scan.notFinite.has(name) ? [`${name} has a value that is not finite`] : []));
   if (notFinite.length > 0) return wrongTensors(dir, found, notFinite);
+  const isRounded =
+    precision === "int8" || (compute === undefined && [...weights.halved].some((name) => scan.finer.has(stored(name))));
 
   const common = {
     ...{
@@ -162,7 +164,7 @@ async function written(
     proof: {
       tolerance: toleranceOf(precision, compute, facts, described.norm),
       drawn: true as const,
-      ...(golden && { golden: GOLDEN }),
+      ...(golden && { golden: { ...GOLDEN, ...(isRounded && { rounded: true as const }) } }),
     },
     parity: new Map([
       ...pictures,

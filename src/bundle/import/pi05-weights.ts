@@ -22,11 +22,13 @@ export function sizesOf(tensors: ReadonlyMap<string, Stored>): Sizes {
   const { tower, language, expert } = NAMES;
   const headDim = shapes.axis(`${language}layers.0.self_attn.k_proj.weight`, 0, 256) / KV_HEADS;
   const tokens = tensors.has(NAMES.embedding) ? NAMES.embedding : NAMES.head;
+  const width = shapes.axis(tokens, 1, 2048);
   const expertWidth = shapes.axis("action_in_proj.weight", 0, 1024);
   return {
     vision: { ...shapes.siglip(tower, { width: 1152, layers: 27, mlp: 4304, patch: 14 }), heads: TOWER_HEADS },
     language: {
-      width: shapes.axis(tokens, 1, 2048),
+      width,
+      scale: Math.sqrt(width),
       layers: shapes.count(`${language}layers.`, 18),
       heads: Math.floor(shapes.axis(`${language}layers.0.self_attn.q_proj.weight`, 0, 2048) / headDim),
       kv_heads: KV_HEADS,
@@ -53,7 +55,7 @@ export function pi05Table(sizes: Sizes, tensors: ReadonlyMap<string, Stored>): W
   writer.linear("vision.projection", projector);
 
   const tokens = tensors.has(NAMES.embedding) ? NAMES.embedding : NAMES.head;
-  writer.as("language.embedding", { tensor: tokens, times: Math.sqrt(sizes.language.width) });
+  writer.as("language.embedding", { tensor: tokens });
   /** Scale, shift and gate of each norm, or the first `count` of them; the scale is 1 + what the layer gives. */
   const adaptive = (name: string, norms: readonly string[], count: number) => {
     const rows = [0, 1, 2].slice(0, count).map((at) => [at * width, (at + 1) * width, 3 * width] as const);

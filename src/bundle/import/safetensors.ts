@@ -170,12 +170,24 @@ export function valuesOf(stored: Stored): Float32Array {
 }
 
 /** Whether bytes of a tensor of floats, whole values of them, hold one that is infinite or not a number: all bits of its exponent are set. */
-export function hasNotFinite({ dtype }: Stored, { buffer, byteOffset, length }: Uint8Array): boolean {
-  const [words, exponent] =
-    dtype === "F32"
-      ? [new Uint32Array(buffer, byteOffset, length / 4), 0x7f800000]
-      : [new Uint16Array(buffer, byteOffset, length / 2), dtype === "F16" ? 0x7c00 : 0x7f80];
+export function hasNotFinite(of: Stored, bytes: Uint8Array): boolean {
+  const exponent = { F32: 0x7f800000, F16: 0x7c00 }[of.dtype] ?? 0x7f80;
+  const words = wordsOf(of, bytes);
   // A loop: a call for each of thousands of millions of values takes minutes.
   for (let at = 0; at < words.length; at += 1) if ((~(words[at] ?? 0) & exponent) === 0) return true;
   return false;
+}
+
+/** Whether they hold one with more significant bits than the 8 of bfloat16. */
+export function hasFiner(of: Stored, bytes: Uint8Array): boolean {
+  const lower = { F32: 0xffff, F16: 0x7 }[of.dtype] ?? 0;
+  const words = wordsOf(of, bytes);
+  for (let at = 0; lower > 0 && at < words.length; at += 1) if (((words[at] ?? 0) & lower) !== 0) return true;
+  return false;
+}
+
+function wordsOf({ dtype }: Stored, { buffer, byteOffset, length }: Uint8Array): Uint32Array | Uint16Array {
+  return dtype === "F32"
+    ? new Uint32Array(buffer, byteOffset, length / 4)
+    : new Uint16Array(buffer, byteOffset, length / 2);
 }

@@ -64,6 +64,7 @@ export function sizesOf(tensors: ReadonlyMap<string, Stored>, attention: Attenti
       layers: Math.max(...blocks.map(({ layer }) => layer)) + 1,
       mlp: ofText("mlp.gate_proj", 2560),
       vocabulary: shapes.axis(EMBEDDING, 0, 49_280),
+      scale: Math.sqrt(width),
       // The backbone's own base is ignored (`apply_rope`).
       rope_base: 10_000,
       ...forms,
@@ -104,8 +105,7 @@ export function smolVlaTable({ vision, language, expert }: Sizes): WeightTable {
   const writer = new TableWriter();
   writer.siglip(VISION, vision.layers);
   writer.matrix("vision.projection", CONNECTOR);
-  // LeRobot multiplies the rows that it has read.
-  writer.as("language.embedding", { tensor: EMBEDDING, times: Math.sqrt(language.width) });
+  writer.as("language.embedding", { tensor: EMBEDDING });
   writer.linear("language.state_in", "model.state_proj");
   for (let layer = 0; layer < language.layers; layer += 1) {
     writer.blockNorms(`language.blocks.${layer}`, `${TEXT}layers.${layer}`);

@@ -84,7 +84,7 @@ function buildReader(plan: Plan, name: "prefill" | "extend", weights: Weights): 
   const tokenMask = graph.input({ name: "token_mask", dtype: "bool", shape: text }, "token_mask");
   const memoryLength = later ? lengthInput(graph, "memory") : undefined;
   const memories = later ? plan.blocks.map((block) => memoryInput(graph, plan, block)) : [];
-  const read = embedTokens(graph, tokens, plan.vocabulary, size.width);
+  const read = embedTokens(graph, tokens, plan.vocabulary, { width: size.width });
   const count = latents * memory.tokens;
   const { block, texts } = graph.within("world", () => {
     const seen = latentTokens(graph, plan, encode(graph, plan, images, perCamera, latents), latents);

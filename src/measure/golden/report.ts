@@ -1,6 +1,6 @@
 /** Compares a bundle with its golden values, and says what came of it: the largest difference of each stage, and the first one that is off. */
 import { readFile } from "node:fs/promises";
-import { goldenLimit, isPlayable } from "../../bundle/golden.ts";
+import { isPlayable } from "../../bundle/golden.ts";
 import type { Golden } from "../../bundle/manifest.ts";
 import type { Bundle } from "../../bundle/read.ts";
 import { present } from "../../std/assert.ts";
@@ -14,14 +14,13 @@ export interface Compared {
   readonly cases: number;
   /** Cases whose cameras are others than the bundle's, or whose instruction is too long for it. */
   readonly leftOut: number;
-  readonly limit: number;
   /** The largest difference of each stage that has golden values, in the order of the work. */
   readonly stages: readonly Part[];
   /** The first part, in the order of the work, that is off. */
   readonly off: Part | undefined;
 }
 
-/** `within` replaces the limit. */
+/** `within` replaces all limits but that of tokens. */
 export async function compareGolden(
   bundle: Bundle,
   golden: Golden,
@@ -43,26 +42,31 @@ export async function compareGolden(
     playGolden(engine, bundle, golden, numbers, where, (played) => partsOf(played, manifest, pieces)),
   );
   if (parts instanceof Problem) return parts;
-  const limit = within ?? goldenLimit(manifest);
-  const judged = parts.flat().map((one) => (one.limit > 0 ? { ...one, limit } : one));
+  const judged = parts.flat().map((one) => (one.limit > 0 ? { ...one, limit: within ?? one.limit } : one));
   const of = STAGES.map((stage) => judged.filter((one) => one.stage === stage)).filter((some) => some.length > 0);
   const stages = of.map((some) => some.reduce((one, other) => (other.size > one.size ? other : one)));
   const off = of.map((some) => some.find(({ size, limit: most }) => size > most)).find(Boolean);
-  return { cases: parts.length, leftOut: golden.cases.length - parts.length, limit, stages, off };
+  return { cases: parts.length, leftOut: golden.cases.length - parts.length, stages, off };
 }
 
 /** A table for people: a line for each stage. */
-export function goldenLines({ cases, leftOut, limit, stages }: Compared): string {
+export function goldenLines({ cases, leftOut, stages }: Compared): string {
   const left = leftOut === 0 ? "" : `, ${leftOut} left out because their cameras or prompts do not fit the bundle`;
   const lines = stages.map(({ stage, size, limit: most, where, ...one }) => {
     const off = size > most ? "OFF" : "   ";
-    return `  ${off} ${stage.padEnd(16)} ${sizeWords(size).padStart(8)}  ${size === 0 ? "" : `case ${one.case}, ${where}`}`.trimEnd();
+    const limit = Number.isFinite(most) ? `of ${most.toExponential(1)}` : "not judged";
+    return `  ${off} ${stage.padEnd(16)} ${sizeWords(size).padStart(8)} ${limit.padEnd(10)}  ${size === 0 ? "" : `case ${one.case}, ${where}`}`.trimEnd();
   });
+  const isJudged = stages.every(({ limit }) => Number.isFinite(limit));
   return [
-    `${cases} golden cases${left}, at most ${limit.toExponential(1)} may differ; the largest difference of each stage:`,
+    `${cases} golden cases${left}; the largest difference of each stage, of what it may be:`,
     ...lines,
+    ...(isJudged ? [] : [UNJUDGED]),
   ].join("\n");
 }
+
+const UNJUDGED =
+  "  not judged: the golden values are of weights or of arithmetic with more bits than this bundle's; verify an import of the checkpoint in float32, or judge by --within";
 
 /** The first stage that is off. */
 export function offProblem({ stage, case: number, size, limit, where }: Part): Problem {
@@ -78,11 +82,11 @@ function sizeWords(size: number): string {
 }
 
 /** For programs. */
-export function goldenFacts({ cases, leftOut, limit, stages, off }: Compared): object {
-  const fact = ({ stage, case: number, size, where }: Part) => ({
-    ...{ stage, case: number, where },
-    // JSON has no infinite number: null for values that cannot be subtracted.
-    difference: Number.isFinite(size) ? size : null,
+export function goldenFacts({ cases, leftOut, stages, off }: Compared): object {
+  // JSON has no infinite number: null for values that cannot be subtracted, and for a stage that is not judged.
+  const finite = (value: number) => (Number.isFinite(value) ? value : null);
+  const fact = ({ stage, case: number, size, limit, where }: Part) => ({
+    ...{ stage, case: number, where, difference: finite(size), limit: finite(limit) },
   });
-  return { cases, left_out: leftOut, limit, stages: stages.map(fact), first_off: off ? fact(off) : null };
+  return { cases, left_out: leftOut, stages: stages.map(fact), first_off: off ? fact(off) : null };
 }

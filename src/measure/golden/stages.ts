@@ -1,5 +1,5 @@
 /** The stages of one golden case, in the order in which a chunk is computed: how far each part of them is off, and where. */
-import { goldenLimit } from "../../bundle/golden.ts";
+import { goldenLimits } from "../../bundle/golden.ts";
 import type { Manifest } from "../../bundle/manifest.ts";
 import { largest, part, type Tensor } from "./difference.ts";
 import { INNER, type Played, viewsOf } from "./play.ts";
@@ -23,6 +23,7 @@ export interface Part {
   readonly case: number;
   /** Infinite where the two cannot be compared. */
   readonly size: number;
+  /** The most that it may be; infinite where it is not judged. */
   readonly limit: number;
   /** The place of the largest difference, with both values. */
   readonly where: string;
@@ -32,7 +33,7 @@ export interface Part {
 export function partsOf(played: Played, manifest: Manifest, pieces: Pieces): Part[] {
   const { number, expected, found } = played;
   const parts: Part[] = [];
-  const limit = goldenLimit(manifest);
+  const limits = goldenLimits(manifest);
   const put = (
     stage: Stage,
     of: string,
@@ -42,7 +43,8 @@ export function partsOf(played: Played, manifest: Manifest, pieces: Pieces): Par
   ) => {
     if (!(mine && golden)) return;
     const off = largest(mine, golden);
-    const one = { stage, case: number, limit };
+    const isGiven = stage === "pictures" || stage === "normalised state";
+    const one = { stage, case: number, limit: isGiven ? limits.given : limits.computed };
     if (typeof off === "string") {
       parts.push({ ...one, size: Number.POSITIVE_INFINITY, where: `${of}: found ${off}` });
       return;

@@ -1,4 +1,4 @@
-/** Tensors of a graph that are made of a checkpoint's: transposed, cut, side by side, scaled; and what does not fit. */
+/** Tensors of a graph that are made of a checkpoint's: transposed, cut, side by side, one more; and what does not fit. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { CheckpointWeights, type Part } from "../../../src/bundle/import/checkpoint-weights.ts";
@@ -55,17 +55,16 @@ test("a transposed matrix, and several side by side", () => {
   expect(weights.faults).toEqual([]);
 });
 
-test("values times and plus a number, each rounded to float32; parts of a vector after one another", () => {
+test("values plus a number, rounded to float32; parts of a vector after one another", () => {
   const weights = source({
-    scaled: [{ tensor: "vector", times: Math.sqrt(3), plus: 1 }],
+    more: [{ tensor: "vector", plus: 1 }],
     parts: [
       { tensor: "vector", rows: [4, 6, 6] },
       { tensor: "vector", rows: [0, 1, 6], plus: 1 },
     ],
   });
-  const factor = Math.fround(Math.sqrt(3));
-  const expected = Array.from({ length: 6 }, (_, at) => Math.fround(Math.fround(Math.fround(at / 10) * factor) + 1));
-  expect([...weights.whole("scaled", [6])]).toEqual(expected);
+  const expected = Array.from({ length: 6 }, (_, at) => Math.fround(Math.fround(at / 10) + 1));
+  expect([...weights.whole("more", [6])]).toEqual(expected);
   expect([...weights.whole("parts", [3])]).toEqual([0.4, 0.5, 1].map(Math.fround));
   expect([...weights.used]).toEqual(["vector"]);
 });

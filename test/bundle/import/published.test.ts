@@ -28,7 +28,7 @@ const FLOW: readonly Stage[] = [
 
 const LAYOUTS: readonly { readonly layout: string; readonly cases: number; readonly stages: readonly Stage[] }[] = [
   { layout: "pi05-lerobot", cases: 3, stages: FLOW },
-  { layout: "pi05-openpi", cases: 1, stages: FLOW },
+  { layout: "pi05-openpi", cases: 2, stages: FLOW },
   { layout: "act", cases: 5, stages: ["pictures", "normalised state", "normalised rows", "rows"] },
   { layout: "act-other", cases: 5, stages: ["normalised state", "normalised rows", "rows"] },
   { layout: "smolvla", cases: 3, stages: FLOW },
@@ -49,6 +49,6 @@ for (const { layout, cases, stages } of LAYOUTS) {
     const where = { device: "cpu", gpu: gpuOptions() };
     const compared = ok(await compareGolden(bundle, present(golden, "golden values"), where));
     expect(compared.stages.map(({ stage }) => stage)).toEqual([...stages]);
-    expect([compared.cases, compared.limit, compared.off]).toEqual([cases, 1e-4, undefined]);
+    expect([compared.cases, compared.off]).toEqual([cases, undefined]);
   });
 }

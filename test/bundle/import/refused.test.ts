@@ -1,13 +1,12 @@
 /** What import refuses: by name, and with nothing written. */
 import { describe, expect, test } from "bun:test";
-import { cp, readdir, readFile, writeFile } from "node:fs/promises";
+import { cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type ImportOptions, importBundle } from "../../../src/bundle/import/import.ts";
-import { TensorFile } from "../../../src/bundle/import/safetensors.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { emptyDir } from "../built.ts";
 import { PUBLISHERS, robotFile, robotToml } from "./robots.ts";
-import { type Made, writeTensors } from "./tensor-files.ts";
+import { json, tensors as weights } from "./spoiled-checkpoint.ts";
 
 const WORDS = {
   cameras: ["top", "wrist"],
@@ -32,32 +31,6 @@ async function refusal(change: (dir: string) => Promise<unknown>, more: Partial<
   });
   expect(await readdir(join(out, ".."))).toEqual(made instanceof Problem ? [] : ["out"]);
   return made instanceof Problem ? made.message : "no problem";
-}
-
-/** Writes the weights anew with some of them changed; undefined leaves one out. */
-function weights(change: (tensors: Record<string, Made>) => void) {
-  return async (dir: string) => {
-    const path = join(dir, "model.safetensors");
-    const file = TensorFile.open(path);
-    if (file instanceof Problem) throw new Error(file.message);
-    const bytes = await Bun.file(path).bytes();
-    const tensors = [...file.tensors].map(([name, { shape, dtype, begin, bytes: length }]): [string, Made] => {
-      return [name, { shape, dtype, bytes: bytes.slice(begin, begin + length) }];
-    });
-    file.close();
-    const changed = Object.fromEntries(tensors);
-    change(changed);
-    await writeTensors(path, changed);
-  };
-}
-
-/** A JSON file with a change. */
-function json(name: string, change: (value: ReturnType<typeof JSON.parse>) => void) {
-  return async (dir: string) => {
-    const value = JSON.parse(await readFile(join(dir, name), "utf8"));
-    change(value);
-    await writeFile(join(dir, name), JSON.stringify(value));
-  };
 }
 
 describe("weights", () => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Checkpoint } from "../../../src/bundle/import/checkpoint.ts";
-import { TensorFile, valuesOf } from "../../../src/bundle/import/safetensors.ts";
+import { hasFiner, TensorFile, valuesOf } from "../../../src/bundle/import/safetensors.ts";
 import { present } from "../../../src/std/assert.ts";
 import { sha256 } from "../../../src/std/file-digest.ts";
 import { Problem } from "../../../src/std/problem.ts";
@@ -34,6 +34,11 @@ describe("one file", () => {
     const rest = new Float32Array(2);
     file.floats(present(file.tensors.get("half"), "half"), 1, rest);
     expect([...rest]).toEqual([-2.5, 0]);
+    const isFiner = (name: string) => {
+      const stored = present(file.tensors.get(name), name);
+      return hasFiner(stored, file.bytes(stored));
+    };
+    expect(["single", "half", "brain"].map(isFiner)).toEqual([true, true, false]);
     file.close();
   });
 

@@ -16,6 +16,7 @@ AWAY = 2e-6
 def draw_weights(module, kinds=()):
     """Draws every parameter and every floating-point buffer anew. Publishers' initial values (zeros and ones in norms, gates and biases)
     would hide an error. `kinds` is (part of a name, centre, spread) for values that must lie elsewhere; the first that fits counts.
+    Matrices are bfloat16 numbers, whatever a file keeps them as: a bundle of bf16 weights then has the same ones, and the same golden values.
     """
     tensors = dict(module.named_parameters())
     tensors |= {name: value for name, value in module.named_buffers() if value.is_floating_point() and name in module.state_dict()}
@@ -24,6 +25,8 @@ def draw_weights(module, kinds=()):
         fan = value[0].numel() if value.dim() > 1 else 16
         centre, spread = next(((c, s) for part, c, s in kinds if part in name), (0.0, 1.0))
         fresh = centre + torch.randn(value.shape, generator=draw) * spread * (fan**-0.5)
+        if value.dim() == 2:
+            fresh = fresh.to(torch.bfloat16)
         if "running_var" in name:
             fresh = 0.5 + fresh.abs()
         value.data.copy_(fresh.to(value.dtype))

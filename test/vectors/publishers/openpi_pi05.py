@@ -29,7 +29,7 @@ from words import INSTRUCTIONS  # noqa: E402
 COLUMNS = 14
 RELATIVE = transforms.make_bool_mask(6, -1, 6, -1)
 VIEWS = preprocessing_pytorch.IMAGE_KEYS
-SIZES = [[(97, 61), (33, 71), (50, 50)], [(SIDE, SIDE), (120, 120), None], [(21, 17), None, (85, 40)], [None, (64, 48), (41, 43)], [(101, 50), None, None]]
+SIZES = [[(97, 61), (33, 71), (50, 50)], [(SIDE, SIDE), (120, 120), (40, 64)], [(21, 17), None, (85, 40)], [None, (64, 48), (41, 43)], [(101, 50), None, None]]
 
 
 class Inputs:

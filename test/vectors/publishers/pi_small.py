@@ -10,10 +10,12 @@ WIDTHS = {"gemma_2b": (32, 64), "gemma_300m": (24, 40)}
 """Width and width of the MLP of each variant."""
 
 KINDS = [
+    ("patch_embedding", 0, 0.2), ("position_embedding", 0, 0.4), ("embed_tokens", 0, 0.2), ("action_in_proj", 0, 0.25), ("time_mlp_in.weight", 0, 1.2),
     ("layernorm.dense.bias", 0, 2), ("norm.dense.bias", 0, 2), ("layer_norm1.weight", 1, 1), ("layer_norm2.weight", 1, 1),
-    ("post_layernorm.weight", 1, 1), ("layernorm.weight", 0, 1), ("norm.weight", 0, 1), ("position_embedding", 0, 2), (".bias", 0, 0.5),
+    ("post_layernorm.weight", 1, 1), ("layernorm.weight", 0, 1), ("norm.weight", 0, 1), (".bias", 0, 0.5),
 ]
-"""Which weights are drawn around what: see `draw_weights`."""
+"""Which weights are drawn around what: see `draw_weights`. What the first norm of tower, language model and expert reads is small, so that its
+epsilon shows; what is made of the time is large, so that the last place of a time does."""
 
 
 def shrink(module, pali, causal):
