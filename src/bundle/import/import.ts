@@ -87,11 +87,6 @@ export async function importBundle(dir: string, out: string, options: ImportOpti
 }
 
 async function prepare(dir: string, checkpoint: Checkpoint, options: ImportOptions): Promise<Prepared | Problem> {
-  if (options.golden !== undefined && options.precision === "int8")
-    return new Problem(
-      "golden values do not go with int8 weights, whose rounding of activations no limit tells from a mistake; import with --weights f32, or without --golden",
-      EXIT.usage,
-    );
   const layout = await layoutOf(dir);
   if (layout instanceof Problem) return layout;
   const tensors = plainTensors(dir, checkpoint, layout);

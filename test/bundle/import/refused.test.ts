@@ -123,11 +123,6 @@ describe("processors and configuration", () => {
   });
 });
 
-test("golden values, with weights whose rounding they cannot tell from a mistake", async () => {
-  const message = await refusal(async () => {}, { golden: join(PUBLISHERS, "pi05-lerobot/golden"), precision: "int8" });
-  expect(message).toContain("golden values do not go with int8 weights");
-});
-
 describe("the robot file", () => {
   const message = async (toml: string) => refusal(async () => {}, { robot: await robotFile(toml) });
 
