@@ -1,24 +1,37 @@
 /**
  * Do bundles of published checkpoints compute what the publishers' own code does?
  *
- * The full size installs LeRobot and openpi from PyPI and has them make small checkpoints in their layouts, with golden values. It imports
- * and verifies these by the commands that a user has. The small size takes the checkpoints of the repository.
+ * The full size installs LeRobot and openpi from PyPI and has them make small checkpoints in their layouts, with golden values, for five
+ * seeds. It imports and verifies these by the commands that a user has. The small size takes the checkpoints of the repository.
  *
- * A robot without a camera has a bundle without it, so a family has a bundle for each set of cameras that its cases have.
+ * A robot without a camera has a bundle without it, so a checkpoint has a bundle for each set of cameras that its cases have.
  */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { TensorFile } from "../src/bundle/import/safetensors.ts";
+import { readBundle } from "../src/bundle/read.ts";
 import { childEnvironment } from "../src/config/environment.ts";
 import { ownProgram } from "../src/measure/child.ts";
+import { STAGES, type Stage } from "../src/measure/golden/stages.ts";
+import { systemClock } from "../src/std/clock.ts";
 import { Problem } from "../src/std/problem.ts";
-import { type Figure, judged, type Proof } from "./proof.ts";
+import { table } from "../src/std/text-table.ts";
+import { folderMib, output, publishers, VECTORS } from "./import/publishers.ts";
+import { type Figure, type Proof, withinLimits } from "./proof.ts";
 
-const PUBLISHERS = join(import.meta.dir, "../test/vectors/publishers");
-const FAMILIES = ["pi05-lerobot", "pi05-openpi", "act", "smolvla"] as const;
-/** Asked for in float32, at every stage. */
+/** Each checkpoint's folder: what it is, and the folder of its robot file. */
+const LAYOUTS = [
+  { folder: "pi05-lerobot", layout: "pi0.5, LeRobot", robot: "pi05-lerobot" },
+  { folder: "pi05-openpi", layout: "pi0.5, openpi", robot: "pi05-openpi" },
+  { folder: "act", layout: "ACT, LeRobot", robot: "act" },
+  { folder: "act-other", layout: "ACT, other choices", robot: "act" },
+  { folder: "smolvla", layout: "SmolVLA, LeRobot", robot: "smolvla" },
+] as const;
+const SEEDS = 5;
+/** Asked for in float32, at every stage but tokens, which are equal or not. */
 const DIFFERENCE_MAX = 1e-4;
 
 const Golden = Type.Object({
@@ -27,9 +40,23 @@ const Golden = Type.Object({
 const Verified = Type.Object({
   golden: Type.Object({
     cases: Type.Integer(),
-    stages: Type.Array(Type.Object({ difference: Type.Union([Type.Number(), Type.Null()]) })),
+    stages: Type.Array(
+      Type.Object({
+        stage: Type.Union(STAGES.map((stage) => Type.Literal(stage))),
+        difference: Type.Union([Type.Number(), Type.Null()]),
+      }),
+    ),
   }),
 });
+
+/** What was found of one layout, over all seeds and cameras. */
+interface Compared {
+  readonly layout: string;
+  /** Cases whose prompts are not longer than the model's: the publishers cut those that are, and tendon refuses them. */
+  asked: number;
+  cases: number;
+  readonly stages: Map<Stage, number>;
+}
 
 export const published: Proof = {
   name: "import",
@@ -37,51 +64,96 @@ export const published: Proof = {
   async run(size) {
     const folder = await mkdtemp(join(tmpdir(), "tendon-import-"));
     try {
-      const made = size === "small" ? PUBLISHERS : await madeAnew(folder);
+      const begun = systemClock.monotonicMs();
+      const environments = size === "small" ? undefined : await publishers();
+      if (environments instanceof Problem) return environments;
+      const installed = systemClock.monotonicMs();
+      const made = environments === undefined ? [VECTORS] : await madeAnew(environments, folder);
       if (made instanceof Problem) return made;
-      const rows: Figure[] = [];
-      for (const family of FAMILIES) {
-        for (const missing of await missingSets(join(made, family))) {
-          const found = await imported(join(made, family), join(PUBLISHERS, family, "robot.toml"), missing, folder);
-          if (found instanceof Problem) return found;
-          const differences = found.golden.stages.map(({ difference }) => difference ?? Number.NaN);
-          const name = `${family}${missing.map((key) => `, no ${key.split(".").at(-1)}`).join("")}`;
-          rows.push({ measure: `${name}: cases`, value: found.golden.cases, unit: "1", least: 1 });
-          const value = Math.max(...differences);
-          rows.push({ measure: `${name}: largest difference`, value, unit: "1", limit: DIFFERENCE_MAX });
-        }
+      const drawn = systemClock.monotonicMs();
+      const all: Compared[] = [];
+      for (const one of LAYOUTS.filter(({ folder: name }) => size === "full" || name !== "act-other")) {
+        const compared = await comparedAll(
+          made.map((seed) => join(seed, one.folder)),
+          one,
+          folder,
+        );
+        if (compared instanceof Problem) return compared;
+        all.push(compared);
       }
-      return judged(rows);
+      const rows = all.flatMap(figuresOf);
+      if (environments !== undefined) {
+        const seconds = (from: number, to: number) => ({ value: (to - from) / 1000, unit: "s" });
+        rows.push(
+          { measure: "installing the publishers' code", ...seconds(begun, installed) },
+          { measure: "its disk", value: await folderMib(environments), unit: "MiB" },
+          { measure: "making checkpoints and golden values", ...seconds(installed, drawn) },
+          { measure: "importing and verifying", ...seconds(drawn, systemClock.monotonicMs()) },
+        );
+      }
+      return { text: linesOf(all, rows), rows, pass: withinLimits(rows) };
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
   },
 };
 
-/** The folder of what the publishers' code makes on this machine. */
-async function madeAnew(folder: string): Promise<string | Problem> {
-  const [environments, out] = [join(folder, "environments"), join(folder, "made")];
-  for (const words of [
-    [join(import.meta.dir, "import/publishers.sh"), environments],
-    [join(PUBLISHERS, "make.sh"), environments, out],
-  ]) {
-    const said = await output(words);
+/** A folder for each seed, of what the publishers' code makes on this machine. */
+async function madeAnew(environments: string, folder: string): Promise<string[] | Problem> {
+  const made = Array.from({ length: SEEDS }, (_, seed) => join(folder, `seed-${seed}`));
+  for (const [seed, out] of made.entries()) {
+    const said = await output([join(VECTORS, "make.sh"), environments, out, String(seed)]);
     if (said instanceof Problem) return said;
   }
-  return out;
+  return made;
+}
+
+async function comparedAll(
+  checkpoints: readonly string[],
+  { layout, robot }: (typeof LAYOUTS)[number],
+  folder: string,
+): Promise<Compared | Problem> {
+  const compared: Compared = { layout, asked: 0, cases: 0, stages: new Map() };
+  for (const checkpoint of checkpoints) {
+    const text = await readFile(join(checkpoint, "golden/golden.json"), "utf8");
+    const golden = Value.Decode(Golden, JSON.parse(text));
+    let cut = 0;
+    for (const missing of missingSets(golden)) {
+      const out = join(folder, "bundle");
+      const found = await imported(checkpoint, join(VECTORS, robot, "robot.toml"), missing, out);
+      if (found instanceof Problem) return found;
+      compared.cases += found.golden.cases;
+      for (const { stage, difference } of found.golden.stages) {
+        compared.stages.set(stage, Math.max(compared.stages.get(stage) ?? 0, difference ?? Number.NaN));
+      }
+      const bundle = await readBundle(out);
+      if (bundle instanceof Problem) return bundle;
+      cut = cutPrompts(checkpoint, golden.cases.length, bundle.manifest.prompt?.tokens_max ?? 1);
+    }
+    compared.asked += golden.cases.length - cut;
+  }
+  return compared;
+}
+
+/** How many cases have a prompt that fills the model's: one that the publisher has cut. */
+function cutPrompts(checkpoint: string, cases: number, tokensMax: number): number {
+  const values = TensorFile.open(join(checkpoint, "golden/golden.safetensors"));
+  if (values instanceof Problem) return 0;
+  const lengths = Array.from({ length: cases }, (_, at) => values.tensors.get(`${at}.tokens`)?.shape[0] ?? 0);
+  values.close();
+  return lengths.filter((length) => length >= tokensMax).length;
 }
 
 /** The pictures that a case lacks though another has them, for each such set once. */
-async function missingSets(family: string): Promise<string[][]> {
-  const { cases } = Value.Decode(Golden, JSON.parse(await readFile(join(family, "golden/golden.json"), "utf8")));
+function missingSets({ cases }: Static<typeof Golden>): string[][] {
   const keys = new Set(cases.flatMap(({ frames }) => Object.keys(frames).filter((key) => frames[key] !== null)));
   const sets = cases.map(({ frames }) => [...keys].filter((key) => frames[key] === null));
   return [...new Map(sets.map((set) => [set.join(), set])).values()];
 }
 
 /** Imports a checkpoint for the robot without the cameras of the pictures `missing`, and compares it with its golden values. */
-async function imported(family: string, robotFile: string, missing: readonly string[], folder: string) {
-  const [robot, out] = [join(folder, "robot.toml"), join(folder, "bundle")];
+async function imported(family: string, robotFile: string, missing: readonly string[], out: string) {
+  const robot = `${out}.toml`;
   const lines = (await readFile(robotFile, "utf8")).split("\n");
   const kept = lines.filter((line) => !missing.some((key) => line.includes(`"${key}"`)));
   await writeFile(robot, [`missing_cameras = ${JSON.stringify(missing)}`, ...kept].join("\n"));
@@ -103,8 +175,32 @@ async function report<Schema extends TSchema>(
   return Value.Check(schema, value) ? value : new Problem(`${words.slice(1).join(" ")}: ${said.trim() || printed}`);
 }
 
-async function output(words: readonly string[]): Promise<string | Problem> {
-  const child = Bun.spawn([...words], { env: childEnvironment({}), stdout: "pipe", stderr: "pipe" });
-  const [printed, said, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-  return code === 0 ? printed : new Problem(`${words.join(" ")}: ${said.trim()}`);
+function figuresOf({ layout, asked, cases, stages }: Compared): Figure[] {
+  const limitOf = (stage: Stage) => (stage === "tokens" ? 0 : DIFFERENCE_MAX);
+  return [
+    { measure: `${layout}: cases`, value: cases, unit: "1", least: asked },
+    ...[...stages].map(([stage, value]) => ({
+      measure: `${layout}: ${stage}`,
+      value,
+      unit: "1",
+      limit: limitOf(stage),
+    })),
+  ];
+}
+
+/** A line for each stage of each layout, then what it cost. */
+function linesOf(all: readonly Compared[], rows: readonly Figure[]): string {
+  const stages = all.flatMap((one) => {
+    const figures = figuresOf(one);
+    return figures.map((figure, at) => {
+      const value = at === 0 ? `${figure.value} of ${one.asked}` : figure.value.toExponential(1);
+      const stage = figure.measure.slice(one.layout.length + 2);
+      return [one.layout, stage, value, withinLimits([figure]) ? "PASS" : "FAIL"];
+    });
+  });
+  const costs = rows
+    .filter(({ limit, least }) => limit === undefined && least === undefined)
+    .map(({ measure, value, unit }) => [measure, "", value.toFixed(0), unit]);
+  const head = ["layout", "stage", "largest difference", ""];
+  return table([head, ...stages, ...costs], ["left", "left", "right", "left"]);
 }

@@ -1,6 +1,7 @@
 /** The rows of parity observations, computed by the engine on the CPU of this machine. */
 import type { Parity } from "../../bundle/manifest.ts";
 import type { ComputeRows } from "../../bundle/vectors.ts";
+import { LOAD_MS_MAX } from "../../engine/engine.ts";
 import { withEngine } from "../../measure/engine.ts";
 import { observationsOf } from "../../measure/gpu/observations.ts";
 import { inferred } from "../../measure/inference.ts";
@@ -10,7 +11,8 @@ import { Problem } from "../../std/problem.ts";
 export const computeRows: ComputeRows = (bundle, { observations, seed }) =>
   withEngine(1, async (engine) => {
     const options = { device: "cpu", replicas: 1, threads: 1, slots: 1, unproved: true };
-    const model = await engine.load({ bundle, ...options });
+    // No robot waits: one thread may take minutes for a model of published size.
+    const model = await engine.load({ bundle, ...options, inferenceMsMax: LOAD_MS_MAX });
     if (model instanceof Problem) return model;
     const observed = await observationsOf(bundle);
     const done: Parity["observations"] = [];

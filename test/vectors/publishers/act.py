@@ -10,17 +10,18 @@ from pathlib import Path
 
 import torch
 import torchvision
-from drawn import draw_state, draw_statistics, draw_weights
+from drawn import draw_size, draw_state, draw_statistics, draw_weights
 from golden import Golden, numbers
 from lerobot.configs import FeatureType, PolicyFeature
 from lerobot.policies.act.configuration_act import ACTConfig
 from lerobot.policies.act.modeling_act import ACTPolicy
 from lerobot.policies.act.processor_act import make_act_pre_post_processors
 from lerobot_parts import observation_of, pipelines_of, save, statistics
+from seed import seeded
 
 COLUMNS, ROWS, WIDTH = 6, 7, 32
 FRONT, SIDE = "observation.images.front", "observation.images.side"
-SIZES = {FRONT: (70, 33), SIDE: (70, 33)}
+SIZES = dict.fromkeys((FRONT, SIDE), draw_size((70, 33), 0))
 """Odd on purpose: what a stride of 2 leaves at the edges counts. ACT never resizes, so every case has these sizes, and two cases keep
 their pictures."""
 
@@ -69,7 +70,7 @@ def checkpoint(folder, choices):
     draw_weights(policy, KINDS)
     made = {"observation.state": draw_statistics(COLUMNS, 5, constant=[4]), "action": draw_statistics(COLUMNS, 6, constant=[3])}
     for view, key in enumerate(SIZES):
-        spread = torch.rand((2, 3, 1, 1), generator=torch.Generator().manual_seed(view))
+        spread = torch.rand((2, 3, 1, 1), generator=torch.Generator().manual_seed(seeded(view)))
         made[key] = {"mean": 0.3 + 0.3 * spread[0], "std": 0.15 + 0.2 * spread[1]}
     save(folder, policy, make_act_pre_post_processors(config, statistics(**made)))
     return made["observation.state"]

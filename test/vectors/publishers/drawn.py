@@ -5,6 +5,7 @@ import zlib
 import numpy as np
 import torch
 from PIL import Image, ImageDraw
+from seed import SEED, seeded
 
 BINS = np.linspace(-1, 1, 257)[:-1]
 """The lower edges of the 256 bins of a digitised state."""
@@ -21,7 +22,7 @@ def draw_weights(module, kinds=()):
     tensors = dict(module.named_parameters())
     tensors |= {name: value for name, value in module.named_buffers() if value.is_floating_point() and name in module.state_dict()}
     for name, value in sorted(tensors.items()):
-        draw = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+        draw = torch.Generator().manual_seed(seeded(zlib.crc32(name.encode())))
         fan = value[0].numel() if value.dim() > 1 else 16
         centre, spread = next(((c, s) for part, c, s in kinds if part in name), (0.0, 1.0))
         fresh = centre + torch.randn(value.shape, generator=draw) * spread * (fan**-0.5)
@@ -34,7 +35,7 @@ def draw_weights(module, kinds=()):
 
 def draw_statistics(columns, seed, constant=()):
     """mean, std, min, max, q01, q10, q50, q90, q99 of each column as float32 arrays; a column of `constant` has the range zero."""
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(seeded(seed))
     low = draw.uniform(-2, -0.5, columns)
     wide = draw.uniform(0.3, 3, columns)
     for column in constant:
@@ -48,12 +49,12 @@ def draw_state(low, high, seed):
     """A raw state in robot units whose columns, normalised from `low`..`high` to -1..1, lie just below an edge, just above one, outside
     both ends, or anywhere. A column without a range lies one float32 above its only value.
     """
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(seeded(seed))
     state = []
     for column, (a, b) in enumerate(zip(low.astype(float), high.astype(float), strict=True)):
         while True:
             near = BINS[draw.integers(0, 256)] + draw.choice([-1, 1]) * draw.uniform(2 * AWAY, 2e-4)
-            x = [near, near, draw.uniform(-1, 1), draw.uniform(-1.4, -1.01), draw.uniform(1.01, 1.4)][(column + seed) % 5]
+            x = [near, near, draw.uniform(-1, 1), draw.uniform(-1.4, -1.01), draw.uniform(1.01, 1.4)][(column + seed + SEED) % 5]
             raw = float(f"{a + (x + 1) / 2 * (b - a):.7g}") if b > a else float(np.nextafter(np.float32(a), np.float32(9)))
             seen = [2 * (np.float32(raw) - np.float32(a)) / max(np.float32(b - a), np.float32(1e-8)) - 1]
             seen += [(raw - a) / (b - a + 1e-6) * 2 - 1]
@@ -63,9 +64,21 @@ def draw_state(low, high, seed):
     return state
 
 
+def draw_size(size, seed, keep=None):
+    """`size` for seed 0, else two odd edges. A missing picture stays missing, and one of the size `keep` keeps it."""
+    if SEED == 0 or size is None or size == keep:
+        return size
+    return tuple((2 * np.random.default_rng(seeded(seed)).integers(8, 64, 2) + 1).tolist())
+
+
+def noise(rows, width, number):
+    """The noise of a case, [1, rows, width]."""
+    return torch.randn((1, rows, width), generator=torch.Generator().manual_seed(seeded(number)))
+
+
 def draw_picture(width, height, seed):
     """Noise, a gradient and shapes: neither a filter nor an edge can be mistaken for another."""
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(seeded(seed))
     x, y = np.meshgrid(np.linspace(0, 1, width), np.linspace(0, 1, height))
     base = np.stack([x, y, 1 - x * y], -1) * 150 + draw.integers(0, 70, (height, width, 3))
     picture = Image.fromarray(base.astype(np.uint8))

@@ -14,7 +14,7 @@ import torch
 torch.compile = lambda function, **_: function
 
 import gemma_words  # noqa: E402
-from drawn import draw_state, draw_statistics, draw_weights  # noqa: E402
+from drawn import draw_size, draw_state, draw_statistics, draw_weights  # noqa: E402
 from golden import Golden, numbers, watch  # noqa: E402
 from openpi import transforms  # noqa: E402
 from openpi.models import gemma, tokenizer  # noqa: E402
@@ -24,6 +24,7 @@ from openpi.policies.policy import Policy  # noqa: E402
 from openpi.shared import normalize  # noqa: E402
 from pi_small import KINDS, ROWS, SIDE, shrink, sizes  # noqa: E402
 from safetensors.torch import load_model, save_model  # noqa: E402
+from seed import seeded  # noqa: E402
 from words import INSTRUCTIONS  # noqa: E402
 
 COLUMNS = 14
@@ -85,10 +86,11 @@ def golden(folder, target):
         watch(owner, name, seen[part])
     for number, instruction in enumerate(INSTRUCTIONS):
         state = draw_state(np.float32(stats["state"].q01), np.float32(stats["state"].q99), number)
-        sizes_of_case = {f"observation.images.{view}": size for view, size in zip(VIEWS, SIZES[number], strict=True)}
+        drawn = [draw_size(size, 10 * number + view, (SIDE, SIDE)) for view, size in enumerate(SIZES[number])]
+        sizes_of_case = {f"observation.images.{view}": size for view, size in zip(VIEWS, drawn, strict=True)}
         _, pictures = kept.case(instruction, state, sizes_of_case)
         pictures = {key.rsplit(".", 1)[-1]: picture for key, picture in pictures.items()}
-        noise = np.random.default_rng(number).standard_normal((ROWS, 32)).astype(np.float32)
+        noise = np.random.default_rng(seeded(number)).standard_normal((ROWS, 32)).astype(np.float32)
         for list_ in seen.values():
             list_.clear()
         raw = {"images": pictures, "state": np.array(state), "prompt": instruction}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import gemma_words
 import torch
-from drawn import draw_state, draw_statistics, draw_weights
+from drawn import draw_size, draw_state, draw_statistics, draw_weights, noise
 from golden import Golden, numbers, watch
 from lerobot.configs import FeatureType, PolicyFeature, PreTrainedConfig
 from lerobot.policies.pi05 import modeling_pi05
@@ -29,6 +29,10 @@ SIZES = [
     {TOP: None, WRIST: (64, 48)},
     {TOP: (50, 101), WRIST: None},
 ]
+
+
+def sizes_of(number):
+    return {key: draw_size(size, 10 * number + view, (SIDE, SIDE)) for view, (key, size) in enumerate(SIZES[number].items())}
 
 
 def checkpoint(folder, dtype):
@@ -63,18 +67,18 @@ def golden(folder, target, stats, dtype):
     watch(policy.model, "denoise_step", speeds)
     for number, instruction in enumerate(INSTRUCTIONS):
         state = draw_state(stats["q01"], stats["q99"], number)
-        _, pictures = kept.case(instruction, state, {**SIZES[number], EMPTY: None})
+        _, pictures = kept.case(instruction, state, {**sizes_of(number), EMPTY: None})
         batch = before(observation_of(pictures, state, instruction))
-        noise = torch.randn((1, ROWS, 32), generator=torch.Generator().manual_seed(number))
+        start = noise(ROWS, 32, number)
         for list_ in (images, pasts, speeds):
             list_.clear()
-        actions = policy.predict_action_chunk(batch, noise=noise)
+        actions = policy.predict_action_chunk(batch, noise=start)
         rows = after(actions)
         views, _ = policy._preprocess_images(batch)
         present = len(pictures)
         tokens, mask = batch["observation.language.tokens"][0], batch["observation.language.attention_mask"][0].bool()
         valid = torch.cat([torch.arange(len(views)).repeat_interleave(images[0].shape[1]) < present, mask])
-        kept.keep(number, "noise", noise[0])
+        kept.keep(number, "noise", start[0])
         kept.keep(number, "tokens", tokens[mask])
         kept.keep(number, "state", batch["observation.state"][0])
         for view in range(present):

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import smol_words
 import torch
-from drawn import draw_state, draw_statistics, draw_weights
+from drawn import draw_size, draw_state, draw_statistics, draw_weights, noise
 from golden import Golden, numbers, watch
 from huggingface_hub import save_torch_state_dict
 from lerobot.configs import FeatureType, PolicyFeature
@@ -50,6 +50,10 @@ def shrink():
     smolvlm_with_expert.AutoConfig = SimpleNamespace(from_pretrained=lambda _: config)
     smolvlm_with_expert.AutoProcessor = SimpleNamespace(from_pretrained=lambda _: ids)
     smolvlm_with_expert.get_intermediate_size = lambda width: width
+
+
+def sizes_of(number):
+    return {key: draw_size(size, 10 * number + view, (SIDE, SIDE)) for view, (key, size) in enumerate(SIZES[number].items())}
 
 
 def checkpoint(folder):
@@ -97,18 +101,18 @@ def golden(folder, target, stats):
     policy.model.vlm_with_expert.forward = watched
     for number, instruction in enumerate(INSTRUCTIONS):
         state = draw_state(stats["q01"], stats["q99"], number)
-        _, pictures = kept.case(instruction, state, {**SIZES[number], EMPTY: None})
+        _, pictures = kept.case(instruction, state, {**sizes_of(number), EMPTY: None})
         batch = before(observation_of(pictures, state, instruction))
         for list_ in (images, speeds, pasts):
             list_.clear()
-        noise = torch.randn((1, ROWS, 32), generator=torch.Generator().manual_seed(number))
+        start = noise(ROWS, 32, number)
         views, _ = policy.prepare_images(batch)
-        actions = policy.predict_action_chunk(dict(batch), noise=noise)
+        actions = policy.predict_action_chunk(dict(batch), noise=start)
         present = len(pictures)
         tokens, mask = batch["observation.language.tokens"][0], batch["observation.language.attention_mask"][0].bool()
         pictured = torch.arange(len(views)).repeat_interleave(images[0].shape[1]) < present
         valid = torch.cat([pictured, mask, torch.tensor([True])])
-        kept.keep(number, "noise", noise[0])
+        kept.keep(number, "noise", start[0])
         kept.keep(number, "tokens", tokens[mask])
         kept.keep(number, "state", batch["observation.state"][0])
         for view in range(present):
