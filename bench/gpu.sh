@@ -169,10 +169,10 @@ verify() {
 
 parity() { for bundle in dist/models/*/; do verify parity "${bundle%/}" "$device"; done; }
 
-# Whether TensorRT's own libraries are there; PyPI does not have them.
+# Whether TensorRT's own libraries and its provider are there; PyPI does not have the former.
 has_tensorrt() {
   run "${program[@]}" doctor || true
-  [ -n "$dry" ] || ! grep -q '^[a-z]* *tensorrt .*libnvinfer' "$last"
+  [ -n "$dry" ] || ! grep -Eq '^[a-z]* *tensorrt .*(libnvinfer|is not beside)' "$last"
 }
 
 tensorrt() {
@@ -297,7 +297,7 @@ two_replicas() {
   [ -z "$small" ] || kind=f16
   [ "${program[0]}" = node_modules/.bin/bun ] || { say SKIP two-replicas "the program is ${program[0]}" && return; }
   built $kind "$full" "$work/$tag-$kind" two-replicas || return
-  run node_modules/.bin/bun bench/gpu/replicas.ts "$work/$tag-$kind" "$device" "$chunks" || { say FAIL two-replicas "$(why)" && return; }
+  run node_modules/.bin/bun bench/gpu/replicas.ts "$work/$tag-$kind" "$device" "$chunks" "$MEASURED_BF16" || { say FAIL two-replicas "$(why)" && return; }
   [ -z "$dry" ] || return 0
   said=$(python3 -c 'import json, sys
 r = json.loads(open(sys.argv[1]).read().strip().splitlines()[-1])

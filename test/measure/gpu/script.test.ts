@@ -51,7 +51,7 @@ describe("bench/gpu.sh", () => {
       /bench gpu --device cuda:0 --models \S+pi0\.5-bf16 --chunks 200 --within 0\.2 --gpu cuda_graph=true/,
       /bundle verify \S+pi0\.5-bf16 --device cuda:0 --gpu cuda_graph=true --within 0\.2\n/,
       /bundle verify \S+pi0\.5-bf16 --device cuda:0 --gpu cuda_graph=true --replicas 2 --within 0\.2\n/,
-      /bench\/gpu\/replicas\.ts \S+pi0\.5-bf16 cuda:0 200\n/,
+      /bench\/gpu\/replicas\.ts \S+pi0\.5-bf16 cuda:0 200 0\.2\n/,
       /bench\/gpu\/lost\.ts \S+molmoact2-yam cuda:0\n/,
       /bundle import \S+smolvla\/checkpoint --robot \S+robot\.toml --golden \S+golden --id \S+ --out \S+ --compute bf16\n/,
       /bundle verify \S+smolvla-bf16 --device cuda:0\n/,
@@ -185,6 +185,15 @@ describe("bench/gpu.sh", () => {
     ]);
     // Without such a bundle there is no bound.
     expect(log.filter((line) => /rho.*bf16/.test(line))).toHaveLength(1);
+    // A folder of libraries without TensorRT's provider.
+    const bare = await played([
+      '[ "$1" = doctor ] && echo "ok   tensorrt  not used: libonnxruntime_providers_tensorrt.so is not beside it"',
+      'echo "$*" >>"$0.log"',
+      'mkdir -p "$7"',
+    ]);
+    const words = ["--device", "cuda:0", "--out", join(folder, "out"), "--work", join(bare.folder, "work"), "half"];
+    expect((await run({ TENDON: bare.program }, ...words)).said).toMatch(/^SKIP half +by TensorRT: there is none$/m);
+    expect(await readFile(`${bare.program}.log`, "utf8")).not.toContain("tensorrt:0");
   });
 
   test.skipIf(UNCHECKED)(
