@@ -18,8 +18,8 @@ cd "$(dirname "$0")/.." || exit 1
 
 ASKED_P50_MS=20 ASKED_P99_MS=22 ASKED_BATCH8_MS=80 ASKED_HOST_MS=0.3 ASKED_HALF=0.01
 MEASURED_BF16=0.2
-STEPS=(setup libraries doctor kernels sanitizer parity own tensorrt half build-bf16 build-f16 bench-bf16 bench-f16
-  bench-own graph two-replicas stop small gr00t molmoact2 dreamzero)
+STEPS=(setup libraries doctor kernels sanitizer parity own tensorrt half imported build-bf16 build-f16 bench-bf16 bench-f16
+  bench-own graph two-replicas lost stop small gr00t molmoact2 dreamzero)
 device=cuda:0 out=bench/results/gpu work=dist/gpu-work chunks=200 python=python3 tensorrt="" small="" dry=""
 passed=0 failed=0 skipped=0
 
@@ -85,6 +85,8 @@ commit=$(cat .commit 2>/dev/null || git rev-parse --short HEAD 2>/dev/null || ec
 . bench/gpu/verdicts.sh
 # shellcheck source=bench/gpu/own.sh
 . bench/gpu/own.sh
+# shellcheck source=bench/gpu/imported.sh
+. bench/gpu/imported.sh
 # shellcheck source=bench/gpu/carry.sh
 . bench/gpu/carry.sh
 
@@ -167,10 +169,10 @@ verify() {
 
 parity() { for bundle in dist/models/*/; do verify parity "${bundle%/}" "$device"; done; }
 
-# Whether TensorRT's own libraries are there; PyPI does not have them.
+# Whether TensorRT's own libraries and its provider are there; PyPI does not have the former.
 has_tensorrt() {
   run "${program[@]}" doctor || true
-  [ -n "$dry" ] || ! grep -q '^[a-z]* *tensorrt .*libnvinfer' "$last"
+  [ -n "$dry" ] || ! grep -Eq '^[a-z]* *tensorrt .*(libnvinfer|is not beside)' "$last"
 }
 
 tensorrt() {
@@ -295,7 +297,7 @@ two_replicas() {
   [ -z "$small" ] || kind=f16
   [ "${program[0]}" = node_modules/.bin/bun ] || { say SKIP two-replicas "the program is ${program[0]}" && return; }
   built $kind "$full" "$work/$tag-$kind" two-replicas || return
-  run node_modules/.bin/bun bench/gpu/replicas.ts "$work/$tag-$kind" "$device" "$chunks" || { say FAIL two-replicas "$(why)" && return; }
+  run node_modules/.bin/bun bench/gpu/replicas.ts "$work/$tag-$kind" "$device" "$chunks" "$MEASURED_BF16" || { say FAIL two-replicas "$(why)" && return; }
   [ -z "$dry" ] || return 0
   said=$(python3 -c 'import json, sys
 r = json.loads(open(sys.argv[1]).read().strip().splitlines()[-1])
@@ -304,6 +306,22 @@ sys.exit(r["two"] <= r["one"] or r["captured"] < r["models"])' "$last")
   wrong=$?
   if [ -z "$nvidia" ] || [ -n "$small" ]; then say SKIP two-replicas "$said; asked of the full size on a GPU: two give more, all captured"
   elif [ "$wrong" = 0 ]; then say PASS two-replicas "$said"; else say FAIL two-replicas "$said"; fi
+}
+
+# The loss of the device while a model of two replicas serves, one of them on the CPU.
+lost() {
+  local said
+  needs_nvidia lost || return
+  [ "${program[0]}" = node_modules/.bin/bun ] || { say SKIP lost "the program is ${program[0]}" && return; }
+  run node_modules/.bin/bun bench/gpu/lost.ts dist/models/molmoact2-yam "$device" || { say FAIL lost "$(why)" && return; }
+  [ -z "$dry" ] || return 0
+  if said=$(python3 -c 'import json, sys
+r = json.loads(open(sys.argv[1]).read().strip().splitlines()[-1])
+causes = [one["cause"] for one in r["lost"]]
+print("the driver answers %d; %d of %d chunks failed, then the CPU answered; lost: %s" % (r["code"], r["failed_after"], r["chunks"], causes))
+sys.exit(causes != ["device_lost"] or r["failed_before"] > 0 or not 0 < r["failed_after"] < r["chunks"])' "$last"); then
+    say PASS lost "$said"
+  else say FAIL lost "$said"; fi
 }
 
 # The six reference bundles, a report.

@@ -3,7 +3,7 @@
 
 # What a host without a network needs, in pieces: an archive of xz, cut.
 pack() {
-  local library files=(dist/tendon dist/models bench/gpu.sh bench/gpu bench/models models .commit .gpu/root)
+  local library files=(dist/tendon dist/models bench/gpu.sh bench/gpu bench/models models test/vectors/publishers .commit .gpu/root)
   [ -x dist/tendon ] || run npm run build
   run cargo test --config native/.cargo/config.toml --manifest-path native/Cargo.toml --release --locked --test kernels --no-run
   run sh -c 'mkdir -p .gpu; git rev-parse --short HEAD >.commit; pwd >.gpu/root'

@@ -1,11 +1,11 @@
 /**
  * Do two replicas of one GPU work side by side, and do captures of CUDA graphs survive what other models do there?
- * `bun bench/gpu/replicas.ts BUNDLE DEVICE CHUNKS`, for bench/gpu.sh. It prints one JSON object.
+ * `bun bench/gpu/replicas.ts BUNDLE DEVICE CHUNKS WITHIN`, for bench/gpu.sh. It prints one JSON object. Rows may differ by WITHIN.
  *
  * One replica with one robot is the base, two replicas with two robots are compared with it. While these serve, a second model is
  * loaded on the device, captures its graphs, and is closed, several times.
  */
-import { readBundle } from "../../src/bundle/read.ts";
+import { readBundle, withTolerance } from "../../src/bundle/read.ts";
 import { gpuOptions } from "../../src/config/gpu.ts";
 import type { LoadOptions, Model } from "../../src/engine/engine.ts";
 import { observationsOf } from "../../src/measure/gpu/observations.ts";
@@ -17,9 +17,10 @@ import { openModel } from "../engine.ts";
 
 const LOADS = 3;
 
-async function main(dir: string, device: string, chunks: number): Promise<object | Problem> {
-  const bundle = await readBundle(dir);
-  if (bundle instanceof Problem) return bundle;
+async function main(dir: string, device: string, chunks: number, within: number): Promise<object | Problem> {
+  const read = await readBundle(dir);
+  if (read instanceof Problem) return read;
+  const bundle = withTolerance(read, within);
   const observed = present((await observationsOf(bundle))[0], "an observation");
   const load = { bundle, device, gpu: gpuOptions({ cuda_graph: true }), threads: undefined, slots: 2 };
   const rates: number[] = [];
@@ -75,5 +76,5 @@ async function loadAndClose(
   return flows;
 }
 
-const [dir = "", device = "cuda:0", chunks = "100"] = process.argv.slice(2);
-await report(() => main(dir, device, Number(chunks)));
+const [dir = "", device = "cuda:0", chunks = "100", within = "0.2"] = process.argv.slice(2);
+await report(() => main(dir, device, Number(chunks), Number(within)));

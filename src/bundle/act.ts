@@ -95,13 +95,15 @@ function tokens(graph: GraphBuilder, pictures: Value, state: Value, facts: Plain
   // The latent is zeros outside of training: its token is a bias, in a place before the others.
   const count = told.length + views * edgeX * edgeY;
   const latent = graph.reshape(graph.weight("latent.bias", [width], SLIGHT), [1, width]);
-  const values = graph.op("Add", [
-    graph.op("Pad", [all, graph.ints([0, 1, 0, 0, 0, 0])]),
-    graph.op("Pad", [latent, graph.ints([0, 0, count, 0])]),
-  ]);
+  // CUDA has no Pad of bfloat16.
+  const padded = (value: Value, pads: readonly number[]) => graph.op("Pad", [graph.single(value), graph.ints(pads)]);
+  const values = graph.op("Add", [padded(all, [0, 1, 0, 0, 0, 0]), padded(latent, [0, 0, count, 0])]);
   const learned = graph.weight("places", [1 + told.length, width], { fanIn: 1 });
   const sines = graph.inner(graph.floats("places.pixels", [edgeX * edgeY, width], sinePositions(edgeX, edgeY, width)));
-  return { values, places: graph.op("Concat", [learned, ...Array<Value>(views).fill(sines)], { axis: 0 }) };
+  return {
+    values: graph.inner(values),
+    places: graph.op("Concat", [learned, ...Array<Value>(views).fill(sines)], { axis: 0 }),
+  };
 }
 
 /** Views [B, V, 3, h, w], each by its own mean and deviation. */

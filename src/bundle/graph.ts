@@ -41,7 +41,9 @@ export type ExtentOf = (values: Values) => Extent | undefined;
 
 /** First opset with RMSNormalization and RotaryEmbedding; ONNX Runtime 1.30 has kernels for both. */
 const OPSET = 23n;
-/** The IR version that belongs to that opset. */
+/** The last opset whose MaxPool has a kernel for CUDA in ONNX Runtime 1.30. A graph with that operator needs nothing newer. */
+const POOLING_OPSET = 21n;
+/** The IR version that belongs to `OPSET`. */
 const IR_VERSION = 11n;
 /** The domain of ONNX Runtime's own operators, and its version. */
 const CONTRIBUTED = { domain: "com.microsoft", version: 1n } as const;
@@ -249,11 +251,12 @@ export class GraphBuilder {
   bytes(placing: ExtentOf = () => undefined): Uint8Array {
     const { id, reference, source } = this.model;
     const contributes = this.nodes.some(({ domain }) => domain !== undefined);
+    const version = this.nodes.some(({ opType }) => opType === "MaxPool") ? POOLING_OPSET : OPSET;
     return encodeModel({
       irVersion: IR_VERSION,
       producerName: "tendon",
       docString: `${id}: ${reference ? "REFERENCE BUNDLE, random weights, never for a real arm" : source}`,
-      opsetImport: [{ domain: "", version: OPSET }, ...(contributes ? [CONTRIBUTED] : [])],
+      opsetImport: [{ domain: "", version }, ...(contributes ? [CONTRIBUTED] : [])],
       graph: {
         name: this.name,
         node: [...this.casts, ...this.nodes],

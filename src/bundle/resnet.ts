@@ -33,7 +33,7 @@ export function featureEdge(edge: number, { dilated }: ResNet): number {
 export function resnet(graph: GraphBuilder, pictures: Value, { stem, stages, bottleneck, dilated }: ResNet): Value {
   return graph.within("backbone", () => {
     const seen = relu(graph, convolution(graph, "stem", pictures, { from: 3, to: stem, kernel: 7, stride: 2 }));
-    let x = graph.op("MaxPool", [seen], { kernel_shape: [3, 3], strides: [2, 2], pads: [1, 1, 1, 1] });
+    let x = pooled(graph, seen);
     let from = stem;
     for (const [stage, { blocks, channels: inside }] of stages.entries()) {
       const to = bottleneck ? EXPANSION * inside : inside;
@@ -53,6 +53,23 @@ export function resnet(graph: GraphBuilder, pictures: Value, { stem, stages, bot
     }
     return x;
   });
+}
+
+/**
+ * The largest of 3 by 3 pixels, every second one: [P, C, h, w] → [P, C, h / 2 rounded up, w / 2 rounded up]. No value is negative.
+ * ONNX Runtime has no pool of bfloat16: there it is the largest of three shifted pictures, in float32, along each edge.
+ */
+function pooled(graph: GraphBuilder, x: Value): Value {
+  if (graph.build.compute !== "bf16")
+    return graph.op("MaxPool", [x], { kernel_shape: [3, 3], strides: [2, 2], pads: [1, 1, 1, 1] });
+  let value = graph.op("Pad", [graph.single(x), graph.ints([0, 0, 1, 1, 0, 0, 1, 1])]);
+  for (const axis of [2, 3]) {
+    const shifted = [-2, -1, Number.MAX_SAFE_INTEGER].map((end, start) =>
+      graph.op("Slice", [value, graph.ints([start]), graph.ints([end]), graph.ints([axis]), graph.ints([2])]),
+    );
+    value = graph.op("Max", shifted);
+  }
+  return graph.inner(value);
 }
 
 interface Block {

@@ -12,17 +12,22 @@ import { CheckpointWeights } from "../../../src/bundle/import/checkpoint-weights
 import { importBundle } from "../../../src/bundle/import/import.ts";
 import { TensorFile, valuesOf } from "../../../src/bundle/import/safetensors.ts";
 import type { Golden } from "../../../src/bundle/manifest.ts";
-import { readBundle } from "../../../src/bundle/read.ts";
+import { DATA_TYPE, decodeModel } from "../../../src/bundle/onnx-schema.ts";
+import { readBundle, readGolden } from "../../../src/bundle/read.ts";
 import { featureEdge } from "../../../src/bundle/resnet.ts";
-import { DEFAULT_BUILD } from "../../../src/bundle/weights.ts";
+import { DEFAULT_BUILD, HALVES } from "../../../src/bundle/weights.ts";
 import { computeRows } from "../../../src/cli/bundle/rows.ts";
+import { gpuOptions } from "../../../src/config/gpu.ts";
 import { openEngine } from "../../../src/engine/native.ts";
+import { compareGolden } from "../../../src/measure/golden/report.ts";
 import { sampleFrames } from "../../../src/measure/sample/drawing.ts";
 import { present } from "../../../src/std/assert.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { Opened, ok } from "../../engine/opened.ts";
 import { FACTS } from "../act-bundle.ts";
 import { emptyDir } from "../built.ts";
+import type { FlowBundle } from "../flow-bundle.ts";
+import { roundedEverywhereOf, traced } from "../rounded.ts";
 import { robotFile } from "./robots.ts";
 
 const DIR = join(import.meta.dir, "../../vectors/publishers/act");
@@ -142,4 +147,35 @@ test("without golden values its own rows are of drawings in the size that it tak
   });
   expect(made).not.toBeInstanceOf(Problem);
   expect((await readdir(join(out, "parity"))).sort()).toEqual(["camera-0.jpg", "camera-1.jpg", "chunk.json"]);
+});
+
+test("builds for GPUs have operators that CUDA has, and those of bf16 give LeRobot's rows up to its rounding", async () => {
+  for (const compute of [undefined, ...HALVES]) {
+    const out = join(await emptyDir(), "bundle");
+    const how = {
+      id: "lab/act:arm",
+      robot: join(DIR, "robot.toml"),
+      golden: join(DIR, "golden"),
+      precision: "f32",
+    } as const;
+    const built = compute && { compute };
+    ok(
+      await importBundle(join(DIR, "checkpoint"), out, { ...how, ...built, computeRows, draw: () => sampleFrames(0) }),
+    );
+    const { graph, opsetImport } = decodeModel(await readFile(join(out, "prefill.onnx")));
+    const { nodes, typeOf } = traced(graph);
+    // ONNX Runtime 1.30 has MaxPool for CUDA up to opset 21, without bfloat16, and Pad without bfloat16.
+    const pools = nodes.filter(({ opType }) => opType === "MaxPool");
+    expect([pools.length, opsetImport[0]?.version]).toEqual(compute === "bf16" ? [0, 23n] : [1, 21n]);
+    const pads = nodes.filter(({ opType }) => opType === "Pad");
+    for (const { input } of pads) expect(typeOf(present(input[0], "what is padded"))).toBe(DATA_TYPE.f32);
+    if (compute !== "bf16") continue;
+    const bundle = await roundedEverywhereOf(ok(await readBundle(out)) as FlowBundle, compute);
+    const golden = present(
+      ok(await readGolden((file) => present(bundle.paths.get(file), file), bundle.manifest)),
+      "it",
+    );
+    const compared = ok(await compareGolden(bundle, golden, { device: "cpu", gpu: gpuOptions() }, 0.05));
+    expect(compared.off).toBeUndefined();
+  }
 });

@@ -51,7 +51,10 @@ describe("bench/gpu.sh", () => {
       /bench gpu --device cuda:0 --models \S+pi0\.5-bf16 --chunks 200 --within 0\.2 --gpu cuda_graph=true/,
       /bundle verify \S+pi0\.5-bf16 --device cuda:0 --gpu cuda_graph=true --within 0\.2\n/,
       /bundle verify \S+pi0\.5-bf16 --device cuda:0 --gpu cuda_graph=true --replicas 2 --within 0\.2\n/,
-      /bench\/gpu\/replicas\.ts \S+pi0\.5-bf16 cuda:0 200\n/,
+      /bench\/gpu\/replicas\.ts \S+pi0\.5-bf16 cuda:0 200 0\.2\n/,
+      /bench\/gpu\/lost\.ts \S+molmoact2-yam cuda:0\n/,
+      /bundle import \S+smolvla\/checkpoint --robot \S+robot\.toml --golden \S+golden --id \S+ --out \S+ --compute bf16\n/,
+      /bundle verify \S+smolvla-bf16 --device cuda:0\n/,
       /bench gpu --device cuda:0 --models \S+pi0\.5-f16 --chunks 200 --gpu/,
       /bench gpu --device cuda:0 --models \S+gr00t-n1\.7 --chunks 200 --json/,
       /largest difference of rows at most TOLERANCE\(\S+pi0\.5-bf16\)/,
@@ -80,13 +83,15 @@ describe("bench/gpu.sh", () => {
 
   test("steps go on after one that fails, and each is kept with machine, commit and date", async () => {
     const words = ["--small", "--chunks", "2", "--out", out, "--work", work];
-    const steps = ["doctor", "parity", "bench-f16", "graph", "two-replicas", "stop", "gr00t"];
+    const steps = ["doctor", "parity", "imported", "bench-f16", "graph", "two-replicas", "lost", "stop", "gr00t"];
     const good = await run({}, "--device", "cpu", ...words, ...steps);
     expect([good.code, good.wrong]).toEqual([0, ""]);
     const verdicts = (said: string, step: string) =>
       said.match(new RegExp(`^\\w+ (?=${step} )`, "gm"))?.map((one) => one.trim());
     expect(verdicts(good.said, "parity")).toEqual(Array(6).fill("PASS"));
     expect(good.said).toMatch(/^PASS parity +rho-yam on cpu: rows differ by \d\.\de-\d$/m);
+    expect(verdicts(good.said, "imported")).toEqual(Array(4).fill(["PASS", "PASS", "SKIP"]).flat());
+    expect(good.said).toMatch(/^PASS imported +act in f16: pictures 0.0e\+0, .*, rows \d\.\de-\d$/m);
     // The report, then what is asked of the full size on a GPU alone.
     expect(verdicts(good.said, "bench-f16")).toEqual(["PASS", ...Array(8).fill("SKIP")]);
     expect(good.said).toMatch(
@@ -180,12 +185,21 @@ describe("bench/gpu.sh", () => {
     ]);
     // Without such a bundle there is no bound.
     expect(log.filter((line) => /rho.*bf16/.test(line))).toHaveLength(1);
+    // A folder of libraries without TensorRT's provider.
+    const bare = await played([
+      '[ "$1" = doctor ] && echo "ok   tensorrt  not used: libonnxruntime_providers_tensorrt.so is not beside it"',
+      'echo "$*" >>"$0.log"',
+      'mkdir -p "$7"',
+    ]);
+    const words = ["--device", "cuda:0", "--out", join(folder, "out"), "--work", join(bare.folder, "work"), "half"];
+    expect((await run({ TENDON: bare.program }, ...words)).said).toMatch(/^SKIP half +by TensorRT: there is none$/m);
+    expect(await readFile(`${bare.program}.log`, "utf8")).not.toContain("tensorrt:0");
   });
 
   test.skipIf(UNCHECKED)(
     UNCHECKED ? "shellcheck: skipped, there is none: apt install shellcheck" : "shellcheck finds nothing",
     async () => {
-      const parts = ["verdicts", "own", "carry"].map((part) => join(ROOT, `bench/gpu/${part}.sh`));
+      const parts = ["verdicts", "own", "imported", "carry"].map((part) => join(ROOT, `bench/gpu/${part}.sh`));
       const child = Bun.spawn([SHELLCHECK ?? "", "-x", SCRIPT, ...parts], { stdout: "pipe", cwd: ROOT });
       expect([await child.stdout.text(), await child.exited]).toEqual(["", 0]);
     },
