@@ -1,6 +1,7 @@
 /** The rows of parity observations, computed by the engine on the CPU of this machine. */
 import type { Parity } from "../../bundle/manifest.ts";
 import type { ComputeRows } from "../../bundle/vectors.ts";
+import { LOAD_MS_MAX } from "../../engine/engine.ts";
 import { withEngine } from "../../measure/engine.ts";
 import { observationsOf } from "../../measure/gpu/observations.ts";
 import { inferred } from "../../measure/inference.ts";
@@ -9,8 +10,10 @@ import { Problem } from "../../std/problem.ts";
 
 export const computeRows: ComputeRows = (bundle, { observations, seed }) =>
   withEngine(1, async (engine) => {
-    const options = { device: "cpu", replicas: 1, threads: 1, slots: 1, unproved: true };
-    const model = await engine.load({ bundle, ...options });
+    const options = { device: "cpu", replicas: 1, threads: 1, slots: 1, unproved: true, inferenceMsMax: LOAD_MS_MAX };
+    // There are no rows to be compared with yet: no case is played before, which would take as long as the rows.
+    const stages = bundle.manifest.memory === null ? { stages: { out: "", cases: [] } } : {};
+    const model = await engine.load({ bundle, ...options, ...stages });
     if (model instanceof Problem) return model;
     const observed = await observationsOf(bundle);
     const done: Parity["observations"] = [];
