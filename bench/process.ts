@@ -46,7 +46,16 @@ export function since(before: ProcessorTime, now: ProcessorTime): ProcessorTime 
 }
 
 /** Resident memory; NaN for a process that has ended. */
-export async function residentBytes(pid: number): Promise<number> {
+export function residentBytes(pid: number): Promise<number> {
+  return memoryOf(pid, "VmRSS");
+}
+
+/** Resident memory that is of no file; NaN for a process that has ended. */
+export function ownBytes(pid: number): Promise<number> {
+  return memoryOf(pid, "RssAnon");
+}
+
+async function memoryOf(pid: number, kind: "VmRSS" | "RssAnon"): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
-  return 1024 * Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]);
+  return 1024 * Number(new RegExp(`${kind}:\\s+(\\d+)`).exec(status)?.[1]);
 }

@@ -64,7 +64,8 @@ export function withinLimits(rows: readonly Figure[]): boolean {
 /** Figures as lines: measure, value with unit, limit. */
 export function figureLines(rows: readonly Figure[]): string[][] {
   return rows.map(({ measure, value, unit, limit, least }) => {
-    const shown = Number.isInteger(value) ? String(value) : value.toFixed(3);
+    const digits = Math.abs(value) < 0.01 ? value.toExponential(1) : value.toFixed(3);
+    const shown = Number.isInteger(value) ? String(value) : digits;
     const told = least !== undefined && value < least ? `TOO LOW, at least ${least}` : undefined;
     const asked = limit === undefined ? "" : `${value <= limit ? "ok" : "TOO HIGH"}, at most ${limit}`;
     return [measure, shown, unit === "1" ? "" : unit, told ?? asked];

@@ -19,6 +19,7 @@ import { episodes } from "./episodes.ts";
 import { fuzz } from "./fuzz.ts";
 import { hostile } from "./hostile.ts";
 import { published } from "./import.ts";
+import { publishedFull } from "./import-full.ts";
 import { publishedSpeed } from "./import-speed.ts";
 import { interference } from "./interference.ts";
 import { kill, llmKill, runsKill } from "./kills.ts";
@@ -42,7 +43,8 @@ import { weights } from "./weights.ts";
 export const PROOFS: readonly Proof[] = [
   ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill, ab, peers],
   ...[money, overhead, overload, interference, llm, llmKill],
-  ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz, weights, parking, published, publishedSpeed],
+  ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz, weights, parking],
+  ...[published, publishedSpeed, publishedFull],
 ];
 
 async function main(argv: readonly string[]): Promise<number> {

@@ -30,7 +30,8 @@ const READ_AGAIN_MAX = 0.05;
 /** Share of the weights' bytes, read from the disk: the weights once, and the libraries. */
 const TOUCHED_MAX = 1.05;
 
-const Report = Type.Object({
+/** What weights-child.ts prints. */
+export const LoadReport = Type.Object({
   verify_ms: Type.Number(),
   load_ms: Type.Number(),
   rss_bytes: Type.Number(),
@@ -40,7 +41,7 @@ const Report = Type.Object({
   disk_bytes: Type.Number(),
   difference: Type.Number(),
 });
-type Report = Static<typeof Report>;
+type LoadReport = Static<typeof LoadReport>;
 
 export const weights: Proof = {
   name: "weights",
@@ -58,14 +59,14 @@ export const weights: Proof = {
         { measure: "build: peak of memory", value: built.peakBytes / MIB, unit: "MiB", limit: BUILD_MIB_MAX },
       ];
       const kept = join(folder, "digests.json");
-      const starts: Report[] = [];
+      const starts: LoadReport[] = [];
       for (const [name, replicas] of [
         ["first start", 1],
         ["later start", 1],
         ["later start, 2 replicas", 2],
       ] as const) {
         await forget(join(out, WEIGHT_FILE));
-        const report = await reportOf("weights-child.ts", [out, String(replicas), kept], Report);
+        const report = await reportOf("weights-child.ts", [out, String(replicas), kept], LoadReport);
         if (report instanceof Problem) return report;
         rows.push(...figures(name, report, bytes, starts.length > 0));
         starts.push(report);
@@ -100,7 +101,7 @@ async function forget(path: string): Promise<void> {
   await Bun.spawn(words, { stdout: "ignore", stderr: "ignore" }).exited;
 }
 
-function figures(name: string, report: Report, bytes: number, isLater: boolean): Figure[] {
+function figures(name: string, report: LoadReport, bytes: number, isLater: boolean): Figure[] {
   const read = isLater ? { limit: READ_AGAIN_MAX } : {};
   const touched = isLater ? { limit: TOUCHED_MAX } : {};
   const limit = RSS_BYTES_MAX / MIB;

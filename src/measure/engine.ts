@@ -11,8 +11,12 @@ export async function withEngine<T>(
 ): Promise<T | Problem> {
   const engine = await openEngine({ decodeThreads });
   if (engine instanceof Problem) return engine;
-  // The engine's callback does not keep the process alive while a model loads; a timer does.
-  const release = systemClock.after(LOAD_MS_MAX, () => undefined);
+  // The engine's callback does not keep the process alive while a model loads or computes; a timer does, again and again.
+  let release = () => {};
+  const stay = () => {
+    release = systemClock.after(LOAD_MS_MAX, stay);
+  };
+  stay();
   try {
     return await work(engine);
   } finally {

@@ -240,8 +240,10 @@ async function tokenizerOf(dir: string, { tokenizer: expected, layout }: Found, 
   const tokenizer = await readTokenizer(path);
   if (tokenizer instanceof Problem) return tokenizer;
   const fault = tokenizerFault(tokenizer, expected);
+  // No text becomes a token behind the table.
+  const vocabulary = Math.min(tokenizer.vocabulary, expected.rows);
   return fault === undefined
-    ? { ...tokenizer, path }
+    ? { ...tokenizer, vocabulary, path }
     : new Problem(`${path}: ${fault}; give the policy's own with --tokenizer`);
 }
 

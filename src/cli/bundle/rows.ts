@@ -10,9 +10,11 @@ import { Problem } from "../../std/problem.ts";
 
 export const computeRows: ComputeRows = (bundle, { observations, seed }) =>
   withEngine(1, async (engine) => {
-    const options = { device: "cpu", replicas: 1, threads: 1, slots: 1, unproved: true };
     // No robot waits: one thread may take minutes for a model of published size.
-    const model = await engine.load({ bundle, ...options, inferenceMsMax: LOAD_MS_MAX });
+    const options = { device: "cpu", replicas: 1, threads: 1, slots: 1, unproved: true, inferenceMsMax: LOAD_MS_MAX };
+    // There are no rows to be compared with yet: no case is played before, which would take as long as the rows.
+    const stages = bundle.manifest.memory === null ? { stages: { out: "", cases: [] } } : {};
+    const model = await engine.load({ bundle, ...options, ...stages });
     if (model instanceof Problem) return model;
     const observed = await observationsOf(bundle);
     const done: Parity["observations"] = [];

@@ -55,6 +55,16 @@ describe("weights", () => {
     expect(await refusal(spoil)).toContain(`${NORM} has a value that is not finite`);
   });
 
+  test("a tokenizer may have <image> behind the table, as Hugging Face's file of PaliGemma has, and no more", async () => {
+    const behind = (names: readonly string[]) =>
+      json("tokenizer.json", ({ added_tokens: added, model }) => {
+        const first = Object.keys(model.vocab).length;
+        for (const [at, content] of names.entries()) added.push({ ...added[0], id: first + at, content });
+      });
+    expect(await refusal(behind(["<image>"]))).toBe("no problem");
+    expect(await refusal(behind(["<image>", "<more>"]))).toContain("has 386 tokens, expected 384 to 385");
+  });
+
   test("old names, other prefixes and the head as the only table are read; two names of one tensor are not", async () => {
     const rename = (from: RegExp, to: string) =>
       weights((tensors) => {

@@ -1,5 +1,7 @@
 """What a small checkpoint is filled with: weights, statistics, states and pictures, all drawn from a seed."""
 
+import json
+import struct
 import zlib
 
 import numpy as np
@@ -19,18 +21,41 @@ def draw_weights(module, kinds=()):
     would hide an error. `kinds` is (part of a name, centre, spread) for values that must lie elsewhere; the first that fits counts.
     Matrices are bfloat16 numbers, whatever a file keeps them as: a bundle of bf16 weights then has the same ones, and the same golden values.
     """
+    for name, value in weights_of(module):
+        value.data.copy_(drawn(name, value, kinds))
+
+
+def write_drawn(module, path, kinds=()):
+    """The same values as a safetensors file, one tensor in memory at a time; the module's own need none ("meta")."""
+    kept = sorted(weights_of(module), key=lambda one: (-one[1].element_size(), one[0]))
+    header, end = {}, 0
+    for name, value in kept:
+        place = [end, end := end + value.numel() * value.element_size()]
+        header[name] = {"dtype": {torch.float32: "F32", torch.bfloat16: "BF16"}[value.dtype], "shape": list(value.shape), "data_offsets": place}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name, value in kept:
+            drawn(name, value, kinds).view(torch.uint8).numpy().tofile(file)
+
+
+def weights_of(module):
     tensors = dict(module.named_parameters())
     tensors |= {name: value for name, value in module.named_buffers() if value.is_floating_point() and name in module.state_dict()}
-    for name, value in sorted(tensors.items()):
-        draw = torch.Generator().manual_seed(seeded(zlib.crc32(name.encode())))
-        fan = value[0].numel() if value.dim() > 1 else 16
-        centre, spread = next(((c, s) for part, c, s in kinds if part in name), (0.0, 1.0))
-        fresh = centre + torch.randn(value.shape, generator=draw) * spread * (fan**-0.5)
-        if value.dim() == 2:
-            fresh = fresh.to(torch.bfloat16)
-        if "running_var" in name:
-            fresh = 0.5 + fresh.abs()
-        value.data.copy_(fresh.to(value.dtype))
+    return sorted(tensors.items())
+
+
+def drawn(name, like, kinds):
+    draw = torch.Generator().manual_seed(seeded(zlib.crc32(name.encode())))
+    fan = like[0].numel() if like.dim() > 1 else 16
+    centre, spread = next(((c, s) for part, c, s in kinds if part in name), (0.0, 1.0))
+    fresh = torch.randn(like.shape, generator=draw).mul_(spread).mul_(fan**-0.5).add_(centre)
+    if like.dim() == 2:
+        fresh = fresh.to(torch.bfloat16)
+    if "running_var" in name:
+        fresh = 0.5 + fresh.abs()
+    return fresh.to(like.dtype)
 
 
 def draw_statistics(columns, seed, constant=()):

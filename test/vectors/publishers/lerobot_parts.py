@@ -27,7 +27,9 @@ def statistics(**features):
 
 
 def save(folder, policy, pipelines):
-    policy.save_pretrained(folder)
+    """`policy` is None where its files are written already."""
+    if policy is not None:
+        policy.save_pretrained(folder)
     for pipeline in pipelines:
         pipeline.save_pretrained(folder)
     (Path(folder) / "README.md").unlink(missing_ok=True)
