@@ -223,6 +223,13 @@ describe("golden values that do not fit", () => {
     expect((none as Problem).message).toContain("none of the 2 golden cases has pictures of exactly top, wrist");
   });
 
+  test("a bundle whose prompts are too short for every case is refused: nothing was compared", async () => {
+    const instruction = "fold the towel ".repeat(40);
+    const long = golden((all) => Object.assign(all, { cases: all.cases.map((one) => ({ ...one, instruction })) }));
+    const none = await compared(long);
+    expect((none as Problem).message).toContain("the instruction of each of 2 golden cases is too long for the bundle");
+  });
+
   test("a bundle is refused whose cases have another state or an unlisted frame, or whose values are missing", async () => {
     const message = async (spoil: Spoil) => {
       const read = await readBundle(await goldenBundle(spoil));

@@ -43,7 +43,7 @@ const RobotFile = closed({
   state_kind: Type.Optional(oneOf("joint", "cartesian", "vector")),
   state: Type.Optional(Type.Array(Column)),
   actions: Type.Optional(Type.Array(ActionColumn)),
-  /** Of a model that the checkpoint only names. */
+  /** Heads of a model that the checkpoint only names. */
   backbone: Type.Optional(closed({ heads: Count, vision_heads: Count })),
 });
 type RobotFile = Static<typeof RobotFile>;

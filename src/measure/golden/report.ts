@@ -42,6 +42,11 @@ export async function compareGolden(
     playGolden(engine, bundle, golden, numbers, where, (played) => partsOf(played, manifest, pieces)),
   );
   if (parts instanceof Problem) return parts;
+  if (parts.length === 0) {
+    return new Problem(
+      `the instruction of each of ${numbers.length} golden cases is too long for the bundle, expected at most ${manifest.prompt?.tokens_max} tokens; make golden values of a shorter one`,
+    );
+  }
   const judged = parts.flat().map((one) => (one.limit > 0 ? { ...one, limit: within ?? one.limit } : one));
   const of = STAGES.map((stage) => judged.filter((one) => one.stage === stage)).filter((some) => some.length > 0);
   const stages = of.map((some) => some.reduce((one, other) => (other.size > one.size ? other : one)));
