@@ -230,7 +230,7 @@ built() {
 
 # The model of the figures that are asked for; a small one shows that this script works.
 full=bench/models/pi0.5
-# The tolerance of its bf16 rows is assumed (they differ by 0.0135 on an H200). What differs by more is measured all the same, up to this
+# The tolerance of its bf16 rows is assumed (they differ by 0.0097 on an H200). What differs by more is measured all the same, up to this
 # bound, and the difference is judged by itself.
 bound_bf16=(--within "$MEASURED_BF16")
 [ -z "$small" ] || { full=models/pi0.5-yam && bound_bf16=(); }
