@@ -17,7 +17,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 ASKED_P50_MS=20 ASKED_P99_MS=22 ASKED_BATCH8_MS=80 ASKED_HOST_MS=0.3 ASKED_HALF=0.01
-MEASURED_BF16=0.2
+MEASURED_BF16=0.2 MEASURED_HALF=0.1
 STEPS=(setup libraries doctor kernels sanitizer parity own tensorrt half imported build-bf16 build-f16 bench-bf16 bench-f16
   bench-own graph two-replicas lost stop small gr00t molmoact2 dreamzero)
 device=cuda:0 out=bench/results/gpu work=dist/gpu-work chunks=200 python=python3 tensorrt="" small="" dry=""
