@@ -6,10 +6,12 @@ import { readText } from "../../std/file.ts";
 import { fileDigest } from "../../std/file-digest.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import type { BundleFacts } from "../architecture.ts";
+import { exactSize } from "../describe.ts";
 import { CHUNK, Draft } from "../draft.ts";
 import { buildGraphs, sizeMismatch } from "../families.ts";
 import { BundleFields, type Manifest, type NormStats, type Parity } from "../manifest.ts";
 import { closed, readJson, schemaFault } from "../schema.ts";
+import { idFault } from "../served-id.ts";
 import type { ComputeRows } from "../vectors.ts";
 import type { Progress } from "../weight-file.ts";
 import { type Build, DEFAULT_BUILD, HALF_BUILD, type Half, type Precision } from "../weights.ts";
@@ -51,8 +53,8 @@ export interface ImportOptions {
   readonly precision: Precision;
   readonly compute?: Half;
   readonly computeRows: ComputeRows;
-  /** Pictures for the parity vectors, where no golden case has some. */
-  readonly draw: () => Promise<readonly Uint8Array[] | Problem>;
+  /** Pictures for the parity vectors, where no golden case has some; of this size in pixels, where it is said. */
+  readonly draw: (size: ReturnType<typeof exactSize>) => Promise<readonly Uint8Array[] | Problem>;
   /** Called while the checkpoint is read and while the weights are written, each with its own total. */
   readonly progress?: Progress;
 }
@@ -110,9 +112,11 @@ async function prepare(dir: string, checkpoint: Checkpoint, options: ImportOptio
     schemaFault(closed(BundleFields), facts) ?? sizeMismatch(facts, described.architecture, tokenizer?.vocabulary ?? 0);
   if (wrong !== undefined)
     return new Problem(`${dir} makes no bundle: ${wrong}; correct ${options.robot} or the checkpoint`);
+  const wrongId = idFault(facts);
+  if (wrongId !== undefined) return new Problem(`--id: ${wrongId}`, EXIT.usage);
   const golden = options.golden === undefined ? undefined : await readGoldenFiles(options.golden, robot);
   if (golden instanceof Problem) return golden;
-  const pictures = await picturesOf(robot, golden, options);
+  const pictures = await picturesOf(robot, golden, () => options.draw(exactSize(facts)));
   if (pictures instanceof Problem) return pictures;
   const vectors = template(facts, described.norm, pictures.names, golden?.first);
   return { ...{ dir, found, facts, described, tokenizer, tensors, golden, vectors }, pictures: pictures.files };
@@ -247,7 +251,11 @@ async function licenceIn(dir: string): Promise<string | undefined> {
 }
 
 /** A picture of each camera in wire order: those of a golden case, or drawings. */
-async function picturesOf({ cameras }: Robot, golden: GoldenFiles | undefined, { draw }: ImportOptions) {
+async function picturesOf(
+  { cameras }: Robot,
+  golden: GoldenFiles | undefined,
+  draw: () => ReturnType<ImportOptions["draw"]>,
+) {
   if (golden !== undefined) {
     return { names: cameras.map(({ name }) => golden.first.frames[name] ?? ""), files: new Map<string, Uint8Array>() };
   }

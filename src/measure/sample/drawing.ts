@@ -23,7 +23,7 @@ async function openSharp(): Promise<typeof sharpType | Problem> {
 }
 
 /** One drawn camera frame as a baseline 4:2:0 JPEG. The same view and seed give the same pixels. */
-async function drawFrame(view: View, seed: number): Promise<Uint8Array | Problem> {
+async function drawFrame(view: View, seed: number, size: FrameSize | undefined): Promise<Uint8Array | Problem> {
   const sharp = await openSharp();
   if (sharp instanceof Problem) return sharp;
   const { width, height } = FRAME_PX;
@@ -32,17 +32,24 @@ async function drawFrame(view: View, seed: number): Promise<Uint8Array | Problem
     .raw()
     .toBuffer();
   addNoise(pixels, `noise/${seed}/${view}`);
-  const jpeg = await sharp(pixels, { raw: { width, height, channels: 3 } })
+  const drawn = sharp(pixels, { raw: { width, height, channels: 3 } });
+  const jpeg = await (size ? drawn.resize(size.width, size.height, { fit: "fill" }) : drawn)
     .jpeg({ quality: JPEG_QUALITY, chromaSubsampling: "4:2:0" })
     .toBuffer();
   return new Uint8Array(jpeg);
 }
 
-/** One frame of every view, in the order of the wire. */
-export async function sampleFrames(seed: number): Promise<Uint8Array[] | Problem> {
+/** Pixels. */
+export interface FrameSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** One frame of every view, in the order of the wire. `size`: where a model takes frames of one size alone. */
+export async function sampleFrames(seed: number, size?: FrameSize): Promise<Uint8Array[] | Problem> {
   const frames: Uint8Array[] = [];
   for (const view of VIEWS) {
-    const jpeg = await drawFrame(view, seed);
+    const jpeg = await drawFrame(view, seed, size);
     if (jpeg instanceof Problem) return jpeg;
     frames.push(jpeg);
   }
