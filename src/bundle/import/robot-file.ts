@@ -101,15 +101,11 @@ function policyKey({ renamed = {} }: Policy, key: string): string {
 
 /** Reads the file at `path` and checks it against what the policy is. */
 export async function readRobot(path: string, policy: Policy): Promise<Robot | Problem> {
+  let text: string | undefined;
   let file: unknown;
   try {
-    const text = await readText(path);
-    if (text === undefined)
-      return new Problem(
-        `${path} is not there; write it with these lines:\n${template({}, policy).join("\n")}`,
-        EXIT.usage,
-      );
-    file = Bun.TOML.parse(text);
+    text = await readText(path);
+    file = Bun.TOML.parse(text ?? "");
   } catch (error) {
     return new Problem(`${path} cannot be read as TOML (${reason(error)}); correct it`, EXIT.usage);
   }
@@ -120,11 +116,9 @@ export async function readRobot(path: string, policy: Policy): Promise<Robot | P
   if (wrong.length > 0) return new Problem(`${path} does not fit the checkpoint: ${wrong.join("; ")}`, EXIT.usage);
   const lines = template(robot, policy);
   if (lines.length > 0) {
-    const what = "no checkpoint says it, and nothing is guessed";
-    return new Problem(
-      `${path} leaves out what it must say: ${what}; fill in these lines:\n${lines.join("\n")}`,
-      EXIT.usage,
-    );
+    const what = text === undefined ? "is not there" : "leaves out what it must say";
+    const why = "no checkpoint says it, and nothing is guessed";
+    return new Problem(`${path} ${what}: ${why}; fill in these lines:\n${lines.join("\n")}`, EXIT.usage);
   }
   return complete(robot, policy);
 }
