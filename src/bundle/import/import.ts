@@ -6,7 +6,6 @@ import { readText } from "../../std/file.ts";
 import { fileDigest } from "../../std/file-digest.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import type { BundleFacts } from "../architecture.ts";
-import { exactSize } from "../describe.ts";
 import { CHUNK, Draft } from "../draft.ts";
 import { buildGraphs, sizeMismatch } from "../families.ts";
 import { BundleFields, type Manifest, type NormStats, type Parity } from "../manifest.ts";
@@ -53,8 +52,11 @@ export interface ImportOptions {
   readonly precision: Precision;
   readonly compute?: Half;
   readonly computeRows: ComputeRows;
-  /** Pictures for the parity vectors, where no golden case has some; of this size in pixels, where it is said. */
-  readonly draw: (size: ReturnType<typeof exactSize>) => Promise<readonly Uint8Array[] | Problem>;
+  /** Pictures for the parity vectors, where no golden case has some: of a size, where the policy takes no other. */
+  readonly draw: (size?: {
+    readonly width: number;
+    readonly height: number;
+  }) => Promise<readonly Uint8Array[] | Problem>;
   /** Called while the checkpoint is read and while the weights are written, each with its own total. */
   readonly progress?: Progress;
 }
@@ -116,7 +118,7 @@ async function prepare(dir: string, checkpoint: Checkpoint, options: ImportOptio
   if (wrongId !== undefined) return new Problem(`--id: ${wrongId}`, EXIT.usage);
   const golden = options.golden === undefined ? undefined : await readGoldenFiles(options.golden, robot);
   if (golden instanceof Problem) return golden;
-  const pictures = await picturesOf(robot, golden, () => options.draw(exactSize(facts)));
+  const pictures = await picturesOf(robot, facts.image, golden, options);
   if (pictures instanceof Problem) return pictures;
   const vectors = template(facts, described.norm, pictures.names, golden?.first);
   return { ...{ dir, found, facts, described, tokenizer, tensors, golden, vectors }, pictures: pictures.files };
@@ -253,13 +255,14 @@ async function licenceIn(dir: string): Promise<string | undefined> {
 /** A picture of each camera in wire order: those of a golden case, or drawings. */
 async function picturesOf(
   { cameras }: Robot,
+  image: BundleFacts["image"],
   golden: GoldenFiles | undefined,
-  draw: () => ReturnType<ImportOptions["draw"]>,
+  { draw }: ImportOptions,
 ) {
   if (golden !== undefined) {
     return { names: cameras.map(({ name }) => golden.first.frames[name] ?? ""), files: new Map<string, Uint8Array>() };
   }
-  const drawn = await draw();
+  const drawn = await draw(image.resize === "exact" ? image : undefined);
   if (drawn instanceof Problem) return drawn;
   const names = cameras.map((_, index) => `camera-${index}.jpg`);
   return { names, files: new Map(names.map((name, index) => [name, drawn[index % drawn.length] ?? new Uint8Array()])) };

@@ -44,7 +44,7 @@ export const bundleImport: Command = {
         ...{ id: given.required("id"), robot: given.required("robot"), precision, ...compute },
         ...(golden !== undefined && { golden }),
         ...(tokenizer !== undefined && { tokenizer }),
-        ...{ computeRows, draw: (size) => sampleFrames(0, size ?? undefined), progress },
+        ...{ computeRows, draw: (size) => sampleFrames(0, size), progress },
       }),
     );
     if (imported instanceof Problem) return imported;

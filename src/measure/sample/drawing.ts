@@ -22,31 +22,27 @@ async function openSharp(): Promise<typeof sharpType | Problem> {
   }
 }
 
-/** One drawn camera frame as a baseline 4:2:0 JPEG. The same view and seed give the same pixels. */
-async function drawFrame(view: View, seed: number, size: FrameSize | undefined): Promise<Uint8Array | Problem> {
+/** Pixels. */
+type FrameSize = Readonly<Record<"width" | "height", number>>;
+
+/** One drawn camera frame as a baseline 4:2:0 JPEG. The same view, seed and size give the same pixels. */
+async function drawFrame(view: View, seed: number, { width, height }: FrameSize): Promise<Uint8Array | Problem> {
   const sharp = await openSharp();
   if (sharp instanceof Problem) return sharp;
-  const { width, height } = FRAME_PX;
   const pixels = await sharp(Buffer.from(sceneSvg(view, seed)))
+    .resize(width, height, { fit: "fill" })
     .removeAlpha()
     .raw()
     .toBuffer();
   addNoise(pixels, `noise/${seed}/${view}`);
-  const drawn = sharp(pixels, { raw: { width, height, channels: 3 } });
-  const jpeg = await (size ? drawn.resize(size.width, size.height, { fit: "fill" }) : drawn)
+  const jpeg = await sharp(pixels, { raw: { width, height, channels: 3 } })
     .jpeg({ quality: JPEG_QUALITY, chromaSubsampling: "4:2:0" })
     .toBuffer();
   return new Uint8Array(jpeg);
 }
 
-/** Pixels. */
-export interface FrameSize {
-  readonly width: number;
-  readonly height: number;
-}
-
-/** One frame of every view, in the order of the wire. `size`: where a model takes frames of one size alone. */
-export async function sampleFrames(seed: number, size?: FrameSize): Promise<Uint8Array[] | Problem> {
+/** One frame of every view, in the order of the wire. */
+export async function sampleFrames(seed: number, size: FrameSize = FRAME_PX): Promise<Uint8Array[] | Problem> {
   const frames: Uint8Array[] = [];
   for (const view of VIEWS) {
     const jpeg = await drawFrame(view, seed, size);

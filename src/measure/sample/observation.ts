@@ -1,10 +1,9 @@
 /** The observation that `tendon sample` writes and measurements send: that of the example in the documents, or one made up for another model. */
 import type { Service } from "../../client/http.ts";
-import { robotModel } from "../../client/robot-models.ts";
+import { type RobotModel, robotModel } from "../../client/robot-models.ts";
 import { EXAMPLE, EXAMPLE_INSTRUCTION } from "../../robot/docs/example.ts";
 import { restingState } from "../../robot/state.ts";
 import { Problem } from "../../std/problem.ts";
-import type { FrameSize } from "./drawing.ts";
 import { VIEWS } from "./scene.ts";
 
 export const SAMPLE_MODEL = EXAMPLE.model;
@@ -21,7 +20,7 @@ export interface Sample {
   /** Frames per camera. */
   readonly frames: { readonly first: number; readonly later: number };
   /** The size of every frame, where the model takes no other. */
-  readonly frameSize?: FrameSize | undefined;
+  readonly frameSize?: NonNullable<RobotModel["frame_size"]>;
 }
 
 /** Its cameras are the views of the drawn scene. */

@@ -62,7 +62,7 @@ export async function importAct(out: string, id: string): Promise<void> {
   ok(
     await importBundle(join(folder, "checkpoint"), out, {
       ...{ id, robot: join(folder, "robot.toml"), precision: "f32", computeRows },
-      draw: (size) => sampleFrames(0, size ?? undefined),
+      draw: (size) => sampleFrames(0, size),
     }),
   );
 }
