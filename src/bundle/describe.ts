@@ -15,10 +15,16 @@ export function armWarning({ reference }: Pick<Manifest, "reference">, device?: 
   return reference ? REFERENCE_WARNING : undefined;
 }
 
+/** Pixels that every frame must have, for a model that resizes none; null for any. */
+export function exactSize({ image: { resize, width, height } }: Pick<Manifest, "image">) {
+  return resize === "exact" ? { width, height } : null;
+}
+
 /** What a robot sends to this model and gets back (contract section 2). Several lines, no trailing line break; a warning is the last one. */
 export function describe(manifest: Manifest, warning = armWarning(manifest)): string {
-  const { id, title, stateful, cameras, frames, action, image } = manifest;
-  const size = image.resize === "exact" ? ` of exactly ${image.width} x ${image.height} pixels` : "";
+  const { id, title, stateful, cameras, frames, action } = manifest;
+  const exact = exactSize(manifest);
+  const size = exact ? ` of exactly ${exact.width} x ${exact.height} pixels` : "";
   const lines = [
     `${id}: ${title}.`,
     `Cameras, in this order: ${cameras.join(", ")}.`,

@@ -27,7 +27,13 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 const ROW_VALUES: Readonly<Record<string, number>> = { joint: 14, cartesian: 20 };
 
 /** The fault of an id that cannot be served, or of a bundle that takes a specified id and has another shape. */
-export function idFault({ id, state, cameras, stateful, action }: Manifest): string | undefined {
+export function idFault({
+  id,
+  state,
+  cameras,
+  stateful,
+  action,
+}: Pick<Manifest, "id" | "state" | "cameras" | "stateful" | "action">): string | undefined {
   if (!SPECIFIED_IDS.includes(id)) {
     const expected = "1 to 128 characters of a-z 0-9 . _ / : - that begin with a letter or digit, or a specified id";
     return OWN_ID.test(id) ? undefined : fault("/id", id, expected);

@@ -94,7 +94,8 @@ function planOf(given: CommandLine): (SuitePlan & { readonly suite: SuiteName })
   const name = given.word(0);
   if (!isSuite(name)) return usageProblem(bench, `unknown suite '${name}', there is: ${NAMES}`);
   const foreign = Object.keys(ONLY).find((flag) => given.text(flag) !== undefined && !ONLY[flag]?.includes(name));
-  if (foreign !== undefined) return usageProblem(bench, `--${foreign} is not for ${name}`);
+  if (foreign !== undefined)
+    return usageProblem(bench, `--${foreign} is not for ${name}, only for ${ONLY[foreign]?.join(" and ")}`);
   const suite = SUITES[name];
   const device = deviceOf(given, suite.served);
   if (device instanceof Problem) return device;

@@ -1,5 +1,5 @@
 /** `tendon models`: every id that a request can name, of robots and of language models, with the facts that a client needs. */
-import { armWarning, weightWords } from "../bundle/describe.ts";
+import { armWarning, exactSize, weightWords } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { type DeviceChoice, deviceText, placeReplicas } from "../config/devices.ts";
 import { ROBOT_DEFAULT } from "../config/robot.ts";
@@ -64,6 +64,7 @@ export function modelFacts({ manifest, device }: ModelPlace): object {
     stateful,
     cameras,
     frames,
+    frame_size: exactSize(manifest),
     state: {
       kind: state.kind,
       columns: state.columns.map(({ name, unit, from, index }) => ({ name, unit, from, index })),

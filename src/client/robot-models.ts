@@ -15,6 +15,8 @@ const RobotModel = Type.Object({
   cameras: Type.Array(Type.String(), { minItems: 1 }),
   /** Frames per camera. */
   frames: Type.Object({ first: Type.Number(), later: Type.Number() }),
+  /** Pixels that a frame must have exactly; absent or null: any. */
+  frame_size: Type.Optional(Type.Union([Type.Object({ width: Type.Number(), height: Type.Number() }), Type.Null()])),
   /** The kind of its `robot_state`. */
   state: Type.Union([Type.Literal("joint"), Type.Literal("cartesian"), Type.Literal("vector")]),
   /** The values that the model reads: an array of `robot_state` and an index in it. */

@@ -30,6 +30,8 @@ export const RobotTable = Type.Object(
   { additionalProperties: false, default: {} },
 );
 
+const RATE_KEYS = ["prompt_usd_per_mtok", "cached_prompt_usd_per_mtok", "row_usd_per_mrow"] as const;
+
 export type RobotConfig = ReturnType<typeof robotConfig>;
 
 /** Nano-dollars per token and per row. */
@@ -69,7 +71,8 @@ export function robotRates(id: string, { rates }: Pick<RobotConfig, "rates">): R
   const builtIn = SPECIFIED_IDS.includes(id) ? BUILT_IN_RATES : undefined;
   const { prompt = builtIn?.prompt, cachedPrompt = builtIn?.cachedPrompt, completion = builtIn?.completion } = rates;
   if (prompt === undefined || cachedPrompt === undefined || completion === undefined) {
-    return "its price is not known; set prompt_usd_per_mtok, cached_prompt_usd_per_mtok and row_usd_per_mrow";
+    const lines = RATE_KEYS.map((key) => `${key} = ""`);
+    return `its price is not known; write into tendon.toml, in USD per million:\n[robot."${id}"]\n${lines.join("\n")}`;
   }
   // What is held before an inference is its prompt at the uncached rate, so that a chunk never costs more than was held.
   if (cachedPrompt <= prompt) return { prompt, cachedPrompt, completion };

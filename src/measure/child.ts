@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { Service } from "../client/http.ts";
 import { childEnvironment, ortEnvironment } from "../config/environment.ts";
 import { LIMITS } from "../limits.ts";
+import { installedManifests } from "../service/bundles.ts";
 import { systemClock } from "../std/clock.ts";
 import { parseJson, textAt } from "../std/json.ts";
 import { Problem } from "../std/problem.ts";
@@ -65,13 +66,20 @@ export async function startChild(options: ChildOptions): Promise<Child | Problem
   const folder = await mkdtemp(join(tmpdir(), "tendon-bench-"));
   const config = join(folder, "tendon.toml");
   const dataDir = join(folder, "data");
-  // The dev account must not run out of credit in a long measurement, nor of work that is refused.
+  const { model = SAMPLE_MODEL, modelsDir, device } = options;
+  const installed = modelsDir === undefined ? [] : await installedManifests(modelsDir);
+  if (installed instanceof Problem) return installed;
+  const ids = installed.map(({ id }) => id);
+  if (modelsDir !== undefined && !ids.includes(model))
+    return new Problem(
+      `${modelsDir} has no bundle of ${model}, but of ${ids.join(", ")}; chunk and http measure any of them with --model ID`,
+    );
+  // The dev account must not run out of credit in a long measurement, nor of work that is refused. An operator's own id has no price by itself.
   const rates = 'prompt_usd_per_mtok = "0"\ncached_prompt_usd_per_mtok = "0"\nrow_usd_per_mrow = "0"\n';
-  await Bun.write(
-    config,
-    `unpaid_seconds = ${LIMITS.unpaidSecondsMax}\n[robot."${options.model ?? SAMPLE_MODEL}"]\ndevice = "${options.device}"\n${rates}\n${options.configuration ?? ""}`,
-  );
-  const models = options.modelsDir === undefined ? [] : ["--models", options.modelsDir];
+  const others = ids.flatMap((id) => (id === model ? [] : [`[robot."${id}"]\n${rates}`]));
+  const tables = [`[robot."${model}"]\ndevice = "${device}"\n${rates}`, ...others, options.configuration ?? ""];
+  await Bun.write(config, `unpaid_seconds = ${LIMITS.unpaidSecondsMax}\n${tables.join("\n")}`);
+  const models = modelsDir === undefined ? [] : ["--models", modelsDir];
   const flags = ["--dev", "--json", "--port", "0", "--data", dataDir, "--config", config, ...models];
   const before = systemClock.monotonicMs();
   const command = [...(options.program ?? ownProgram()), "serve", ...flags];

@@ -50,6 +50,7 @@ export function planModels(
     return problem(`the configuration has [robot."${unknown}"], but there is no bundle of that id; ${advice}`);
   }
   const plan: PlannedModel[] = [];
+  const unpriced: string[] = [];
   for (const bundle of bundles.toSorted((one, other) => (one.manifest.id < other.manifest.id ? -1 : 1))) {
     const { id } = bundle.manifest;
     const robot = config.robot.get(id) ?? ROBOT_DEFAULT;
@@ -63,11 +64,15 @@ export function planModels(
     const { slots, threads, parkedMibMax } = robot;
     const parkedBytesMax = parkedMibMax === undefined ? "default" : parkedMibMax * 2 ** 20;
     const rates = robotRates(id, robot);
-    if (typeof rates === "string") return problem(`[robot."${id}"]: ${rates}`);
+    if (typeof rates === "string") {
+      unpriced.push(`[robot."${id}"]: ${rates}`);
+      continue;
+    }
     const inferenceMsMax = config.chunkSeconds === undefined ? undefined : inferenceMsMaxOf(config.chunkSeconds);
     const gpu = gpuOptions(config.gpu, robot.gpu);
     plan.push({ bundle, device, gpu, replicas, slots, parkedBytesMax, threads, rates, inferenceMsMax });
   }
+  if (unpriced.length > 0) return problem(unpriced.join("\n"));
   const onProcessor = plan.reduce((sum, { device, replicas }) => sum + replicasOnProcessor(device, replicas), 0);
   return plan.map((planned) => ({ ...planned, onProcessor }));
 }

@@ -3,10 +3,15 @@
  * run. They are handled by an app beside the real one, whose store keeps nothing. The engine computes them with a model on `echo`, which
  * it does not count.
  */
+
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { newKey } from "../account/key.ts";
 import type { NewAccount } from "../account/store/accounts.ts";
 import type { NewKey } from "../account/store/keys.ts";
-import type { Manifest } from "../bundle/manifest.ts";
+import { exactSize } from "../bundle/describe.ts";
+import type { Manifest, Parity } from "../bundle/manifest.ts";
+import type { Bundle } from "../bundle/read.ts";
 import { Drills } from "../drill.ts";
 import type { Engine } from "../engine/engine.ts";
 import { appOf } from "../http/app.ts";
@@ -81,8 +86,9 @@ async function observed(
     robot.catalog.add(planned.bundle.manifest, planned.rates, model);
     const app = appOf({ ...http, bodies }, [robotHttp({ robot, starts: core.starts })]);
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    const frames = await framesOf(planned.bundle);
     for (let step = 0; step < OBSERVATIONS && !isOver(); step += 1) {
-      const body = observation(planned.bundle.manifest, step);
+      const body = observation(planned.bundle.manifest, frames, step);
       const request = new Request("http://localhost/v1/chat/completions", { method: "POST", headers, body });
       const response = await app.handle(request);
       const text = await response.text();
@@ -118,12 +124,26 @@ function storeOf(key: NewKey, real: Loan["store"], written: WriteCall[]): Ports[
   };
 }
 
+/** Data URLs: the frames of the documents, or for a model that takes frames of one size alone those of its parity vectors. */
+async function framesOf({ manifest, paths }: Bundle): Promise<readonly string[]> {
+  const file = exactSize(manifest) && paths.get(manifest.parity.file);
+  if (!file) return EXAMPLE_FRAMES;
+  const { observations }: Parity = JSON.parse(await readFile(file, "utf8"));
+  const names = observations[0]?.frames ?? [];
+  const jpegs = await Promise.all(names.map((name) => readFile(join(dirname(file), name), "base64")));
+  return jpegs.map((jpeg) => `data:image/jpeg;base64,${jpeg}`);
+}
+
 /** The body of a session's step. */
-function observation({ id, cameras, frames, state, action }: Manifest, step: number): string {
+function observation(
+  { id, cameras, frames, state, action }: Manifest,
+  pictures: readonly string[],
+  step: number,
+): string {
   const count = cameras.length * (step === 0 ? frames.first : frames.later);
   const images = Array.from({ length: count }, (_, at) => ({
     type: "image_url",
-    image_url: { url: EXAMPLE_FRAMES[at % EXAMPLE_FRAMES.length] },
+    image_url: { url: pictures[at % pictures.length] },
   }));
   const body = {
     session_id: "warm-up",

@@ -58,6 +58,33 @@ test(
 );
 
 test(
+  "with --model it asks a service for cameras, state and the one size of frames that the model takes",
+  async () => {
+    const columns = ["pan", "lift"].map((name, index) => ({ name, unit: "deg", from: "state", index }));
+    const model = {
+      ...{ id: "lab/arm:x", cameras: ["front view", "wrist"], frames: { first: 2, later: 1 }, state: "vector" },
+      ...{ frame_size: { width: 70, height: 33 }, state_columns: columns, bundle: "trained" },
+      action_columns: [{ name: "lift", unit: "deg", min: 5, max: 9 }],
+    };
+    const server = Bun.serve({ port: 0, fetch: () => Response.json({ data: [model] }) });
+    const keyBefore = process.env.TENDON_API_KEY;
+    process.env.TENDON_API_KEY = "tdn_test";
+    const ask = (id: string) => runSample(join(dir, "own"), "--model", id, "--base-url", server.url.origin, "--json");
+    expect(await ask("lab/arm:x")).toBe(EXIT.done);
+    expect(await ask("lab/arm:y")).toMatchObject({ message: expect.stringContaining("it has: lab/arm:x") });
+    if (keyBefore === undefined) delete process.env.TENDON_API_KEY;
+    else process.env.TENDON_API_KEY = keyBefore;
+    await server.stop(true);
+    const request = await Bun.file(join(dir, "own/request.json")).json();
+    expect([request.model, request.robot_state]).toEqual(["lab/arm:x", { state: [0, 5] }]);
+    expect(request.messages[0].content).toHaveLength(5);
+    for (const name of ["front-view-0", "front-view-1", "wrist-0", "wrist-1"])
+      expect(sizeOf(await Bun.file(join(dir, `own/${name}.jpg`)).bytes())).toEqual([70, 33]);
+  },
+  DRAWING_MS_MAX,
+);
+
+test(
   "the same seed draws the same scene, another one another",
   async () => {
     const [first, again, other] = await Promise.all([sampleFrames(3), sampleFrames(3), sampleFrames(4)]);

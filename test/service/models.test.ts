@@ -115,10 +115,13 @@ test("a model costs what its configuration says, or else what the built-in one s
     message: expect.stringContaining("cached_prompt_usd_per_mtok is above prompt_usd_per_mtok"),
   });
   const own = { ...manifest(), id: "mine/arm:yam" };
-  expect(planModels([bundle(own)], config({}))).toMatchObject({
-    exit: 2,
-    message: expect.stringContaining("its price is not known"),
-  });
+  const unpriced = planModels([bundle(own), bundle({ ...own, id: "mine/arm:b" })], config({}));
+  if (Array.isArray(unpriced)) throw new Error("planned without a price");
+  expect(unpriced.exit).toBe(2);
+  for (const id of ["mine/arm:yam", "mine/arm:b"])
+    expect(unpriced.message).toContain(
+      `its price is not known; write into tendon.toml, in USD per million:\n[robot."${id}"]\n`,
+    );
   expect(planModels([bundle(own)], config({ "mine/arm:yam": robot[MODEL] }))).toMatchObject([
     { rates: robot[MODEL].rates },
   ]);

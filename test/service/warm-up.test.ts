@@ -1,12 +1,15 @@
 /** What the service does before it is ready leaves nothing behind: no record, no money, no counter, no held slot. */
 import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { readBundle } from "../../src/bundle/read.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { Bodies } from "../../src/http/bodies.ts";
 import type { PlannedModel } from "../../src/service/models.ts";
 import { warmUp } from "../../src/service/warm-up.ts";
 import { Problem } from "../../src/std/problem.ts";
 import { fakeStore } from "../account/fake-store.ts";
-import { bundleOf } from "../bundle/built.ts";
+import { bundleOf, emptyDir } from "../bundle/built.ts";
+import { importAct } from "../bundle/import/robots.ts";
 import { ok } from "../engine/opened.ts";
 import { FakeEngine } from "../fake-engine.ts";
 import { cartesianManifest, manifest, statefulManifest, vectorManifest } from "../robot/manifests.ts";
@@ -50,6 +53,15 @@ for (const name of ["molmoact2-yam", "dreamzero-astra-yam"]) {
     await store.close();
   }, 60_000);
 }
+
+test("a model that takes frames of one size alone is warmed up with those of its parity vectors", async () => {
+  const out = join(await emptyDir(), "bundle");
+  await importAct(out, "lab/act:arm");
+  const engine = ok(await openEngine({ decodeThreads: 1 }));
+  const lent = { engine, bodies: new Bodies(), store: fakeStore() };
+  expect(await warmUp(lent, [planned(ok(await readBundle(out)))], never)).toBeUndefined();
+  await engine.close();
+}, 60_000);
 
 test("observations of every kind of model are right ones, and give back what they held", async () => {
   for (const facts of [manifest(), statefulManifest(), cartesianManifest(), vectorManifest()]) {

@@ -10,6 +10,7 @@ import { CHUNK, Draft } from "../draft.ts";
 import { buildGraphs, sizeMismatch } from "../families.ts";
 import { BundleFields, type Manifest, type NormStats, type Parity } from "../manifest.ts";
 import { closed, readJson, schemaFault } from "../schema.ts";
+import { idFault } from "../served-id.ts";
 import type { ComputeRows } from "../vectors.ts";
 import type { Progress } from "../weight-file.ts";
 import { type Build, DEFAULT_BUILD, HALF_BUILD, type Half, type Precision } from "../weights.ts";
@@ -113,6 +114,8 @@ async function prepare(dir: string, checkpoint: Checkpoint, options: ImportOptio
     schemaFault(closed(BundleFields), facts) ?? sizeMismatch(facts, described.architecture, tokenizer?.vocabulary ?? 0);
   if (wrong !== undefined)
     return new Problem(`${dir} makes no bundle: ${wrong}; correct ${options.robot} or the checkpoint`);
+  const wrongId = idFault(facts);
+  if (wrongId !== undefined) return new Problem(`--id: ${wrongId}`, EXIT.usage);
   const golden = options.golden === undefined ? undefined : await readGoldenFiles(options.golden, robot);
   if (golden instanceof Problem) return golden;
   const pictures = await picturesOf(robot, facts.image, golden, options);

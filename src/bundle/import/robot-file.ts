@@ -11,11 +11,14 @@ const Name = Type.String({ minLength: 1 });
 const Count = Type.Integer({ minimum: 1, maximum: 1024 });
 const Limit = Type.Optional(Type.Number({ exclusiveMinimum: 0 }));
 
+/** Arrays of `robot_state`. */
+const ARRAYS = ["joint_position", "gripper_position", "cartesian_position"] as const;
+
 const Column = closed({
   name: Name,
   unit: Name,
   /** The array of `robot_state` and the place in it; not of a `vector`, whose array are the columns. */
-  from: Type.Optional(oneOf("joint_position", "gripper_position", "cartesian_position")),
+  from: Type.Optional(oneOf(...ARRAYS)),
   index: Type.Optional(Type.Integer({ minimum: 0, maximum: 63 })),
 });
 
@@ -98,12 +101,11 @@ function policyKey({ renamed = {} }: Policy, key: string): string {
 
 /** Reads the file at `path` and checks it against what the policy is. */
 export async function readRobot(path: string, policy: Policy): Promise<Robot | Problem> {
+  let text: string | undefined;
   let file: unknown;
   try {
-    const text = await readText(path);
-    if (text === undefined)
-      return new Problem(`${path} is not there; write these lines into it:\n${template({}, policy).join("\n")}`);
-    file = Bun.TOML.parse(text);
+    text = await readText(path);
+    file = Bun.TOML.parse(text ?? "");
   } catch (error) {
     return new Problem(`${path} cannot be read as TOML (${reason(error)}); correct it`, EXIT.usage);
   }
@@ -114,11 +116,9 @@ export async function readRobot(path: string, policy: Policy): Promise<Robot | P
   if (wrong.length > 0) return new Problem(`${path} does not fit the checkpoint: ${wrong.join("; ")}`, EXIT.usage);
   const lines = template(robot, policy);
   if (lines.length > 0) {
-    const what = "no checkpoint says it, and nothing is guessed";
-    return new Problem(
-      `${path} leaves out what it must say: ${what}; fill in these lines:\n${lines.join("\n")}`,
-      EXIT.usage,
-    );
+    const what = text === undefined ? "is not there" : "leaves out what it must say";
+    const why = "no checkpoint says it, and nothing is guessed";
+    return new Problem(`${path} ${what}: ${why}; fill in these lines:\n${lines.join("\n")}`, EXIT.usage);
   }
   return complete(robot, policy);
 }
@@ -157,17 +157,18 @@ function template(robot: RobotFile, policy: Policy): string[] {
   const known = [...cameras.map(({ key }) => key), ...missing, ...policy.empty].map((key) => policyKey(policy, key));
   const views = policy.views.map(shortKey).filter((key) => !known.includes(key));
   const isVector = robot.state_kind === "vector";
-  const wires = (at: number) => (isVector ? "" : `, from = "joint_position", index = ${at}`);
-  const relative = policy.isRelative === undefined ? ', relative_to = "none"' : "";
+  const wires = robot.state_kind === undefined || isVector ? "" : ', from = "", index = 0';
+  const relative = policy.isRelative === undefined ? ', relative_to = ""' : "";
   const stateName = (at: number) => state[at]?.name ?? policy.actionNames[at] ?? "";
   const actionName = (at: number) => actions[at]?.name ?? policy.actionNames[at] ?? "";
   const [stateColumns, actionColumns] = [
     columnsOf(state, policy.stateColumns, policy),
     columnsOf(actions, policy.actionColumns, policy),
   ];
-  const badState = range(stateColumns).some(
-    (at) => state[at] === undefined || isVector === (state[at]?.from !== undefined),
-  );
+  const badState = range(stateColumns).some((at) => {
+    const column = state[at];
+    return column === undefined || (robot.state_kind !== undefined && isVector === (column.from !== undefined));
+  });
   const badActions = range(actionColumns).some(
     (at) => actions[at] === undefined || (relative !== "" && actions[at]?.relative_to === undefined),
   );
@@ -177,7 +178,11 @@ function template(robot: RobotFile, policy: Policy): string[] {
     ...(robot.out_of_range === undefined
       ? ['out_of_range = "clamp"  # or "fail": a chunk with a value outside its range']
       : []),
-    ...(robot.state_kind === undefined ? ['state_kind = "joint"  # or "cartesian" or "vector"'] : []),
+    ...(robot.state_kind === undefined
+      ? [
+          'state_kind = "vector"  # robot_state.state has the columns below; or "joint", "cartesian" as in docs/robots.md',
+        ]
+      : []),
     ...(policy.unknownBackbone !== undefined && robot.backbone === undefined
       ? [
           `backbone = { heads = 0, vision_heads = 0 }  # num_attention_heads of text_config and vision_config of ${policy.unknownBackbone}`,
@@ -187,14 +192,14 @@ function template(robot: RobotFile, policy: Policy): string[] {
     ...list(
       "state",
       badState ? range(stateColumns) : [],
-      (at) => `{ name = "${stateName(at)}", unit = ""${wires(at)} }`,
-      "in the order of the checkpoint",
+      (at) => `{ name = "${stateName(at)}", unit = ""${wires} }`,
+      `in the order of the checkpoint${wires && `; from: ${ARRAYS.join(", ")}`}`,
     ),
     ...list(
       "actions",
       badActions ? range(actionColumns) : [],
       (at) => `{ name = "${actionName(at)}", unit = "", min = 0.0, max = 0.0${relative} }`,
-      "with max_jump and max_step where a sudden move must be refused",
+      `${relative && 'relative_to: the name of a state column, or "none"; '}max_jump, max_step: where a sudden move must be refused`,
     ),
   ];
 }

@@ -17,12 +17,12 @@ export interface ChunkMeasurement extends Measurement, ChunkTimes {
 export async function runChunkSuite(
   plan: BenchTarget & { readonly chunks: number },
 ): Promise<ChunkMeasurement[] | Problem> {
-  const scenes = await drawnScenes();
-  if (scenes instanceof Problem) return scenes;
   const { chunks } = plan;
   return await measureEach(plan, `chunks ${chunks}`, async (service, robots) => {
     const sample = await sampleOf(service, plan.model);
     if (sample instanceof Problem) return sample;
+    const scenes = await drawnScenes(undefined, sample.frameSize);
+    if (scenes instanceof Problem) return scenes;
     const sessionPrefix = `bench-${systemClock.unixMs()}`;
     const done = await driveChunks({ service, robots, chunks, warmup: WARMUP_CHUNKS, scenes, sessionPrefix, sample });
     return done instanceof Problem ? done : { ...done, chunks };

@@ -34,8 +34,6 @@ export interface HttpMeasurement extends Measurement, LoadFigures {
 }
 
 export async function runHttpSuite(plan: HttpPlan): Promise<HttpMeasurement[] | Problem> {
-  const scenes = await drawnScenes();
-  if (scenes instanceof Problem) return scenes;
   const { seconds, robots, rates, warmupRequests = WARMUP_REQUESTS } = plan;
   const closed = robots.map((count) => ({ loop: "closed", robots: count, perSecond: undefined }) as const);
   const open = rates.map((perSecond) => ({ loop: "open", robots: WARMUP_ROBOTS, perSecond }) as const);
@@ -43,6 +41,8 @@ export async function runHttpSuite(plan: HttpPlan): Promise<HttpMeasurement[] | 
   return await measureCases(plan, cases, async (service, one) => {
     const sample = await sampleOf(service, plan.model);
     if (sample instanceof Problem) return sample;
+    const scenes = await drawnScenes(undefined, sample.frameSize);
+    if (scenes instanceof Problem) return scenes;
     const sender = new Robots(service, scenes, `bench-${systemClock.unixMs()}`, false, sample);
     const cold = await sender.warmUp(one.robots, Math.max(2, Math.ceil(warmupRequests / one.robots)));
     if (cold !== undefined) return cold;

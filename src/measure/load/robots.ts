@@ -44,8 +44,8 @@ export class Robots implements Sender {
     const request = { model, instruction: SAMPLE_INSTRUCTION, state };
     const tail = (frames: readonly Uint8Array[]) => JSON.stringify(requestBody({ ...request, frames })).slice(1);
     this.tails = scenes.map((scene) => {
-      const opening = tail(framesOf(scene, cameras, first));
-      return { first: opening, later: first === later ? opening : tail(framesOf(scene, cameras, later)) };
+      const opening = tail(framesOf(scene, cameras.length, first));
+      return { first: opening, later: first === later ? opening : tail(framesOf(scene, cameras.length, later)) };
     });
   }
 

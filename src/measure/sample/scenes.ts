@@ -6,11 +6,11 @@ import { sampleFrames } from "./drawing.ts";
 /** Observations that robots send in turn: the frames of each in the model's camera order. */
 export type Scenes = readonly (readonly Uint8Array[])[];
 
-/** `count` different scenes, the same every time. */
-export async function drawnScenes(count = 4): Promise<Scenes | Problem> {
+/** `count` different scenes, the same every time. `size`: of their frames in pixels, where not that of the robot's cameras. */
+export async function drawnScenes(count = 4, size?: Parameters<typeof sampleFrames>[1]): Promise<Scenes | Problem> {
   const scenes: Uint8Array[][] = [];
   for (let seed = 0; seed < count; seed += 1) {
-    const frames = await sampleFrames(seed);
+    const frames = await sampleFrames(seed, size);
     if (frames instanceof Problem) return frames;
     scenes.push(frames);
   }

@@ -247,6 +247,10 @@ const RobotModel = Type.Object(
       { first: Type.Integer({ minimum: 1 }), later: Type.Integer({ minimum: 1 }) },
       { description: "Frames per camera: of a session's first request, and of later ones." },
     ),
+    frame_size: Type.Union(
+      [Type.Object({ width: Type.Integer({ minimum: 1 }), height: Type.Integer({ minimum: 1 }) }), Type.Null()],
+      { description: "Pixels that every frame must have exactly, where the model resizes none; `null`: any." },
+    ),
     state: Type.String({ enum: ["joint", "cartesian", "vector"], description: "The shape of `robot_state`." }),
     state_columns: Type.Array(
       Type.Object({ ...COLUMN, from: text("The array of `robot_state`."), index: count("Which of its values.") }),

@@ -1,4 +1,5 @@
 /** The robot models over HTTP: `POST /v1/chat/completions`, the end of a session, the list of models. */
+import { exactSize } from "../../bundle/describe.ts";
 import type { Manifest } from "../../bundle/manifest.ts";
 import { json, NO_BODY } from "../../http/body-rules.ts";
 import type { Principal } from "../../http/deps.ts";
@@ -77,6 +78,7 @@ function facts({ manifest, model, warning }: Served): object {
   return {
     ...{ id, object: "robot.model", title, cameras },
     frames: { first: frames.first, later: frames.later },
+    frame_size: exactSize(manifest),
     ...{
       state: state.kind,
       state_columns: state.columns.map(({ name, unit, from, index }) => ({ name, unit, from, index })),

@@ -147,7 +147,7 @@ describe("the robot file", () => {
         '  { name = "", key = "wrist" },',
       ].join("\n"),
     );
-    expect(text).toContain('  { name = "shoulder", unit = "", from = "joint_position", index = 1 },');
+    expect(text).toContain('  { name = "shoulder", unit = "", from = "", index = 0 },');
     expect(text).toContain('  { name = "Right_Gripper_width", unit = "", min = 0.0, max = 0.0 },');
     expect(text).not.toContain("hz =");
   });

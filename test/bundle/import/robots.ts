@@ -1,6 +1,10 @@
 /** Robot files for the published checkpoints of test/vectors/publishers. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { importBundle } from "../../../src/bundle/import/import.ts";
+import { computeRows } from "../../../src/cli/bundle/rows.ts";
+import { sampleFrames } from "../../../src/measure/sample/drawing.ts";
+import { ok } from "../../engine/opened.ts";
 import { emptyDir } from "../built.ts";
 
 export const PUBLISHERS = join(import.meta.dir, "../../vectors/publishers");
@@ -50,4 +54,15 @@ export async function robotFile(words: RobotWords | string): Promise<string> {
   const path = join(await emptyDir(), "robot.toml");
   await writeFile(path, typeof words === "string" ? words : robotToml(words));
   return path;
+}
+
+/** A bundle of the small ACT checkpoint, whose frames must have one size, without golden values. */
+export async function importAct(out: string, id: string): Promise<void> {
+  const folder = join(PUBLISHERS, "act");
+  ok(
+    await importBundle(join(folder, "checkpoint"), out, {
+      ...{ id, robot: join(folder, "robot.toml"), precision: "f32", computeRows },
+      draw: (size) => sampleFrames(0, size),
+    }),
+  );
 }

@@ -70,7 +70,7 @@ describe("GET /v1/robot/models", () => {
     expect([answer.status, object]).toEqual([200, "list"]);
     expect(data.find(({ id }) => id === MODEL)).toEqual({
       ...{ id: MODEL, object: "robot.model", title: "Test model", cameras: ["top", "left", "right"] },
-      ...{ frames: { first: 1, later: 1 }, state: "joint", rows: 30, dt: 1 / 30, action_dim: 14 },
+      ...{ frames: { first: 1, later: 1 }, frame_size: null, state: "joint", rows: 30, dt: 1 / 30, action_dim: 14 },
       ...{ action_space: "joint_position", stateful: false, bundle: "reference", ready: true },
       ...{ state_columns: expect.any(Array), action_columns: expect.any(Array) },
     } as never);
