@@ -114,9 +114,12 @@ export class CheckpointWeights implements Weights {
       this.used.add(`${batchNorm}.${name}`);
       return vector && fault === undefined ? valuesOf(vector) : new Float32Array(channels);
     });
-    const each = sizeOf(rest);
-    return () =>
-      rest.length === 0 ? shifted(inOrder(stored, 0), vectors) : scaledBy(inOrder(stored, 0), vectors, each);
+    const [weight, mean, variance] = vectors;
+    // torchvision's `FrozenBatchNorm2d`: weight / √(variance + ε), and bias − mean · that.
+    const scale = (channel: number) => (weight?.[channel] ?? 0) / Math.sqrt((variance?.[channel] ?? 0) + NORM_EPSILON);
+    const made = (value: number, channel: number) =>
+      rest.length === 0 ? value - (mean?.[channel] ?? 0) * scale(channel) : value * scale(channel);
+    return () => ofChannels(inOrder(stored, 0), sizeOf(rest), made);
   }
 }
 
@@ -125,29 +128,12 @@ const NORM_TENSORS = ["weight", "running_mean", "running_var"] as const;
 /** What PyTorch adds to a variance. */
 const NORM_EPSILON = 1e-5;
 
-/** weight / √(variance + ε) of a channel: torchvision's `FrozenBatchNorm2d`. */
-function normScale([weight, , variance]: readonly Float32Array[], channel: number): number {
-  return (weight?.[channel] ?? 0) / Math.sqrt((variance?.[channel] ?? 0) + NORM_EPSILON);
-}
-
 /** `each` values of a channel, then those of the next one. */
-function scaledBy(source: Source, norm: readonly Float32Array[], each: number): Source {
+function ofChannels(source: Source, each: number, made: (value: number, channel: number) => number): Source {
   let done = 0;
   return (target) => {
     source(target);
-    for (let at = 0; at < target.length; at += 1)
-      target[at] = (target[at] ?? 0) * normScale(norm, Math.floor((done + at) / each));
-    done += target.length;
-  };
-}
-
-/** bias − mean · scale. */
-function shifted(source: Source, norm: readonly Float32Array[]): Source {
-  let done = 0;
-  return (target) => {
-    source(target);
-    for (let at = 0; at < target.length; at += 1)
-      target[at] = (target[at] ?? 0) - (norm[1]?.[done + at] ?? 0) * normScale(norm, done + at);
+    for (let at = 0; at < target.length; at += 1) target[at] = made(target[at] ?? 0, Math.floor((done + at) / each));
     done += target.length;
   };
 }
