@@ -174,7 +174,7 @@ const template = (change: { text?: string; bins?: number }) =>
 const MISTAKES: readonly (readonly [what: string, spoil: Spoil, stage: Stage, where: RegExp])[] = [
   [
     "another place of the picture",
-    facts(({ image }) => (image.place = "top_left")),
+    facts(({ image }) => (image.place = "bottom_right")),
     "pictures",
     /view 0 \(top\), channel/,
   ],

@@ -77,7 +77,7 @@ function describeAct(
   const facts: Omit<PlainFacts, "id" | "title" | "licence" | "source" | "cameras"> = {
     ...{ family: "act", reference: false, stateful: false, frames: { first: 1, later: 1 } },
     image: {
-      ...{ width, height, resize: "exact", layout: "chw" },
+      ...{ width, height, resize: "exact" },
       tokens: featureEdge(width, backbone) * featureEdge(height, backbone),
       ...(alike ? first : pictureScale(UNCHANGED)),
     },

@@ -45,7 +45,7 @@ export function describePi05(policy: Pi05, robot: Robot): Described {
     frames: { first: 1, later: 1 },
     image: {
       ...{ width: side * patch, height: side * patch, resize: "pad", filter: policy.filter, tokens: sizes.patches },
-      ...{ mean: half, std: half, layout: "chw" },
+      ...{ mean: half, std: half },
     },
     state: { ...state, width: state.columns.length },
     prompt: {

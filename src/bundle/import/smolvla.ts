@@ -99,7 +99,7 @@ export async function readSmolVla(
         stateful: false,
         frames: { first: 1, later: 1 },
         image: {
-          ...{ width, height, resize: "pad", place: "bottom_right", filter: "torch-bilinear", layout: "chw" },
+          ...{ width, height, resize: "pad", place: "bottom_right", filter: "torch-bilinear" },
           ...{ mean: half, std: half, tokens: sizes.positions / (vision.shuffle ?? 1) ** 2 },
         },
         state: { ...observed, width: sizes.stateWidth },
