@@ -91,7 +91,7 @@ function wireArrays({ state }: Manifest): string[] {
   });
 }
 
-/** `224 x 224, pad to top_left, pillow-bilinear`; a filter and a place are not in each. */
+/** `224 x 224, pad to bottom_right, pillow-bilinear`; a filter and a place are not in each. */
 function fitting({ width, height, resize, place, filter }: Manifest["image"]): string {
   const placed = place === undefined ? resize : `${resize} to ${place}`;
   return [`${width} x ${height}`, placed, ...(filter ? [filter] : [])].join(", ");

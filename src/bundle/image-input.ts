@@ -17,13 +17,11 @@ interface ImageInput {
 export function imageInput(
   graph: GraphBuilder,
   { name, lead, width, height, cameras }: ImageInput,
-  { layout, mean, std }: Facts["image"],
+  { mean, std }: Facts["image"],
 ): Value {
   const of = cameras && { cameras: [...cameras] };
-  const planes = [...lead, 3, height, width];
-  if (graph.build.frames === "f32") return graph.input({ name, dtype: "f32", shape: planes }, "images", of);
-  const chw = layout === "chw";
-  const shape = chw ? planes : [...lead, height, width, 3];
+  const shape = [...lead, 3, height, width];
+  if (graph.build.frames === "f32") return graph.input({ name, dtype: "f32", shape }, "images", of);
   const pixels = graph.input({ name, dtype: "u8", shape }, "images", of);
   // The engine's own table of what each value of a channel becomes (native/src/image/frame.rs): the same bits, on any device.
   const table = Float32Array.from({ length: 3 * 256 }, (_, at) => {
@@ -31,8 +29,7 @@ export function imageInput(
     return ((at & 255) / 255 - (mean[channel] ?? 0)) / (std[channel] ?? 1);
   });
   const own = cameras === undefined ? "" : ` of ${name}`;
-  const rows = graph.int32(`pixels.rows${own}`, chw ? [3, 1, 1] : [3], Int32Array.of(0, 256, 512));
+  const rows = graph.int32(`pixels.rows${own}`, [3, 1, 1], Int32Array.of(0, 256, 512));
   const places = graph.op("Add", [graph.cast(pixels, "i32"), rows]);
-  const normal = graph.op("Gather", [graph.floats(`pixels.table${own}`, [3 * 256], table), places], { axis: 0 });
-  return chw ? normal : graph.transpose(normal, [0, 1, 4, 2, 3]);
+  return graph.op("Gather", [graph.floats(`pixels.table${own}`, [3 * 256], table), places], { axis: 0 });
 }

@@ -28,12 +28,10 @@ export function checkInputs(manifest: Manifest): string | undefined {
   return pictureFault(manifest) ?? checkActionPrefix(manifest);
 }
 
-/** All pictures of a model are of one type. Only pixels have another layout than planes, and unrounded values are no pixels. */
+/** All pictures of a model are of one type. Unrounded values are no pixels. */
 function pictureFault({ image, graphs }: Manifest): string | undefined {
   const inputs = [graphs.prefill, graphs.extend].flatMap((graph) => graph?.inputs ?? []);
   const dtypes = new Set(inputs.filter(({ role }) => role === "images").map(({ dtype }) => dtype));
-  if (image.layout !== "chw" && !dtypes.has("u8"))
-    return fault("/image/layout", image.layout, "chw, unless the graphs take u8");
   if (image.filter === "torch-bilinear" && dtypes.has("u8"))
     return fault("/image/filter", image.filter, "f32 images for its unrounded values, or another filter");
   return dtypes.size > 1 ? fault("/graphs", `images as ${[...dtypes].join(" and ")}`, "one type") : undefined;

@@ -33,8 +33,7 @@ const FLOATS = ["f32", "f16", "bf16"] as const;
 
 export const RULES: Readonly<Record<InputRole, Rule>> = {
   /**
-   * f32, normalised, or u8, pixels that the graph normalises: [B, views · frames, 3, height, width], pixels with `image.layout` hwc [B, views
-   * · frames, height, width, 3]. `cameras` names the views, in several inputs or one, each camera of the model once; a view of a name that
+   * f32, normalised, or u8, pixels that the graph normalises: [B, views · frames, 3, height, width]. `cameras` names the views, in several inputs or one, each camera of the model once; a view of a name that
    * the model has not is a black picture.
    */
   images: { graphs: READERS, dtypes: ["f32", "u8"], fields: ["cameras"], shapes: imageShapes },
@@ -87,10 +86,8 @@ export const RULES: Readonly<Record<InputRole, Rule>> = {
 };
 
 function imageShapes({ rows, cameras, frames, image }: GraphSizes, graph: GraphName, input: Input): Shape[] {
-  const { width, height, layout } = image;
   const count = (input.cameras ?? cameras).length * (graph === "extend" ? frames.later : frames.first);
-  const one = layout === "hwc" && input.dtype === "u8" ? [height, width, 3] : [3, height, width];
-  return [[rows, count, ...one]];
+  return [[rows, count, 3, image.height, image.width]];
 }
 
 export type GraphSizes = ReturnType<typeof graphSizes>;

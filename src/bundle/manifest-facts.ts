@@ -108,10 +108,10 @@ export const FactFields = {
      */
     resize: oneOf("pad", "stretch", "crop", "exact"),
     /**
-     * The place of the picture with `pad`. Absent, `centre`: bars on both sides, the odd pixel right or below (openpi). `top_left`: bars
-     * right or below. `bottom_right`: bars left or above (LeRobot's SmolVLA, which pads at the top left).
+     * The place of the picture with `pad`. Absent, `centre`: bars on both sides, the odd pixel right or below (openpi).
+     * `bottom_right`: bars left or above (LeRobot's SmolVLA, which pads at the top left).
      */
-    place: Type.Optional(oneOf("centre", "top_left", "bottom_right")),
+    place: Type.Optional(oneOf("centre", "bottom_right")),
     /** Prefix tokens that one frame becomes. */
     tokens: Type.Integer({ minimum: 1 }),
     /**
@@ -123,8 +123,6 @@ export const FactFields = {
     /** Per RGB channel: (value / 255 − mean) / std. */
     mean: Type.Array(Type.Number(), { minItems: 3, maxItems: 3 }),
     std: Type.Array(Type.Number({ exclusiveMinimum: 0 }), { minItems: 3, maxItems: 3 }),
-    /** The images that a graph reads are planes of each channel, or have the channels of each pixel side by side, which only pixels do. */
-    layout: oneOf("chw", "hwc"),
   }),
   state: closed({
     /** Wire shape of `robot_state`; `vector`: one array `state`, whose values are the columns in their order. */

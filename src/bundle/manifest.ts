@@ -16,7 +16,7 @@ const Dim = Type.Union([
   Type.Literal("prefix"),
   Type.Integer({ minimum: 1 }),
 ]);
-const Dtype = oneOf("f32", "f16", "bf16", "i32", "i64", "u8", "bool");
+const Dtype = oneOf("f32", "f16", "bf16", "i64", "u8", "bool");
 
 /** The sources of inputs (input-roles.ts), in the order in which the manifests of reference bundles list the inputs. */
 export const INPUT_ROLES = [

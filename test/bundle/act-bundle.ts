@@ -32,7 +32,7 @@ export const FACTS: PlainFacts = {
   ...{ id: "lab/act", title: "A small ACT", licence: "none", source: "a test", family: "act", reference: false },
   ...{ stateful: false, cameras: ["top", "wrist"], frames: { first: 1, later: 1 } },
   image: {
-    ...{ width: WIDTH, height: HEIGHT, resize: "stretch", filter: "pillow-bilinear", layout: "chw", tokens: 3 * 2 },
+    ...{ width: WIDTH, height: HEIGHT, resize: "stretch", filter: "pillow-bilinear", tokens: 3 * 2 },
     ...{ mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225] },
   },
   state: {

@@ -22,12 +22,12 @@ test("shapes and names that contradict the facts", async () => {
     [(m) => (m.prompt.buckets = [96]), "/prompt/buckets/0: found 96, expected less than tokens_max, 96"],
     [(m) => (m.frames.later = 4), "/frames/first: found 1, expected 4"],
     [
-      (m) => Object.assign(m.image, { resize: "stretch", place: "top_left" }),
-      "/image/place: found top_left, expected nothing, with stretch",
+      (m) => Object.assign(m.image, { resize: "stretch", place: "bottom_right" }),
+      "/image/place: found bottom_right, expected nothing, with stretch",
     ],
     [
       (m) => Object.assign(m.image, { resize: "pad", place: "left" }),
-      '/image/place: found "left", expected one of "centre", "top_left", "bottom_right"',
+      '/image/place: found "left", expected one of "centre", "bottom_right"',
     ],
     [(m) => (m.image.resize = "exact"), "/image/filter: found pillow-bilinear, expected nothing, with exact"],
     [(m) => delete m.image.filter, "/image/filter: found nothing, expected a filter, with "],

@@ -48,7 +48,7 @@ test("a device that does not compute in the memory of the host shows its stages 
 });
 
 const rounded: Spoil = (_, { parity }) => Object.assign(present(parity.golden, "golden values"), { rounded: true });
-const topLeft = facts(({ image }) => (image.place = "top_left"));
+const bottomRight = facts(({ image }) => (image.place = "bottom_right"));
 
 test.each([
   ["bf16 weights, which lie in a file of their own", "bf16", {}, rounded],
@@ -63,7 +63,7 @@ test.each([
     const lines =
       /pictures +0\.0e\+0 of 1\.0e-4\n.* image tokens +\S+ not judged {2}case .*\n {2}not judged: the golden/s;
     expect(goldenLines(found)).toMatch(lines);
-    const wrong: Spoil = (files, manifest) => [spoil(files, manifest), topLeft(files, manifest)];
+    const wrong: Spoil = (files, manifest) => [spoil(files, manifest), bottomRight(files, manifest)];
     expect(ok(await compared(wrong, "cpu", precision, options)).off?.stage).toBe("pictures");
   },
 );
@@ -76,7 +76,7 @@ const template = (change: { text?: string; bins?: number }) =>
 
 /** What is wrong, the stage that is named, and words about the place. */
 const MISTAKES: readonly (readonly [what: string, spoil: Spoil, stage: Stage, where: RegExp])[] = [
-  ["another place of the picture", topLeft, "pictures", /view 0 \(top\), channel/],
+  ["another place of the picture", bottomRight, "pictures", /view 0 \(top\), channel/],
   [
     "a picture that is stretched",
     facts(({ image }) => (image.resize = "stretch")),

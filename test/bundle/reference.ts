@@ -179,7 +179,7 @@ export class Reference {
     if (resize !== "pad") return resizePillow(picture, { width, height });
     const ratio = Math.max(picture.width / width, picture.height / height);
     const small = { width: Math.trunc(picture.width / ratio), height: Math.trunc(picture.height / ratio) };
-    const part = { top_left: 0, centre: 0.5, bottom_right: 1 }[place];
+    const part = { centre: 0.5, bottom_right: 1 }[place];
     const [left, above] = [Math.trunc((width - small.width) * part), Math.trunc((height - small.height) * part)];
     const whole = new Uint8Array(width * height * 3);
     const rgb = resizePillow(picture, small);

@@ -50,7 +50,7 @@ test("min-max of each row, clipped, without epsilon", async () => {
 
 test("a padded picture at each of its places, each of which changes the rows", async () => {
   const seen: number[][][] = [];
-  for (const place of ["centre", "top_left", "bottom_right"] as const) {
+  for (const place of ["centre", "bottom_right"] as const) {
     const { native, reference } = await both(({ image }) => {
       Object.assign(image, { resize: "pad", place });
     });

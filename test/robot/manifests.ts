@@ -51,7 +51,6 @@ export function manifest(changes: Partial<Manifest> = {}): Manifest {
       filter: "pillow-bilinear",
       mean: [0, 0, 0],
       std: [1, 1, 1],
-      layout: "chw",
       tokens: 16,
     },
     state: { kind: "joint", columns, width: columns.length },

@@ -21,7 +21,7 @@ STATES = {
     "cartesian": [0.35, 0.12, 0.2, 0.6, 0.8, 0, -0.8, 0.6, 0, 6.25, 0.3, -0.2, 0.31, 1, 0, 0, 0, 0.28, 0.96, 1.125],
 }
 FRAME_SIZE = (160, 120)
-CENTERING = {"top_left": (0, 0), "centre": (0.5, 0.5), "bottom_right": (1, 1)}
+CENTERING = {"centre": (0.5, 0.5), "bottom_right": (1, 1)}
 
 # Characters with Unicode's White_Space property; Python's own split() also cuts at U+001C to U+001F.
 WHITE_SPACE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")

@@ -60,7 +60,7 @@ function describeAct(
   const facts: Omit<PlainFacts, "id" | "title" | "licence" | "source" | "cameras"> = {
     ...{ ...ONE_SHOT, family: "act", prompt: null, flow: null },
     image: {
-      ...{ width, height, resize: "exact", layout: "chw" },
+      ...{ width, height, resize: "exact" },
       tokens: featureEdge(width, backbone) * featureEdge(height, backbone),
       ...(alike ? first : pictureScale(UNCHANGED)),
     },

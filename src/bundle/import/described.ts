@@ -23,8 +23,8 @@ export const ONE_SHOT = {
 export const IMPORTED = { seed: 0, tokenizer: { merges: 0 } } as const;
 
 /** Pictures in −1 … 1, padded to their size. */
-export const PADDED: Pick<Facts["image"], "resize" | "layout" | "mean" | "std"> = {
-  ...{ resize: "pad", layout: "chw", mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5] },
+export const PADDED: Pick<Facts["image"], "resize" | "mean" | "std"> = {
+  ...{ resize: "pad", mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5] },
 };
 
 const SPACES = { joint: "joint_position", cartesian: "cartesian_position", vector: "vector" } as const;

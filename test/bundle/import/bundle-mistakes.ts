@@ -48,7 +48,12 @@ export const IN_BUNDLE: readonly Mistake<Spoil>[] = [
     facts(({ image }) => (image.filter = "torch-bilinear-u8")),
     "pictures",
   ],
-  ["another place of the picture", FLOWS, facts(({ image }) => (image.place = "top_left")), "pictures"],
+  [
+    "another place of the picture",
+    FLOWS,
+    facts(({ image }) => (image.place = image.place === "bottom_right" ? "centre" : "bottom_right")),
+    "pictures",
+  ],
   ["a picture that is stretched", PI05, facts(({ image }) => (image.resize = "stretch")), "pictures"],
   ["other means of the pixels", ALL, facts(({ image }) => (image.mean = [0.4, 0.5, 0.5])), "pictures"],
   ["cameras that are swapped", ALL, swappedCameras, "pictures"],

@@ -56,7 +56,7 @@ function factsOf(views: number): Facts {
     cameras: ["up", "arm"].slice(0, views),
     frames: { first: 1, later: 1 },
     ...{ memory: null, guidance: null },
-    image: { ...image, layout: "chw" },
+    image,
     state: { width: WIDTH },
     prompt: { tokens_max: TEXT, parts: [{ kind: "instruction" }] },
     action: { rows: ROWS, width: WIDTH },

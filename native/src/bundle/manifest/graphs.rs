@@ -74,19 +74,13 @@ pub enum Picture {
     /// f32 `[3, height, width]`, normalised.
     Normalised,
     /// u8 `[3, height, width]`, as decoded and resized.
-    Planes,
-    /// u8 `[height, width, 3]`, as decoded and resized.
-    Interleaved,
+    Pixels,
 }
 
 impl Picture {
-    /// The picture that the type and the shape of a port `images` mean; an image is wider than its three channels.
+    /// The picture that the type of a port `images` means.
     pub fn of(port: &Port) -> Picture {
-        match (port.dtype, port.shape.last()) {
-            (Dtype::U8, Some(Dim::Fixed(3))) => Picture::Interleaved,
-            (Dtype::U8, _) => Picture::Planes,
-            _ => Picture::Normalised,
-        }
+        if port.dtype == Dtype::U8 { Picture::Pixels } else { Picture::Normalised }
     }
 
     pub fn dtype(self) -> Dtype {

@@ -9,7 +9,6 @@ pub enum Alignment {
     /// Bars on both sides; the odd pixel is right or below (openpi's `resize_with_pad`).
     #[default]
     Centre,
-    TopLeft,
     /// Bars left or above (`resize_with_pad` of LeRobot's SmolVLA).
     BottomRight,
 }
@@ -75,7 +74,7 @@ mod tests {
     fn manifest(change: &Value) -> Manifest {
         let mut manifest: Value = serde_json::from_str(include_str!("../../../tests/manifest.json")).expect("JSON");
         let image = &mut manifest["image"];
-        (image["resize"], image["place"]) = (json!("pad"), json!("top_left"));
+        (image["resize"], image["place"]) = (json!("pad"), json!("bottom_right"));
         image.as_object_mut().expect("an object").extend(change.as_object().expect("a change").clone());
         serde_json::from_value(manifest).expect("a manifest")
     }

@@ -67,10 +67,6 @@ impl FrameSpec {
         resizer.run((self.mode, self.filter), rgb, source, target, |x, y, row| {
             let Row::Levels(row) = row else { unreachable!("the manifest's check refuses unrounded pixels") };
             let (from, to) = (y * target.0 + x, y * target.0 + x + row.len() / 3);
-            if self.picture == Picture::Interleaved {
-                tensor[3 * from..3 * to].copy_from_slice(row);
-                return;
-            }
             for (channel, values) in tensor.chunks_exact_mut(plane).enumerate() {
                 let pixels = row.iter().skip(channel).step_by(3);
                 values[from..to].iter_mut().zip(pixels).for_each(|(value, pixel)| *value = *pixel);

@@ -26,7 +26,6 @@ impl Axis {
 /// Source and target sizes to the two axes.
 pub fn axes(mode: Mode, source: (usize, usize), target: (usize, usize)) -> (Axis, Axis) {
     let offset = |bars: usize| match mode {
-        Mode::Pad(Alignment::TopLeft) => 0,
         Mode::Pad(Alignment::BottomRight) => bars,
         Mode::Pad(Alignment::Centre) | Mode::Stretch | Mode::Crop | Mode::Exact => bars / 2,
     };
