@@ -6,7 +6,7 @@ import postgres from "postgres";
 import { freePort } from "./temporary.ts";
 
 /** The folder of the server's programs on Debian and others; undefined: there is no server here. */
-const BIN = [...new Bun.Glob("/usr/lib/postgresql/*/bin").scanSync({ cwd: "/", onlyFiles: false, absolute: true })]
+const BIN = [...new Bun.Glob("postgresql*/*/bin").scanSync({ cwd: "/usr/lib", onlyFiles: false, absolute: true })]
   .sort()
   .at(-1);
 export const POSTGRES = BIN === undefined ? undefined : join(BIN, "postgres");
