@@ -5,7 +5,7 @@ use crate::ort::environment::check;
 use crate::ort::home::Home;
 use crate::ort::value::Value;
 use crate::ort::weight_store::DeviceWeights;
-use ort::sys::OrtSessionOptions;
+use ort::sys::{ONNXTensorElementDataType as Type, OrtSessionOptions};
 use std::ffi::CString;
 use std::path::Path;
 
@@ -13,6 +13,7 @@ use std::path::Path;
 /// keeps the addresses of both.
 pub struct Initializers {
     tensors: Vec<(CString, Value, usize)>,
+    are_f32: bool,
     _weights: DeviceWeights,
 }
 
@@ -33,8 +34,9 @@ impl DeviceWeights {
         };
         let in_file = |error: String| format!("{}: {error}", path.display());
         let tensors = self.weights.of_graph(path)?;
+        let are_f32 = tensors.iter().all(|tensor| tensor.kind == Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
         let tensors = tensors.iter().map(value).collect::<Result<_, _>>().map_err(in_file)?;
-        Ok(Initializers { tensors, _weights: self.clone() })
+        Ok(Initializers { tensors, are_f32, _weights: self.clone() })
     }
 }
 
@@ -49,6 +51,11 @@ impl Initializers {
             check(unsafe { (ort::api().AddInitializer)(options, name.as_ptr(), value.pointer()) })
         };
         self.tensors.iter().try_for_each(|(name, value, _)| add(name, value))
+    }
+
+    /// Whether all are used as they are: others are widened first.
+    pub fn are_f32(&self) -> bool {
+        self.are_f32
     }
 
     /// Bytes of all tensors, or of those in `names`.

@@ -175,7 +175,7 @@ impl Runtime {
                 builder = with_weights(builder, initializers)?;
                 let kept = (providers.stream.clone(), initializers.clone());
                 builder = match &providers.chain[..] {
-                    [] => Self::keeping(kept, frugal(builder)?)?,
+                    [] => Self::keeping(kept, frugal(builder, initializers)?)?,
                     _ => refused.log_to(builder, kept)?,
                 };
             }
