@@ -39,8 +39,11 @@ if [ -z "$found" ]; then
     echo "error: no Python 3.12 or 3.13 with pip was found; LeRobot 0.6.1 needs one. Install it, name its folder in PATH, or run this as root on Debian." >&2
     exit 1
   fi
-  echo "building Python 3.13 in $target/python; $target/python.log says how" >&2
-  build_python > "$target/python.log" 2>&1
+  build_python > "$target/python.log" 2>&1 &
+  if ! wait $!; then
+    tail -20 "$target/python.log" >&2
+    exit 1
+  fi
   found="$target/python/bin/python3"
 fi
 
