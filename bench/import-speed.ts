@@ -22,7 +22,7 @@ type Policy = (typeof POLICIES)[number];
 
 const SCRIPT = join(import.meta.dir, "import/published_size.py");
 const ROUNDS = { small: 1, full: 5 } as const;
-/** What a process times: for so many seconds, at most so many chunks. */
+/** Seconds in which a process times chunks, and the most chunks. */
 const TIMED = { small: ["0", "1"], full: ["6", "30"] } as const;
 /** Asked for of rows in float32. */
 const DIFFERENCE_MAX = 1e-4;

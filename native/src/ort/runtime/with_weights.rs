@@ -22,8 +22,8 @@ pub(super) fn with_weights(mut builder: SessionBuilder, initializers: &Initializ
 /// Has a large model on a CPU return the memory of a run. A widened matrix is as large as a hundred frames, and an arena would keep the
 /// most that any two of them had, for each run at a time.
 ///
-/// Weights of float32 are not widened, and their runs keep an arena: the system clears every page that it gives anew, which was a third of
-/// the time of a chunk of SmolVLA.
+/// Weights of float32 are not widened, and their runs keep an arena. The system clears every page that it gives anew: without an arena a
+/// third of the time of a chunk of SmolVLA.
 pub(super) fn frugal(builder: SessionBuilder, initializers: &Initializers) -> ort::Result<SessionBuilder> {
     memory::return_large_blocks();
     if initializers.are_f32() {
