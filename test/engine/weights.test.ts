@@ -72,27 +72,6 @@ test("float32 weights in a weight file give the rows of those in the graphs, bit
   }
 });
 
-test("float32 weights in a weight file are not in memory a second time", async () => {
-  const dir = await emptyDir();
-  const facts = JSON.parse(await readFile(join(MODEL_DIR, "../pi0.5-yam/model.json"), "utf8"));
-  facts.unproved = true;
-  facts.architecture.language.mlp = 16_384;
-  await cp(join(MODEL_DIR, "../pi0.5-yam"), join(dir, "model"), { recursive: true });
-  await writeFile(join(dir, "model/model.json"), JSON.stringify(facts));
-  ok(await buildBundle(join(dir, "model"), join(dir, "bundle"), "f32", { inlineBytesMax: 1 << 16 }));
-  const large = ok(await readBundle(join(dir, "bundle")));
-  const { size } = present(
-    large.manifest.files.find(({ path }) => path === WEIGHT_FILE),
-    "a weight file",
-  );
-  const own = async () => 1024 * Number(/RssAnon:\s+(\d+)/.exec(await readFile("/proc/self/status", "utf8"))?.[1]);
-  const before = await own();
-  const { unproved, ...parity } = large.manifest.parity;
-  const opened = await Opened.with(engine, { ...large, manifest: { ...large.manifest, parity } });
-  expect((await own()) - before).toBeLessThan(size / 2);
-  await opened.model.unload();
-});
-
 test("a weight file that was cut, grew or went between its verification and its load is refused with its name", async () => {
   const { copy, file } = await copyOf();
   const size = (await readFile(file)).length;

@@ -13,7 +13,6 @@ use std::path::Path;
 /// keeps the addresses of both.
 pub struct Initializers {
     tensors: Vec<(CString, Value, usize)>,
-    are_int8: bool,
     are_f32: bool,
     _weights: DeviceWeights,
 }
@@ -35,10 +34,9 @@ impl DeviceWeights {
         };
         let in_file = |error: String| format!("{}: {error}", path.display());
         let tensors = self.weights.of_graph(path)?;
-        let are_int8 = tensors.iter().any(|tensor| tensor.kind == Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8);
         let are_f32 = tensors.iter().all(|tensor| tensor.kind == Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
         let tensors = tensors.iter().map(value).collect::<Result<_, _>>().map_err(in_file)?;
-        Ok(Initializers { tensors, are_int8, are_f32, _weights: self.clone() })
+        Ok(Initializers { tensors, are_f32, _weights: self.clone() })
     }
 }
 
@@ -53,11 +51,6 @@ impl Initializers {
             check(unsafe { (ort::api().AddInitializer)(options, name.as_ptr(), value.pointer()) })
         };
         self.tensors.iter().try_for_each(|(name, value, _)| add(name, value))
-    }
-
-    /// Whether matrices are kept as int8.
-    pub fn are_int8(&self) -> bool {
-        self.are_int8
     }
 
     /// Whether all are used as they are: others are widened first.

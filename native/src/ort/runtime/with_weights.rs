@@ -19,20 +19,23 @@ pub(super) fn with_weights(mut builder: SessionBuilder, initializers: &Initializ
     Ok(builder.with_config_entry("optimization.constant_folding_max_output_size_in_bytes", FOLDED_BYTES_MAX)?)
 }
 
+/// Float32 weights of a graph that may be in memory a second time, packed for the kernels. One of pi0.5 has 11 GB.
+const PACKED_BYTES_MAX: usize = 4 << 30;
+
 /// Has a large model on a CPU return the memory of a run. A widened matrix is as large as a hundred frames, and an arena would keep the
 /// most that any two of them had, for each run at a time.
 ///
 /// Weights of float32 are not widened, and their runs keep an arena. The system clears every page that it gives anew: without an arena a
-/// third of the time of a chunk of SmolVLA. They are read where they are mapped: packed for the kernels, each would be in memory once more.
-/// int8 matrices are packed once, as their products take less time than that.
+/// third of the time of a chunk of SmolVLA. Too many of them are read where they are mapped, and a run packs the part that it works on.
 pub(super) fn frugal(builder: SessionBuilder, initializers: &Initializers) -> ort::Result<SessionBuilder> {
     memory::return_large_blocks();
-    let builder = if initializers.are_int8() { builder } else { builder.with_prepacking(false)? };
-    if initializers.are_f32() {
+    let is_large = initializers.bytes(None) > PACKED_BYTES_MAX;
+    if initializers.are_f32() && !is_large {
         return Ok(builder);
     }
     let plain = ep::CPU::default().with_arena_allocator(false).build();
-    Ok(builder.with_memory_pattern(false)?.with_execution_providers([plain])?)
+    let builder = builder.with_memory_pattern(false)?.with_execution_providers([plain])?;
+    Ok(if initializers.are_f32() { builder.with_prepacking(false)? } else { builder })
 }
 
 /// The names of weights that a session on a device has copied from the file although they were given. ONNX Runtime logs each.
