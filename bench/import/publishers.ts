@@ -27,6 +27,6 @@ export async function output(words: readonly string[]): Promise<string | Problem
 
 /** What a folder takes of the disk. */
 export async function folderMib(folder: string): Promise<number> {
-  const said = await output(["du", "-sm", folder]);
+  const said = await output(["du", "-smL", folder]);
   return said instanceof Problem ? Number.NaN : Number.parseInt(said, 10);
 }

@@ -45,10 +45,11 @@ SETS = [
         "возьми أغلق الدرج नमस्ते ไทย 赤いブロック ﾊﾟ",
         "pick up the red cube. " * 9,
     ],
-    ["<bos> <eos><pad> <image> <0x0A> <|im_end|>", "aaaaaaaa" * 20, "\x7f\x1b\u0085\u2028x\u2029", "Open\vThe\fDrawer ", "é" * 150],
+    ["a < b > c <b>bold</b> [INST] |im_end|", "aaaaaaaa" * 20, "\x7f\x1b\u0085\u2028x\u2029", "Open\vThe\fDrawer ", "é" * 150],
 ]
 """Five for each seed. The first: plain; underscores, a newline, runs of spaces, a tab, white space at both ends; empty; not ASCII; longer
-than any maximum. The others: newlines at either end, white space only, spaces that are not ASCII, digits, the prompt's own words, marks of
-tokenizers, signs that are composed or not, other scripts, texts near the maximum, control characters."""
+than any maximum. The others: newlines at either end, white space only, spaces that are not ASCII, digits, the prompt's own words, signs
+that are composed or not, other scripts, texts near the maximum, control characters. None has the text of a special token, which
+transformers reads as that token, and tendon and SentencePiece as text."""
 
 INSTRUCTIONS = SETS[SEED % len(SETS)]
