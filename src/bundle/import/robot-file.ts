@@ -125,7 +125,7 @@ export async function readRobot(path: string, policy: Policy): Promise<Robot | P
 
 /** What the file says otherwise than the checkpoint. */
 function contradictions(
-  { cameras = [], missing_cameras: missing = [], state = [], actions = [], backbone }: RobotFile,
+  { cameras = [], missing_cameras: missing = [], state = [], state_kind: kind, actions = [], backbone }: RobotFile,
   policy: Policy,
 ): string[] {
   const keys = [...cameras.map(({ key }) => key), ...missing].map((key) => policyKey(policy, key));
@@ -138,6 +138,9 @@ function contradictions(
     ...(actions.length > policy.actionColumns
       ? [`${actions.length} action columns, expected ${policy.actionColumns}`]
       : []),
+    ...(kind === "vector" ? state.filter(({ from }) => from !== undefined) : []).map(
+      ({ name }) => `${name} has from, which a vector has not`,
+    ),
     ...(backbone && policy.unknownBackbone === undefined ? ["backbone, which it need not be told"] : []),
     ...actions.flatMap(({ name, relative_to: to }, at) => {
       if (to === undefined) return [];
@@ -167,7 +170,8 @@ function template(robot: RobotFile, policy: Policy): string[] {
   ];
   const badState = range(stateColumns).some((at) => {
     const column = state[at];
-    return column === undefined || (robot.state_kind !== undefined && isVector === (column.from !== undefined));
+    const isPlaced = column?.from !== undefined && column.index !== undefined;
+    return column === undefined || (robot.state_kind !== undefined && !isVector && !isPlaced);
   });
   const badActions = range(actionColumns).some(
     (at) => actions[at] === undefined || (relative !== "" && actions[at]?.relative_to === undefined),

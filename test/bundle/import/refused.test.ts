@@ -171,7 +171,23 @@ describe("the robot file", () => {
       ["max = 100.0", "max = -200.0", "/action/columns/0/max: found -200"],
       ['name = "elbow", unit = "rad" }', 'name = "waist", unit = "rad" }', "/state/columns/2/name: found waist"],
       ["[", "[[", "cannot be read as TOML"],
+      ['"waist", unit = "rad" }', '"waist", unit = "rad", from = "joint_position" }', "waist has from, which a vector"],
     ];
     for (const [from, to, expected] of cases) expect(await message(good.replace(from, to))).toContain(expected);
+  });
+
+  test("a column that names an array without a place, or a place that the array has not, is refused", async () => {
+    const arm = (last: string) => {
+      const joint = robotToml(WORDS).replace('"vector"', '"joint"');
+      return WORDS.columns.reduce((toml, name, at) => {
+        const column = `"${name}", unit = "rad"`;
+        return toml.replace(`${column} }`, `${column}, from = "${at < 6 ? `joint_position", index = ${at}` : last} }`);
+      }, joint);
+    };
+    expect(await message(arm('gripper_position", index = 1'))).toBe("no problem");
+    expect(await message(arm('gripper_position"'))).toContain("from: joint_position, gripper_position");
+    expect(await message(arm('gripper_position", index = 2'))).toContain(
+      "/state/columns/6/index: found 2, expected less than the 2 values of gripper_position in joint state",
+    );
   });
 });
