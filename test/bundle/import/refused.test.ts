@@ -3,7 +3,9 @@ import { describe, expect, test } from "bun:test";
 import { cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type ImportOptions, importBundle } from "../../../src/bundle/import/import.ts";
+import { readProcessors } from "../../../src/bundle/import/processors.ts";
 import { Problem } from "../../../src/std/problem.ts";
+import { ok } from "../../engine/opened.ts";
 import { emptyDir } from "../built.ts";
 import { PUBLISHERS, robotFile, robotToml } from "./robots.ts";
 import { json, tensors as weights } from "./spoiled-checkpoint.ts";
@@ -17,11 +19,16 @@ const DOWN = "model.paligemma_with_expert.paligemma.model.language_model.layers.
 const BIAS = "model.time_mlp_in.bias";
 const NORM = "model.paligemma_with_expert.gemma_expert.model.norm.dense.bias";
 
-/** The message of an import of a changed copy of the checkpoint. */
-async function refusal(change: (dir: string) => Promise<unknown>, more: Partial<ImportOptions> = {}): Promise<string> {
+async function changed(change: (dir: string) => Promise<unknown>): Promise<string> {
   const dir = join(await emptyDir(), "checkpoint");
   await cp(LEROBOT, dir, { recursive: true });
   await change(dir);
+  return dir;
+}
+
+/** The message of an import of a changed copy of the checkpoint. */
+async function refusal(change: (dir: string) => Promise<unknown>, more: Partial<ImportOptions> = {}): Promise<string> {
+  const dir = await changed(change);
   const out = join(await emptyDir(), "out");
   const made = await importBundle(dir, out, {
     ...{ id: "lab/pi05:arm", robot: await robotFile(WORDS), precision: "f32" },
@@ -122,10 +129,30 @@ describe("processors and configuration", () => {
       json("config.json", (config) => (config.image_resolution = [224, 224])),
       "/image_resolution is 224,224",
     ],
+    ...(["pre", "post"] as const).map((side): (typeof cases)[number] => {
+      const key = side === "pre" ? "observation.state" : "action";
+      return [
+        `no statistics of ${key}`,
+        weights(
+          (all) => {
+            for (const name of Object.keys(all)) if (name.startsWith(`${key}.`)) delete all[name];
+          },
+          new Bun.Glob(`policy_${side}*.safetensors`),
+        ),
+        `policy_${side}processor.json says QUANTILES of ${key} and has no statistics of it`,
+      ];
+    }),
     ["other periods", json("config.json", (config) => (config.max_period = 8)), "/max_period"],
   ];
   test.each(cases)("%s", async (_, change, expected) => {
     expect(await refusal(change)).toContain(expected);
+  });
+
+  test("an action that the features leave out is normalised all the same, as LeRobot does", async () => {
+    const dir = await changed(json("policy_postprocessor.json", ({ steps }) => (steps[0].config.features = {})));
+    const [{ action }, plain] = [ok(await readProcessors(dir)), ok(await readProcessors(LEROBOT))];
+    expect(action.column.norm).toBe("quantile");
+    expect(action).toEqual(plain.action);
   });
 
   test("unknown fields of the configuration are none of import's", async () => {
