@@ -14,21 +14,26 @@ const WORDS = {
   cameras: ["top", "wrist"],
   columns: ["waist", "shoulder", "elbow", "wrist_1", "wrist_2", "left_gripper", "right_gripper"],
 };
+const VIEWS = ["base_0_rgb", "left_wrist_0_rgb", "right_wrist_0_rgb"];
 const LEROBOT = join(PUBLISHERS, "pi05-lerobot/checkpoint");
 const DOWN = "model.paligemma_with_expert.paligemma.model.language_model.layers.0.mlp.down_proj.weight";
 const BIAS = "model.time_mlp_in.bias";
 const NORM = "model.paligemma_with_expert.gemma_expert.model.norm.dense.bias";
 
-async function changed(change: (dir: string) => Promise<unknown>): Promise<string> {
+async function changed(change: (dir: string) => Promise<unknown>, from = LEROBOT): Promise<string> {
   const dir = join(await emptyDir(), "checkpoint");
-  await cp(LEROBOT, dir, { recursive: true });
+  await cp(from, dir, { recursive: true });
   await change(dir);
   return dir;
 }
 
 /** The message of an import of a changed copy of the checkpoint. */
-async function refusal(change: (dir: string) => Promise<unknown>, more: Partial<ImportOptions> = {}): Promise<string> {
-  const dir = await changed(change);
+async function refusal(
+  change: (dir: string) => Promise<unknown>,
+  more: Partial<ImportOptions> = {},
+  from?: string,
+): Promise<string> {
+  const dir = await changed(change, from);
   const out = join(await emptyDir(), "out");
   const made = await importBundle(dir, out, {
     ...{ id: "lab/pi05:arm", robot: await robotFile(WORDS), precision: "f32" },
@@ -216,5 +221,22 @@ describe("the robot file", () => {
     expect(await message(arm('gripper_position", index = 2'))).toContain(
       "/state/columns/6/index: found 2, expected less than the 2 values of gripper_position in joint state",
     );
+  });
+
+  test("columns that openpi's file leaves out are padding only where the statistics say that they never change", async () => {
+    const openpi = async (count: number, change = async (_: string) => {}) => {
+      const columns = Array.from({ length: count }, (_, at) => `joint_${at}`);
+      const robot = await robotFile({ cameras: VIEWS, columns, isRelative: () => false });
+      return refusal(change, { robot }, join(PUBLISHERS, "pi05-openpi/checkpoint"));
+    };
+    const two = await openpi(2);
+    expect(two).toContain(
+      "2 state columns, but the statistics of column 2 are -0.7447211742401123 to 0.21588768064975739: expected 14",
+    );
+    expect(two).toContain("2 action columns, but the statistics of column 2 are -0.38982850313186646 to");
+    const padded = json("assets/trossen/norm_stats.json", ({ norm_stats: all }) => {
+      for (const { q01, q99 } of [all.state, all.actions]) for (const values of [q01, q99]) values.push(0, 0);
+    });
+    expect(await openpi(14, padded)).toBe("no problem");
   });
 });
