@@ -133,10 +133,16 @@ function contradictions(
   { cameras = [], missing_cameras: missing = [], state = [], state_kind: kind, actions = [], backbone }: RobotFile,
   policy: Policy,
 ): string[] {
-  const keys = [...cameras.map(({ key }) => key), ...missing].map((key) => policyKey(policy, key));
+  const given = [...cameras.map(({ key }) => key), ...missing];
+  const keys = given.map((key) => policyKey(policy, key));
   const views = policy.views.map(shortKey);
   const names = state.map(({ name }) => name);
   return [
+    ...given.map(shortKey).flatMap((key, at) => {
+      if (key === keys[at] || !views.includes(key)) return [];
+      const made = `${key} is a picture of the policy, and rename_map makes it ${keys[at]}`;
+      return [`${made}: name a key that is not both, or take it out of rename_map in policy_preprocessor.json`];
+    }),
     ...keys.filter((key) => !views.includes(key)).map((key) => `it has no picture ${key}, only ${views.join(", ")}`),
     ...keys.filter((key, at) => keys.indexOf(key) < at).map((key) => `the picture ${key} is there twice`),
     ...wrongCount("state", state.length, policy.stateColumns, policy),

@@ -223,6 +223,16 @@ describe("the robot file", () => {
     );
   });
 
+  test("a key that the policy has and the processors rename to another picture may be either", async () => {
+    const [top, wrist] = ["observation.images.top", "observation.images.wrist"];
+    const renaming = (map: object) =>
+      json("policy_preprocessor.json", ({ steps }) => (steps[0].config.rename_map = map));
+    const swapped = await refusal(renaming({ [top]: wrist, [wrist]: top }));
+    expect(swapped).toContain("top is a picture of the policy, and rename_map makes it wrist");
+    const robot = await robotFile(robotToml(WORDS).replace(top, "front"));
+    expect(await refusal(renaming({ "observation.images.front": top }), { robot })).toBe("no problem");
+  });
+
   test("columns that openpi's file leaves out are padding only where the statistics say that they never change", async () => {
     const openpi = async (count: number, change = async (_: string) => {}) => {
       const columns = Array.from({ length: count }, (_, at) => `joint_${at}`);
