@@ -5,6 +5,7 @@ import { checkFlow } from "./flow-consistency.ts";
 import { checkGraphs } from "./graph-consistency.ts";
 import type { Manifest } from "./manifest.ts";
 import { idFault } from "./served-id.ts";
+import { stateShape } from "./state-shape.ts";
 
 /** The first contradiction, with its JSON path, what was found and what was expected; undefined when there is none. */
 export function contradiction(manifest: Manifest): string | undefined {
@@ -63,22 +64,19 @@ function checkMemory({ memory, stateful, batch, graphs, guidance, cameras, image
   ]);
 }
 
-/** The arrays of `robot_state` that a model of each kind may read. */
-const ARRAYS: Readonly<Record<Manifest["state"]["kind"], readonly string[]>> = {
-  joint: ["joint_position", "gripper_position"],
-  cartesian: ["cartesian_position", "gripper_position"],
-  vector: ["state"],
-};
-
-/** The array that each state column is read from. The columns of a `vector` are the whole array in its order, so that their names are its names. */
+/** The array and the place that each state column is read from. The columns of a `vector` are the whole array in its order, so that their names are its names. */
 function checkSources({ state, action }: Manifest): string | undefined {
   const { kind, columns } = state;
   const isVector = kind === "vector";
+  const shape = stateShape(kind, columns.length);
+  const arrays = Object.entries(shape).flatMap(([name, count]) => (count > 0 ? [name] : []));
   for (const [at, { from, index }] of columns.entries()) {
     const path = `/state/columns/${at}`;
-    const arrays = ARRAYS[kind];
-    if (!arrays.includes(from)) return fault(`${path}/from`, from, `${arrays.join(" or ")} in ${kind} state`);
+    const { [from]: count = 0 } = shape;
+    if (count === 0) return fault(`${path}/from`, from, `${arrays.join(" or ")} in ${kind} state`);
     if (isVector && index !== at) return fault(`${path}/index`, index, `${at}, the column's place in a vector`);
+    if (index >= count)
+      return fault(`${path}/index`, index, `less than the ${count} values of ${from} in ${kind} state`);
   }
   if (isVector === (action.space === "vector")) return undefined;
   return fault("/action/space", action.space, isVector ? "vector, as the state is" : `another one, with ${kind} state`);

@@ -1,5 +1,6 @@
 /** The state of a robot: its shape on the wire, its vector for the model, and the values that no arm can have. */
 import type { Manifest } from "../bundle/manifest.ts";
+import { type StateShape, stateShape } from "../bundle/state-shape.ts";
 import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";
 
@@ -83,13 +84,6 @@ function isDegenerate(rotation: readonly number[]): boolean {
   return Math.hypot(uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx) < COLUMN_SINE_MIN;
 }
 
-type Shape = Partial<Record<ArrayName, number>>;
-
-/** Values per array; an array that is not named is ignored, one of 0 values may be absent. */
-const SHAPES: Readonly<Record<Exclude<StateKind, "vector">, Shape>> = {
-  joint: { joint_position: 12, gripper_position: 2 },
-  cartesian: { joint_position: 0, gripper_position: 2, cartesian_position: 18 },
-};
 /** Arrays that a state of these shapes has, empty where it has none: the digests of observations that are kept depend on them. */
 const NONE: RobotState = { joint_position: [], gripper_position: [], cartesian_position: [] };
 
@@ -98,7 +92,7 @@ export const FLOAT32_LIMIT = 2 ** 128 - 2 ** 103;
 
 /** Failures: `state_missing`, `state_shape_mismatch`. */
 export function readState(value: unknown, { kind, columns }: Manifest["state"]): RobotState | Failure {
-  const shape: Shape = kind === "vector" ? { state: columns.length } : SHAPES[kind];
+  const shape = stateShape(kind, columns.length);
   if (value === undefined || value === null) {
     return new Failure(
       ROBOT.state_missing,
@@ -128,7 +122,7 @@ export function readState(value: unknown, { kind, columns }: Manifest["state"]):
 }
 
 /** `joint_position of 12, gripper_position of 2`. */
-function shapeWords(shape: Shape): string {
+function shapeWords(shape: StateShape): string {
   const words = Object.entries(shape).map(([name, count]) => `${name} of ${count}`);
   return words.join(", ");
 }

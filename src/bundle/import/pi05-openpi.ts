@@ -48,7 +48,7 @@ export async function readPi05OpenPi(
       empty: [],
       ...{ stateColumns: state.q01.length, actionColumns: actions.q01.length, licence },
       actionNames: [],
-      isPadded: true,
+      quantiles: { state, action: actions },
       isRelative: undefined,
     },
     tokenizer: {

@@ -98,6 +98,8 @@ export interface Processors {
 
 const ADVICE = "fetch the checkpoint again, or have this tendon learn the step";
 
+/** The key of actions in the statistics. */
+const ACTION = "action";
 const PIPELINES = ["policy_preprocessor.json", "policy_postprocessor.json"] as const;
 
 /** Reads `policy_preprocessor.json` and `policy_postprocessor.json` of `dir`, and the statistics beside them. */
@@ -106,11 +108,11 @@ export async function readProcessors(dir: string): Promise<Processors | Problem>
   if (before instanceof Problem) return before;
   const after = await readSteps(join(dir, PIPELINES[1]), AFTER);
   if (after instanceof Problem) return after;
-  const normalizer = await normsOf(dir, before.get("normalizer_processor"));
+  const normalizer = await normsOf(dir, PIPELINES[0], before.get("normalizer_processor"));
   if (normalizer instanceof Problem) return normalizer;
-  const back = await normsOf(dir, after.get("unnormalizer_processor"));
+  const back = await normsOf(dir, PIPELINES[1], after.get("unnormalizer_processor"));
   if (back instanceof Problem) return back;
-  const action = back("action", undefined);
+  const action = back(ACTION);
   if (action instanceof Problem) return action;
   const relative = configOf(before.get("relative_actions_processor"), Relative) ?? { enabled: false };
   const absolute = configOf(after.get("absolute_actions_processor"), Absolute) ?? { enabled: false };
@@ -131,7 +133,7 @@ export async function readProcessors(dir: string): Promise<Processors | Problem>
   const states = [...before.values(), ...after.values()].flatMap(({ state_file: state }) => (state ? [state] : []));
   return {
     files: [...PIPELINES, ...states],
-    observation: (key) => normalizer(key, key),
+    observation: normalizer,
     action,
     isRelative: (column) => made.enabled && !isExcluded(made.action_names?.[column] ?? ""),
     renamed,
@@ -168,17 +170,17 @@ function configOf<S extends TSchema>(step: Step | undefined, schema: S): Static<
   return fault === undefined ? step.config : new Problem(`${step.registry_name}: ${fault}; ${ADVICE}`);
 }
 
-/** The norm of a feature by its key in the statistics; `observed` is its key among observations. */
-type Norms = (key: string, observed: string | undefined) => FeatureNorm | Problem;
+/** The norm of a feature by its key. */
+type Norms = (key: string) => FeatureNorm | Problem;
 
-async function normsOf(dir: string, step: Step | undefined): Promise<Norms | Problem> {
+async function normsOf(dir: string, pipeline: string, step: Step | undefined): Promise<Norms | Problem> {
   if (step === undefined) return () => UNCHANGED;
   const config = configOf(step, Normalizer);
   if (config === undefined || config instanceof Problem) return config ?? new Problem(`no ${step}`);
   const statistics =
     step.state_file === undefined ? new Map<string, number[]>() : readStatistics(join(dir, step.state_file));
   if (statistics instanceof Problem) return statistics;
-  return (key, observed) => normOf(config, statistics, key, observed);
+  return (key) => normOf(config, statistics, key, join(dir, pipeline));
 }
 
 const UNCHANGED: FeatureNorm = { column: { norm: "none" }, statistics: {} };
@@ -195,13 +197,20 @@ function normOf(
   { eps, features, norm_map, normalize_observation_keys: only }: Normalizer,
   statistics: ReadonlyMap<string, number[]>,
   key: string,
-  observed: string | undefined,
+  path: string,
 ): FeatureNorm | Problem {
-  const mode = norm_map[features[key]?.type ?? ""] ?? "IDENTITY";
-  const isLeftOut = observed !== undefined && only !== undefined && only !== null && !only.includes(observed);
-  // A feature without statistics passes unchanged (`_apply_transform`).
-  const hasSome = [...statistics.keys()].some((name) => name.startsWith(`${key}.`));
-  if (mode === "IDENTITY" || isLeftOut || !hasSome) return UNCHANGED;
+  // `features` and the list of keys are about observations only (`_normalize_action`).
+  const type = key === ACTION ? "ACTION" : (features[key]?.type ?? "");
+  const mode = norm_map[type] ?? "IDENTITY";
+  const isLeftOut = key !== ACTION && only !== undefined && only !== null && !only.includes(key);
+  if (mode === "IDENTITY" || isLeftOut) return UNCHANGED;
+  if (![...statistics.keys()].some((name) => name.startsWith(`${key}.`))) {
+    // LeRobot lets a feature without statistics pass unchanged (`_apply_transform`): rows of −1 … 1 would be sent as robot units.
+    if (type === "VISUAL") return UNCHANGED;
+    return new Problem(
+      `${path} says ${mode} of ${key} and has no statistics of it; save the processors with the statistics of your data set`,
+    );
+  }
   const [norm, names] = FORMS[mode];
   const values: Record<string, readonly number[]> = {};
   for (const [ours, theirs] of Object.entries(names)) {

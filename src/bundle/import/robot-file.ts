@@ -51,15 +51,20 @@ const RobotFile = closed({
 });
 type RobotFile = Static<typeof RobotFile>;
 
+interface Quantiles {
+  readonly q01: readonly number[];
+  readonly q99: readonly number[];
+}
+
 /** What a checkpoint says of its robot, with which a robot file must agree. */
 export interface Policy {
   /** Keys of the pictures in the policy's order, and those of them that no robot has. */
   readonly views: readonly string[];
   readonly empty: readonly string[];
   readonly stateColumns: number;
-  /** The checkpoint's columns may be more than the robot's: the rest are padding. */
-  readonly isPadded?: true;
   readonly actionColumns: number;
+  /** Present where the checkpoint's columns may be more than the robot's: the rest are padding, which never changes. */
+  readonly quantiles?: Readonly<Record<"state" | "action", Quantiles>>;
   /** Names of the action columns, where the checkpoint has them. */
   readonly actionNames: readonly string[];
   /** Whether an action column is relative to the state column of the same number; undefined where the checkpoint does not say. */
@@ -125,19 +130,26 @@ export async function readRobot(path: string, policy: Policy): Promise<Robot | P
 
 /** What the file says otherwise than the checkpoint. */
 function contradictions(
-  { cameras = [], missing_cameras: missing = [], state = [], actions = [], backbone }: RobotFile,
+  { cameras = [], missing_cameras: missing = [], state = [], state_kind: kind, actions = [], backbone }: RobotFile,
   policy: Policy,
 ): string[] {
-  const keys = [...cameras.map(({ key }) => key), ...missing].map((key) => policyKey(policy, key));
+  const given = [...cameras.map(({ key }) => key), ...missing];
+  const keys = given.map((key) => policyKey(policy, key));
   const views = policy.views.map(shortKey);
   const names = state.map(({ name }) => name);
   return [
+    ...given.map(shortKey).flatMap((key, at) => {
+      if (key === keys[at] || !views.includes(key)) return [];
+      const made = `${key} is a picture of the policy, and rename_map makes it ${keys[at]}`;
+      return [`${made}: name a key that is not both, or take it out of rename_map in policy_preprocessor.json`];
+    }),
     ...keys.filter((key) => !views.includes(key)).map((key) => `it has no picture ${key}, only ${views.join(", ")}`),
     ...keys.filter((key, at) => keys.indexOf(key) < at).map((key) => `the picture ${key} is there twice`),
-    ...(state.length > policy.stateColumns ? [`${state.length} state columns, expected ${policy.stateColumns}`] : []),
-    ...(actions.length > policy.actionColumns
-      ? [`${actions.length} action columns, expected ${policy.actionColumns}`]
-      : []),
+    ...wrongCount("state", state.length, policy.stateColumns, policy),
+    ...wrongCount("action", actions.length, policy.actionColumns, policy),
+    ...(kind === "vector" ? state.filter(({ from }) => from !== undefined) : []).map(
+      ({ name }) => `${name} has from, which a vector has not`,
+    ),
     ...(backbone && policy.unknownBackbone === undefined ? ["backbone, which it need not be told"] : []),
     ...actions.flatMap(({ name, relative_to: to }, at) => {
       if (to === undefined) return [];
@@ -148,6 +160,18 @@ function contradictions(
         ? []
         : [`${name} is relative to ${to}, but the checkpoint says ${expected}`];
     }),
+  ];
+}
+
+function wrongCount(side: "state" | "action", given: number, most: number, { quantiles }: Policy): string[] {
+  if (given > most) return [`${given} ${side} columns, expected ${most}`];
+  const { q01 = [], q99 = [] } = quantiles?.[side] ?? {};
+  const used = range(most).filter((at) => q01[at] !== q99[at]);
+  const left = used.find((at) => at >= given);
+  if (left === undefined || given === 0) return [];
+  const span = `${q01[left]} to ${q99[left]}`;
+  return [
+    `${given} ${side} columns, but the statistics of column ${left} are ${span}: expected ${(used.at(-1) ?? left) + 1}`,
   ];
 }
 
@@ -167,7 +191,8 @@ function template(robot: RobotFile, policy: Policy): string[] {
   ];
   const badState = range(stateColumns).some((at) => {
     const column = state[at];
-    return column === undefined || (robot.state_kind !== undefined && isVector === (column.from !== undefined));
+    const isPlaced = column?.from !== undefined && column.index !== undefined;
+    return column === undefined || (robot.state_kind !== undefined && !isVector && !isPlaced);
   });
   const badActions = range(actionColumns).some(
     (at) => actions[at] === undefined || (relative !== "" && actions[at]?.relative_to === undefined),
@@ -227,8 +252,8 @@ function complete(robot: RobotFile, policy: Policy): Robot | Problem {
 }
 
 /** The columns that a file must have. */
-function columnsOf(given: readonly unknown[], most: number, { isPadded }: Policy): number {
-  return isPadded && given.length > 0 ? given.length : most;
+function columnsOf(given: readonly unknown[], most: number, { quantiles }: Policy): number {
+  return quantiles && given.length > 0 ? given.length : most;
 }
 
 const range = (count: number): number[] => [...Array(count).keys()];

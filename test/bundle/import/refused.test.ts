@@ -3,7 +3,9 @@ import { describe, expect, test } from "bun:test";
 import { cp, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type ImportOptions, importBundle } from "../../../src/bundle/import/import.ts";
+import { readProcessors } from "../../../src/bundle/import/processors.ts";
 import { Problem } from "../../../src/std/problem.ts";
+import { ok } from "../../engine/opened.ts";
 import { emptyDir } from "../built.ts";
 import { PUBLISHERS, robotFile, robotToml } from "./robots.ts";
 import { json, tensors as weights } from "./spoiled-checkpoint.ts";
@@ -12,16 +14,26 @@ const WORDS = {
   cameras: ["top", "wrist"],
   columns: ["waist", "shoulder", "elbow", "wrist_1", "wrist_2", "left_gripper", "right_gripper"],
 };
+const VIEWS = ["base_0_rgb", "left_wrist_0_rgb", "right_wrist_0_rgb"];
 const LEROBOT = join(PUBLISHERS, "pi05-lerobot/checkpoint");
 const DOWN = "model.paligemma_with_expert.paligemma.model.language_model.layers.0.mlp.down_proj.weight";
 const BIAS = "model.time_mlp_in.bias";
 const NORM = "model.paligemma_with_expert.gemma_expert.model.norm.dense.bias";
 
-/** The message of an import of a changed copy of the checkpoint. */
-async function refusal(change: (dir: string) => Promise<unknown>, more: Partial<ImportOptions> = {}): Promise<string> {
+async function changed(change: (dir: string) => Promise<unknown>, from = LEROBOT): Promise<string> {
   const dir = join(await emptyDir(), "checkpoint");
-  await cp(LEROBOT, dir, { recursive: true });
+  await cp(from, dir, { recursive: true });
   await change(dir);
+  return dir;
+}
+
+/** The message of an import of a changed copy of the checkpoint. */
+async function refusal(
+  change: (dir: string) => Promise<unknown>,
+  more: Partial<ImportOptions> = {},
+  from?: string,
+): Promise<string> {
+  const dir = await changed(change, from);
   const out = join(await emptyDir(), "out");
   const made = await importBundle(dir, out, {
     ...{ id: "lab/pi05:arm", robot: await robotFile(WORDS), precision: "f32" },
@@ -122,10 +134,30 @@ describe("processors and configuration", () => {
       json("config.json", (config) => (config.image_resolution = [224, 224])),
       "/image_resolution is 224,224",
     ],
+    ...(["pre", "post"] as const).map((side): (typeof cases)[number] => {
+      const key = side === "pre" ? "observation.state" : "action";
+      return [
+        `no statistics of ${key}`,
+        weights(
+          (all) => {
+            for (const name of Object.keys(all)) if (name.startsWith(`${key}.`)) delete all[name];
+          },
+          new Bun.Glob(`policy_${side}*.safetensors`),
+        ),
+        `policy_${side}processor.json says QUANTILES of ${key} and has no statistics of it`,
+      ];
+    }),
     ["other periods", json("config.json", (config) => (config.max_period = 8)), "/max_period"],
   ];
   test.each(cases)("%s", async (_, change, expected) => {
     expect(await refusal(change)).toContain(expected);
+  });
+
+  test("an action that the features leave out is normalised all the same, as LeRobot does", async () => {
+    const dir = await changed(json("policy_postprocessor.json", ({ steps }) => (steps[0].config.features = {})));
+    const [{ action }, plain] = [ok(await readProcessors(dir)), ok(await readProcessors(LEROBOT))];
+    expect(action.column.norm).toBe("quantile");
+    expect(action).toEqual(plain.action);
   });
 
   test("unknown fields of the configuration are none of import's", async () => {
@@ -171,7 +203,50 @@ describe("the robot file", () => {
       ["max = 100.0", "max = -200.0", "/action/columns/0/max: found -200"],
       ['name = "elbow", unit = "rad" }', 'name = "waist", unit = "rad" }', "/state/columns/2/name: found waist"],
       ["[", "[[", "cannot be read as TOML"],
+      ['"waist", unit = "rad" }', '"waist", unit = "rad", from = "joint_position" }', "waist has from, which a vector"],
     ];
     for (const [from, to, expected] of cases) expect(await message(good.replace(from, to))).toContain(expected);
+  });
+
+  test("a column that names an array without a place, or a place that the array has not, is refused", async () => {
+    const arm = (last: string) => {
+      const joint = robotToml(WORDS).replace('"vector"', '"joint"');
+      return WORDS.columns.reduce((toml, name, at) => {
+        const column = `"${name}", unit = "rad"`;
+        return toml.replace(`${column} }`, `${column}, from = "${at < 6 ? `joint_position", index = ${at}` : last} }`);
+      }, joint);
+    };
+    expect(await message(arm('gripper_position", index = 1'))).toBe("no problem");
+    expect(await message(arm('gripper_position"'))).toContain("from: joint_position, gripper_position");
+    expect(await message(arm('gripper_position", index = 2'))).toContain(
+      "/state/columns/6/index: found 2, expected less than the 2 values of gripper_position in joint state",
+    );
+  });
+
+  test("a key that the policy has and the processors rename to another picture may be either", async () => {
+    const [top, wrist] = ["observation.images.top", "observation.images.wrist"];
+    const renaming = (map: object) =>
+      json("policy_preprocessor.json", ({ steps }) => (steps[0].config.rename_map = map));
+    const swapped = await refusal(renaming({ [top]: wrist, [wrist]: top }));
+    expect(swapped).toContain("top is a picture of the policy, and rename_map makes it wrist");
+    const robot = await robotFile(robotToml(WORDS).replace(top, "front"));
+    expect(await refusal(renaming({ "observation.images.front": top }), { robot })).toBe("no problem");
+  });
+
+  test("columns that openpi's file leaves out are padding only where the statistics say that they never change", async () => {
+    const openpi = async (count: number, change = async (_: string) => {}) => {
+      const columns = Array.from({ length: count }, (_, at) => `joint_${at}`);
+      const robot = await robotFile({ cameras: VIEWS, columns, isRelative: () => false });
+      return refusal(change, { robot }, join(PUBLISHERS, "pi05-openpi/checkpoint"));
+    };
+    const two = await openpi(2);
+    expect(two).toContain(
+      "2 state columns, but the statistics of column 2 are -0.7447211742401123 to 0.21588768064975739: expected 14",
+    );
+    expect(two).toContain("2 action columns, but the statistics of column 2 are -0.38982850313186646 to");
+    const padded = json("assets/trossen/norm_stats.json", ({ norm_stats: all }) => {
+      for (const { q01, q99 } of [all.state, all.actions]) for (const values of [q01, q99]) values.push(0, 0);
+    });
+    expect(await openpi(14, padded)).toBe("no problem");
   });
 });
