@@ -2,14 +2,14 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { Type } from "@sinclair/typebox";
-import { readText } from "../../std/file.ts";
+import { FileShort, readText } from "../../std/file.ts";
 import { fileDigest } from "../../std/file-digest.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import type { BundleFacts } from "../architecture.ts";
 import { CHUNK, Draft } from "../draft.ts";
 import { buildGraphs, sizeMismatch } from "../families.ts";
 import { BundleFields, type Manifest, type NormStats, type Parity } from "../manifest.ts";
-import { closed, readJson, schemaFault } from "../schema.ts";
+import { closed, readJson, reason, schemaFault } from "../schema.ts";
 import { idFault } from "../served-id.ts";
 import type { ComputeRows } from "../vectors.ts";
 import type { Progress } from "../weight-file.ts";
@@ -82,6 +82,10 @@ export async function importBundle(dir: string, out: string, options: ImportOpti
     const prepared = await prepare(dir, checkpoint, options);
     if (prepared instanceof Problem) return prepared;
     return await written(prepared, checkpoint, out, options);
+  } catch (error) {
+    // Values are read in many places: a file may be cut short or its disk fail in any of them.
+    if (!(error instanceof FileShort) && (error as NodeJS.ErrnoException).syscall === undefined) throw error;
+    return new Problem(`${dir} cannot be read (${reason(error)}); fetch the checkpoint again`);
   } finally {
     checkpoint.close();
   }
@@ -92,7 +96,9 @@ async function prepare(dir: string, checkpoint: Checkpoint, options: ImportOptio
   if (layout instanceof Problem) return layout;
   const tensors = plainTensors(dir, checkpoint, layout);
   if (tensors instanceof Problem) return tensors;
-  const found = await layout.read(dir, tensors, await licenceIn(dir));
+  const licence = await licenceIn(dir);
+  if (licence instanceof Problem) return licence;
+  const found = await layout.read(dir, tensors, licence);
   if (found instanceof Problem) return found;
   const unfit = unfitNames(tensors, found);
   if (unfit.length > 0) return wrongTensors(dir, found, unfit);
@@ -251,8 +257,13 @@ async function tokenizerOf(dir: string, { tokenizer: expected, layout }: Found, 
 }
 
 /** The licence in the head of the folder's README, as model cards have it. */
-async function licenceIn(dir: string): Promise<string | undefined> {
-  const [, head = ""] = /^---\n([\s\S]*?)\n---/.exec((await readText(join(dir, "README.md"))) ?? "") ?? [];
+async function licenceIn(dir: string): Promise<string | undefined | Problem> {
+  const path = join(dir, "README.md");
+  const text = await readText(path).catch(
+    (error) => new Problem(`${path} cannot be read (${reason(error)}); ${ADVICE}`),
+  );
+  if (text instanceof Problem) return text;
+  const [, head = ""] = /^---\n([\s\S]*?)\n---/.exec(text ?? "") ?? [];
   return /^license: *"?([^"\n]+?)"? *$/m.exec(head)?.[1];
 }
 
