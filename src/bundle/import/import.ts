@@ -37,6 +37,8 @@ const LEROBOT: Readonly<Record<string, Layout>> = {
 };
 const OPENPI: Layout = { plainName, read: readPi05OpenPi };
 const ADVICE = "name the folder of a checkpoint";
+/** Tensors that a problem names. */
+const FAULTS_MAX = 100;
 
 /** Largest difference that a parity check allows of a normalised value, and of an int8 one. */
 const TOLERANCES = { f32: 1e-4, bf16: 1e-4, int8: 0.2 } as const;
@@ -143,8 +145,10 @@ async function written(
     const weights = new CheckpointWeights(build, tensors, found.table);
     return { weights, graphs: buildGraphs(facts, described.architecture, tokenizer?.vocabulary ?? 0, weights) };
   };
+  // Shapes first, without int8, which reads whole tensors: no memory is taken for a size that no tensor has.
+  const { faults } = graphsOf(DEFAULT_BUILD).weights;
+  if (faults.length > 0) return wrongTensors(dir, found, faults);
   const { weights, graphs } = graphsOf(built);
-  if (weights.faults.length > 0) return wrongTensors(dir, found, weights.faults);
   let done = 0;
   const scan = await checkpoint.scan((bytes) => {
     done += bytes;
@@ -231,8 +235,10 @@ function unfitNames(tensors: ReadonlyMap<string, Stored>, { table, isUnused, lay
 }
 
 function wrongTensors(dir: string, { layout }: Found, faults: readonly string[]): Problem {
+  const rest = faults.length - FAULTS_MAX;
+  const lines = [...faults.slice(0, FAULTS_MAX), ...(rest > 0 ? [`and ${rest} more`] : [])];
   return new Problem(
-    `${dir} is no whole ${layout}, and nothing was written:\n${faults.map((fault) => `  ${fault}`).join("\n")}`,
+    `${dir} is no whole ${layout}, and nothing was written:\n${lines.map((line) => `  ${line}`).join("\n")}`,
   );
 }
 
