@@ -108,7 +108,7 @@ async function prepare(dir: string, checkpoint: Checkpoint, options: ImportOptio
   if (robot instanceof Problem) return robot;
   const tokenizer = await tokenizerOf(dir, found, options.tokenizer);
   if (tokenizer instanceof Problem) return tokenizer;
-  const described = found.describe(robot, tokenizer?.before ?? []);
+  const described = found.describe(robot);
   if (described instanceof Problem) return described;
   const facts: BundleFacts = {
     id: options.id,
