@@ -185,6 +185,8 @@ async function written(
   if (fault !== undefined)
     return new Problem(`${dir} makes no bundle: ${fault}; correct the robot file or the checkpoint`);
   const prove = async (manifest: Manifest, folder: string) => {
+    // Every value has been made by now.
+    if (weights.notFinite.size > 0) return wrongTensors(dir, found, [...weights.notFinite]);
     if (compute === undefined) return await ownRows(manifest, manifest, folder, vectors, computeRows);
     // No CPU computes all types of GPUs: the rows are those of the checkpoint in float32.
     const beside = await mkdtemp(join(dirname(out), ".exact-"));
