@@ -55,6 +55,7 @@ export function act(facts: PlainFacts, architecture: ActArchitecture, weights: W
 export function actMismatch({ frames, memory, guidance, image, state }: PlainFacts, size: ActArchitecture) {
   const { width, heads, environment, backbone } = size;
   const pixels = featureEdge(image.width, backbone) * featureEdge(image.height, backbone);
+  const first = backbone.stages[0]?.channels;
   return firstBroken([
     [frames.first === 1 && frames.later === 1, "/frames", frames, "one frame of each camera"],
     [memory === null, "/memory", 1, "null: this family keeps none"],
@@ -62,6 +63,13 @@ export function actMismatch({ frames, memory, guidance, image, state }: PlainFac
     [width % heads === 0, "/architecture/heads", heads, `a divisor of ${width}`],
     // Half of the columns are of the row, half of the column, and both have pairs of a sine and a cosine.
     [width % 4 === 0, "/architecture/width", width, "a multiple of 4"],
+    // Two convolutions bring no other channels to what they are added to in the first stage.
+    [
+      backbone.bottleneck || first === backbone.stem,
+      "/architecture/backbone/stages/0/channels",
+      first,
+      `${backbone.stem}, as the first convolution has`,
+    ],
     [image.tokens === pixels, "/image/tokens", image.tokens, `${pixels}, the pixels of a feature map`],
     [environment < state.width, "/architecture/environment", environment, `less than ${state.width} state values`],
   ]);

@@ -65,6 +65,13 @@ function valueFault(
   const short = low === undefined ? first : second;
   if (low === undefined || high === undefined)
     return fault(short.path, `${short.values.length} values`, `one for column ${index} (${name})`);
+  const infinite = Number.isFinite(low) ? second : first;
+  if (!Number.isFinite(low) || !Number.isFinite(high))
+    return fault(
+      `${infinite.path}/${index}`,
+      `${infinite.values[index]}`,
+      `a finite number for column ${index} (${name})`,
+    );
   const path = `${second.path}/${index}`;
   const isRange = kind !== "mean_std";
   const [least, span] = isRange ? [low, high - low] : [0, high];

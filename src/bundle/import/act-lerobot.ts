@@ -53,6 +53,9 @@ function describeAct(
   if (more && !Bun.deepEquals(more.column, state.column))
     return new Problem(`${STATE} and ${ENVIRONMENT} are normalised in two ways, expected one; ${ADVICE}`);
   const each = (pictures as FeatureNorm[]).map(pictureScale);
+  const odd = views.find((_, at) => !Object.values(each[at] ?? {}).every((values) => values.every(Number.isFinite)));
+  if (odd !== undefined)
+    return new Problem(`the statistics of ${odd} are not all finite, expected one of each channel; ${ADVICE}`);
   const first = pictureScale((pictures as FeatureNorm[])[0] ?? UNCHANGED);
   const alike = each.every((scale) => Bun.deepEquals(scale, first));
   const columns = columnsOf(robot, more ? joined(state, more) : state, processors.action);

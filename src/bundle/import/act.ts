@@ -6,7 +6,11 @@ import { LEROBOT_FIELDS, STATE } from "./lerobot.ts";
 import type { Stored } from "./safetensors.ts";
 import { Shapes } from "./shapes.ts";
 
-const Count = Type.Integer({ minimum: 1 });
+/** Bounds of sizes, far above those of any policy: a size is names and memory before a tensor is compared with it. */
+const WIDTH_MAX = 65_536;
+const COUNT_MAX = 1024;
+const Count = Type.Integer({ minimum: 1, maximum: COUNT_MAX });
+const Width = Type.Integer({ minimum: 1, maximum: WIDTH_MAX });
 
 /** The fields of `config.json` that the chunk depends on. */
 export const ActConfig = Type.Object({
@@ -14,12 +18,12 @@ export const ActConfig = Type.Object({
   vision_backbone: Type.Union([Type.Literal("resnet18"), Type.Literal("resnet34"), Type.Literal("resnet50")]),
   replace_final_stride_with_dilation: Type.Union([Type.Boolean(), Type.Integer()]),
   pre_norm: Type.Boolean(),
-  dim_model: Count,
+  dim_model: Width,
   n_heads: Count,
-  dim_feedforward: Count,
+  dim_feedforward: Width,
   // `glu` halves what the next layer wants whole: LeRobot's own code fails with it.
   feedforward_activation: Type.Union([Type.Literal("relu"), Type.Literal("gelu")]),
-  n_encoder_layers: Type.Integer({ minimum: 0 }),
+  n_encoder_layers: Type.Integer({ minimum: 0, maximum: COUNT_MAX }),
   n_decoder_layers: Count,
 });
 export type ActConfig = Static<typeof ActConfig>;

@@ -36,6 +36,8 @@ export class CheckpointWeights implements Weights {
   readonly used = new Set<string>();
   /** Those of which it keeps the nearest bfloat16 numbers. */
   readonly halved = new Set<string>();
+  /** Tensors of which a value that was made is not finite in the type in which it is kept, a line for each. */
+  readonly notFinite = new Set<string>();
   private readonly wrong = new Set<string>();
 
   /** `tensors`: the checkpoint's, by the names that the table has for them. */
@@ -80,8 +82,25 @@ export class CheckpointWeights implements Weights {
     return parts.map((part) => {
       if (kept === "bf16") this.halved.add(part.tensor);
       const share = part.rows && dims.length < 3 ? part.rows[1] - part.rows[0] : columns / parts.length;
-      return { columns: share, begin: this.sourceOf(part, [...dims.slice(0, -1), share]) };
+      const begin = this.sourceOf(part, [...dims.slice(0, -1), share]);
+      return { columns: share, begin: () => this.watched(begin(), part, kept) };
     });
+  }
+
+  /** Notes what is not finite when it is kept. The values of the files are judged where all of them are read. */
+  private watched(source: Source, { tensor, batchNorm }: Part, kept: FloatType): Source {
+    if (kept === "f32" && batchNorm === undefined) return source;
+    const name = this.tensors.get(tensor)?.name ?? tensor;
+    const end = ENDS[kept];
+    return (target) => {
+      source(target);
+      // A loop: a call for each of thousands of millions of values takes minutes.
+      for (let at = 0; at < target.length; at += 1) {
+        if (Math.abs(target[at] ?? 0) < end) continue;
+        this.notFinite.add(`${name}${batchNorm ? ` with ${batchNorm}` : ""} has a value that is not finite as ${kept}`);
+        return;
+      }
+    };
   }
 
   /** The values of a part [...rows, columns] of a graph's tensor, in order. */
@@ -122,6 +141,13 @@ export class CheckpointWeights implements Weights {
     return () => ofChannels(inOrder(stored, 0), sizeOf(rest), made);
   }
 }
+
+/** The least value of each type that is rounded to infinity: half a place above its largest. */
+const ENDS: Readonly<Record<FloatType, number>> = {
+  f32: Number.POSITIVE_INFINITY,
+  f16: 65_520,
+  bf16: (2 - 2 ** -8) * 2 ** 127,
+};
 
 /** Tensors of a batch norm beside its bias. */
 const NORM_TENSORS = ["weight", "running_mean", "running_var"] as const;

@@ -39,6 +39,8 @@ export class Checkpoint {
     }
     const index = await readJson(join(dir, INDEX), ShardIndex, ADVICE);
     if (index instanceof Problem) return index;
+    if (await Bun.file(join(dir, WHOLE)).exists())
+      return new Problem(`${dir} has both ${WHOLE} and ${INDEX}, expected one of them; ${ADVICE}`);
     const places = Object.entries(index.weight_map);
     const files = new Map<string, TensorFile>();
     const refused = (problem: Problem) => {
@@ -46,7 +48,7 @@ export class Checkpoint {
       return problem;
     };
     for (const name of new Set(Object.values(index.weight_map))) {
-      if (basename(name) !== name || name === "..")
+      if (basename(name) !== name || ["", ".", ".."].includes(name))
         return refused(new Problem(`${join(dir, INDEX)} names ${name}, expected a file beside it; ${ADVICE}`));
       const file = TensorFile.open(join(dir, name));
       if (file instanceof Problem) return refused(file);
@@ -58,6 +60,11 @@ export class Checkpoint {
       if (stored === undefined)
         return refused(new Problem(`${join(dir, place)} has no ${name}, which ${INDEX} says; ${ADVICE}`));
       tensors.set(name, stored);
+    }
+    for (const [place, file] of files) {
+      const other = [...file.tensors.values()].find((stored) => tensors.get(stored.name) !== stored);
+      if (other !== undefined)
+        return refused(new Problem(`${join(dir, place)} has ${other.name}, which ${INDEX} has not there; ${ADVICE}`));
     }
     return new Checkpoint([...files.values()], tensors, join(dir, INDEX));
   }

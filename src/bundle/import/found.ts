@@ -18,8 +18,7 @@ export interface Found {
   /** Whether a tensor is of no use when rows are computed. */
   isUnused(name: string): boolean;
   readonly table: WeightTable;
-  /** `before`: ids that the tokenizer puts before a text. */
-  describe(robot: Robot, before: readonly number[]): Described | Problem;
+  describe(robot: Robot): Described | Problem;
 }
 
 /** A publisher's layout of a family's files. */

@@ -2,14 +2,14 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { Type } from "@sinclair/typebox";
-import { readText } from "../../std/file.ts";
+import { FileShort, readText } from "../../std/file.ts";
 import { fileDigest } from "../../std/file-digest.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
 import type { BundleFacts } from "../architecture.ts";
 import { CHUNK, Draft } from "../draft.ts";
 import { buildGraphs, sizeMismatch } from "../families.ts";
 import { BundleFields, type Manifest, type NormStats, type Parity } from "../manifest.ts";
-import { closed, readJson, schemaFault } from "../schema.ts";
+import { closed, readJson, reason, schemaFault } from "../schema.ts";
 import { idFault } from "../served-id.ts";
 import type { ComputeRows } from "../vectors.ts";
 import type { Progress } from "../weight-file.ts";
@@ -37,6 +37,8 @@ const LEROBOT: Readonly<Record<string, Layout>> = {
 };
 const OPENPI: Layout = { plainName, read: readPi05OpenPi };
 const ADVICE = "name the folder of a checkpoint";
+/** Tensors that a problem names. */
+const FAULTS_MAX = 100;
 
 /** Largest difference that a parity check allows of a normalised value, and of an int8 one. */
 const TOLERANCES = { f32: 1e-4, bf16: 1e-4, int8: 0.2 } as const;
@@ -82,6 +84,10 @@ export async function importBundle(dir: string, out: string, options: ImportOpti
     const prepared = await prepare(dir, checkpoint, options);
     if (prepared instanceof Problem) return prepared;
     return await written(prepared, checkpoint, out, options);
+  } catch (error) {
+    // Values are read in many places: a file may be cut short or its disk fail in any of them.
+    if (!(error instanceof FileShort) && (error as NodeJS.ErrnoException).syscall === undefined) throw error;
+    return new Problem(`${dir} cannot be read (${reason(error)}); fetch the checkpoint again`);
   } finally {
     checkpoint.close();
   }
@@ -92,7 +98,9 @@ async function prepare(dir: string, checkpoint: Checkpoint, options: ImportOptio
   if (layout instanceof Problem) return layout;
   const tensors = plainTensors(dir, checkpoint, layout);
   if (tensors instanceof Problem) return tensors;
-  const found = await layout.read(dir, tensors, await licenceIn(dir));
+  const licence = await licenceIn(dir);
+  if (licence instanceof Problem) return licence;
+  const found = await layout.read(dir, tensors, licence);
   if (found instanceof Problem) return found;
   const unfit = unfitNames(tensors, found);
   if (unfit.length > 0) return wrongTensors(dir, found, unfit);
@@ -100,7 +108,7 @@ async function prepare(dir: string, checkpoint: Checkpoint, options: ImportOptio
   if (robot instanceof Problem) return robot;
   const tokenizer = await tokenizerOf(dir, found, options.tokenizer);
   if (tokenizer instanceof Problem) return tokenizer;
-  const described = found.describe(robot, tokenizer?.before ?? []);
+  const described = found.describe(robot);
   if (described instanceof Problem) return described;
   const facts: BundleFacts = {
     id: options.id,
@@ -137,8 +145,10 @@ async function written(
     const weights = new CheckpointWeights(build, tensors, found.table);
     return { weights, graphs: buildGraphs(facts, described.architecture, tokenizer?.vocabulary ?? 0, weights) };
   };
+  // Shapes first, without int8, which reads whole tensors: no memory is taken for a size that no tensor has.
+  const { faults } = graphsOf(DEFAULT_BUILD).weights;
+  if (faults.length > 0) return wrongTensors(dir, found, faults);
   const { weights, graphs } = graphsOf(built);
-  if (weights.faults.length > 0) return wrongTensors(dir, found, weights.faults);
   let done = 0;
   const scan = await checkpoint.scan((bytes) => {
     done += bytes;
@@ -175,6 +185,8 @@ async function written(
   if (fault !== undefined)
     return new Problem(`${dir} makes no bundle: ${fault}; correct the robot file or the checkpoint`);
   const prove = async (manifest: Manifest, folder: string) => {
+    // Every value has been made by now.
+    if (weights.notFinite.size > 0) return wrongTensors(dir, found, [...weights.notFinite]);
     if (compute === undefined) return await ownRows(manifest, manifest, folder, vectors, computeRows);
     // No CPU computes all types of GPUs: the rows are those of the checkpoint in float32.
     const beside = await mkdtemp(join(dirname(out), ".exact-"));
@@ -225,8 +237,10 @@ function unfitNames(tensors: ReadonlyMap<string, Stored>, { table, isUnused, lay
 }
 
 function wrongTensors(dir: string, { layout }: Found, faults: readonly string[]): Problem {
+  const rest = faults.length - FAULTS_MAX;
+  const lines = [...faults.slice(0, FAULTS_MAX), ...(rest > 0 ? [`and ${rest} more`] : [])];
   return new Problem(
-    `${dir} is no whole ${layout}, and nothing was written:\n${faults.map((fault) => `  ${fault}`).join("\n")}`,
+    `${dir} is no whole ${layout}, and nothing was written:\n${lines.map((line) => `  ${line}`).join("\n")}`,
   );
 }
 
@@ -251,8 +265,13 @@ async function tokenizerOf(dir: string, { tokenizer: expected, layout }: Found, 
 }
 
 /** The licence in the head of the folder's README, as model cards have it. */
-async function licenceIn(dir: string): Promise<string | undefined> {
-  const [, head = ""] = /^---\n([\s\S]*?)\n---/.exec((await readText(join(dir, "README.md"))) ?? "") ?? [];
+async function licenceIn(dir: string): Promise<string | undefined | Problem> {
+  const path = join(dir, "README.md");
+  const text = await readText(path).catch(
+    (error) => new Problem(`${path} cannot be read (${reason(error)}); ${ADVICE}`),
+  );
+  if (text instanceof Problem) return text;
+  const [, head = ""] = /^---\n([\s\S]*?)\n---/.exec(text ?? "") ?? [];
   return /^license: *"?([^"\n]+?)"? *$/m.exec(head)?.[1];
 }
 

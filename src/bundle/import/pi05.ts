@@ -23,7 +23,7 @@ export interface Pi05 {
 /** Lengths that a prompt is padded to before the longest: fewer tokens for the same rows, since padding is masked. */
 const BUCKETS = [64, 96, 128];
 /** Special tokens of PaliGemma's tokenizer. Hugging Face's file has `<image>` behind the table. */
-export const PALIGEMMA_TOKENS = { tokens: { "<pad>": 0, "<bos>": 2 }, behindTable: 1 } as const;
+export const PALIGEMMA_TOKENS = { tokens: { "<pad>": 0, "<bos>": 2 }, before: [2], behindTable: 1 } as const;
 const BINS = 256;
 
 export function describePi05(policy: Pi05, robot: Robot): Described {

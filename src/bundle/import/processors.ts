@@ -14,7 +14,7 @@ const Pipeline = Type.Object({
     Type.Object({
       registry_name: Type.String(),
       config: Type.Record(Type.String(), Type.Unknown()),
-      state_file: Type.Optional(Type.String({ pattern: "^[A-Za-z0-9._-]+$" })),
+      state_file: Type.Optional(Type.String({ pattern: "^[A-Za-z0-9_-][A-Za-z0-9._-]*$" })),
     }),
   ),
 });

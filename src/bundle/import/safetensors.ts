@@ -2,7 +2,8 @@
  * One safetensors file: 8 bytes with the length of the header, little-endian; the header, JSON; then the values of its tensors, little-endian and
  * row-major. The header is hostile input: every length is checked against the file before anything is read by it. Values are read in pieces.
  */
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { FileShort } from "../../std/file.ts";
 import { Problem } from "../../std/problem.ts";
 import { reason } from "../schema.ts";
 
@@ -41,21 +42,26 @@ export class TensorFile {
   ) {}
 
   static open(path: string): TensorFile | Problem {
-    let descriptor: number;
+    let descriptor: number | undefined;
+    let opened: TensorFile | string | undefined;
     try {
-      descriptor = openSync(path, "r");
+      // A pipe would block until another process writes to it.
+      descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+      opened = TensorFile.read(path, descriptor);
+      if (typeof opened !== "string") return opened;
+      return new Problem(`${path} is no whole safetensors file: ${opened}; ${ADVICE}`);
     } catch (error) {
       return new Problem(`${path} cannot be read (${reason(error)}); name the folder of a checkpoint`);
+    } finally {
+      if (descriptor !== undefined && !(opened instanceof TensorFile)) closeSync(descriptor);
     }
-    const opened = TensorFile.read(path, descriptor);
-    if (typeof opened !== "string") return opened;
-    closeSync(descriptor);
-    return new Problem(`${path} is no whole safetensors file: ${opened}; ${ADVICE}`);
   }
 
   /** The file, or what is wrong with its header. */
   private static read(path: string, descriptor: number): TensorFile | string {
-    const { size } = fstatSync(descriptor);
+    const stats = fstatSync(descriptor);
+    if (!stats.isFile()) return "it is a folder, a pipe or a device, expected a file";
+    const { size } = stats;
     if (size < 8) return `it has ${size} bytes, expected at least 8`;
     const start = new DataView(new ArrayBuffer(8));
     readSync(descriptor, start, 0, 8, 0);
@@ -152,7 +158,7 @@ export class TensorFile {
   private fill(bytes: Uint8Array, at: number): void {
     for (let done = 0; done < bytes.length; ) {
       const read = readSync(this.descriptor, bytes, done, bytes.length - done, at + done);
-      if (read === 0) throw new Error(`${this.path} became shorter while it was read`);
+      if (read === 0) throw new FileShort(`${this.path} became shorter while it was read`);
       done += read;
     }
   }

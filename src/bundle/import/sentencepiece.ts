@@ -40,6 +40,8 @@ interface Model {
 const TYPE = { normal: 1, unknown: 2, userDefined: 4, unused: 5, byte: 6 } as const;
 const UNIGRAM = 1;
 const BPE = 2;
+/** The longest piece: SentencePiece makes none above 16 characters unless it is told to, and the ways to cut one grow with its length. */
+const CHARACTERS_MAX = 128;
 /** A space in a piece. */
 const SPACE = "▁";
 
@@ -130,12 +132,17 @@ function refusal(
   const kind = trainerSpec?.modelType ?? UNIGRAM;
   const unused = pieces.find(({ type }) => type === TYPE.unused);
   const bytes = pieces.filter(({ type }) => type === TYPE.byte).length;
+  const long = pieces.find(({ type, text }) => type === TYPE.normal && text.length > CHARACTERS_MAX);
+  const last = new Map(pieces.map(({ text, id }) => [text, id]));
+  const twice = pieces.find(({ text, id }) => last.get(text) !== id)?.id;
   const changes = normalizerSpec.addDummyPrefix !== false || normalizerSpec.removeExtraWhitespaces !== false;
   const rules: [holds: boolean, text: string][] = [
     [pieces.length > 0, "it has no pieces, expected a SentencePiece model"],
     [kind === UNIGRAM || kind === BPE, `its model type is ${kind}, expected unigram (1) or BPE (2)`],
     [unused === undefined, `piece ${unused?.id} is unused, which is not read`],
     [unknown !== undefined, "it has no unknown piece"],
+    [long === undefined, `piece ${long?.id} has ${long?.text.length} characters, expected ${CHARACTERS_MAX} at most`],
+    [twice === undefined, `piece ${twice} has the text of another, expected each text once`],
     [!trainerSpec?.byteFallback || bytes === 256, `it has ${bytes} byte pieces, expected 256`],
     [trainerSpec?.treatWhitespaceAsSuffix !== true, "white space is a suffix, expected a prefix"],
     [normalizerSpec.escapeWhitespaces !== false, "white space is not escaped"],

@@ -4,14 +4,16 @@ import type { Stored } from "./safetensors.ts";
 export class Shapes {
   constructor(private readonly tensors: ReadonlyMap<string, Stored>) {}
 
+  /** A tensor without values may say any size. */
   axis(name: string, at: number, published: number): number {
-    return this.tensors.get(name)?.shape[at] ?? published;
+    const { shape, bytes = 0 } = this.tensors.get(name) ?? {};
+    return (bytes > 0 ? shape?.[at] : undefined) ?? published;
   }
 
-  /** How many modules stand under `prefix`, by the numbers that follow it. */
+  /** How many modules stand under `prefix`, by the numbers that follow it: 1,000 at most. */
   count(prefix: string, published: number): number {
     const numbers = [...this.tensors.keys()].flatMap((name) => {
-      const rest = name.startsWith(prefix) ? /^(\d{1,4})\./.exec(name.slice(prefix.length)) : null;
+      const rest = name.startsWith(prefix) ? /^(\d{1,3})\./.exec(name.slice(prefix.length)) : null;
       return rest ? [Number(rest[1]) + 1] : [];
     });
     return numbers.length === 0 ? published : Math.max(...numbers);

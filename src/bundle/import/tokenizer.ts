@@ -19,7 +19,11 @@ export interface PublishedTokenizer {
   readonly vocabulary: number;
   /** The id of a token's text. */
   readonly ids: ReadonlyMap<string, number>;
-  /** Ids that the tokenizer puts before and behind each text: its special tokens, of which the prompt of a bundle is made. */
+  /** Ids that it puts around each text; undefined for SentencePiece, where the caller says which. */
+  readonly around: Around | undefined;
+}
+
+interface Around {
   readonly before: readonly number[];
   readonly behind: readonly number[];
 }
@@ -34,7 +38,26 @@ export interface ExpectedTokenizer {
   readonly behindTable?: number;
   /** Ids by their texts, such as `<bos>`: 2. */
   readonly tokens: Readonly<Record<string, number>>;
+  /** Ids that it puts before each text, as the prompt of the bundle has them; none where this is absent. It puts none behind. */
+  readonly before?: readonly number[];
 }
+
+const Template = Type.Object({
+  type: Type.Literal("TemplateProcessing"),
+  single: Type.Array(
+    Type.Object({
+      SpecialToken: Type.Optional(Type.Object({ id: Type.String() })),
+      Sequence: Type.Optional(Type.Object({})),
+    }),
+  ),
+  special_tokens: Type.Record(Type.String(), Type.Object({ ids: Type.Array(Type.Integer()) })),
+});
+const Step = Type.Union([Type.Object({ type: Type.Literal("ByteLevel") }), Template]);
+const PostProcessor = Type.Union([
+  Type.Null(),
+  Step,
+  Type.Object({ type: Type.Literal("Sequence"), processors: Type.Array(Step) }),
+]);
 
 /** What is read of `tokenizer.json`; the rest stays as it is. */
 const File = Type.Object({
@@ -62,8 +85,10 @@ export async function readTokenizer(path: string): Promise<PublishedTokenizer | 
       `${path} cannot be read (${reason(error)}); name the publisher's tokenizer.json or SentencePiece .model`,
     );
   }
-  const text = path.endsWith(".model") ? sentencePieceTokenizer(bytes, path) : new TextDecoder().decode(bytes);
-  return text instanceof Problem ? text : parsed(text, path);
+  if (!path.endsWith(".model")) return parsed(new TextDecoder().decode(bytes), path);
+  const text = sentencePieceTokenizer(bytes, path);
+  const tokenizer = text instanceof Problem ? text : parsed(text, path);
+  return tokenizer instanceof Problem ? tokenizer : { ...tokenizer, around: undefined };
 }
 
 function parsed(text: string, path: string): PublishedTokenizer | Problem {
@@ -75,7 +100,8 @@ function parsed(text: string, path: string): PublishedTokenizer | Problem {
   }
   if (!Value.Check(File, file))
     return new Problem(`${path} is no tokenizer.json with model and vocab; name the publisher's`);
-  const around = specialAround(file.post_processor ?? null);
+  const processor: unknown = file.post_processor ?? null;
+  const around = Value.Check(PostProcessor, processor) ? specialAround(processor) : undefined;
   if (around === undefined)
     return new Problem(`${path} has a post_processor that is not known; convert it to a TemplateProcessing`);
   const { vocab } = file.model;
@@ -83,7 +109,7 @@ function parsed(text: string, path: string): PublishedTokenizer | Problem {
   const added = (file.added_tokens ?? []).map(({ content, id }) => [content, id] as const);
   const ids = new Map([...entries, ...added]);
   const vocabulary = [...ids.values()].reduce((most, id) => Math.max(most, id + 1), 0);
-  return { json: isGuarded(file) ? text : `${JSON.stringify(guarded(file))}\n`, vocabulary, ids, ...around };
+  return { json: isGuarded(file) ? text : `${JSON.stringify(guarded(file))}\n`, vocabulary, ids, around };
 }
 
 /** Added tokens that an instruction must not become. */
@@ -112,34 +138,25 @@ function guarded(file: File): File {
 }
 
 /** The ids that a post processor puts around a text; undefined for one that is not known. */
-function specialAround(processor: unknown): Pick<PublishedTokenizer, "before" | "behind"> | undefined {
-  const none = { before: [], behind: [] };
-  if (processor === null) return none;
-  const { type, processors, single, special_tokens } = processor as {
-    readonly type?: unknown;
-    readonly processors?: readonly unknown[];
-    readonly single?: readonly { readonly SpecialToken?: { readonly id: string } }[];
-    readonly special_tokens?: Readonly<Record<string, { readonly ids: readonly number[] }>>;
-  };
-  if (type === "ByteLevel") return none;
-  if (type === "Sequence" && processors)
-    return processors
-      .map(specialAround)
-      .reduce(
-        (all, one) => all && one && { before: [...one.before, ...all.before], behind: [...all.behind, ...one.behind] },
-        none,
-      );
-  if (type !== "TemplateProcessing" || !single || !special_tokens) return undefined;
-  const at = single.findIndex(({ SpecialToken }) => SpecialToken === undefined);
-  const idsOf = (part: typeof single) =>
-    part.flatMap(({ SpecialToken: token }) => special_tokens[token?.id ?? ""]?.ids ?? []);
-  return { before: idsOf(single.slice(0, at)), behind: idsOf(single.slice(at + 1)) };
+function specialAround(processor: Static<typeof PostProcessor>): Around | undefined {
+  const around: { before: number[]; behind: number[] } = { before: [], behind: [] };
+  const steps = processor === null ? [] : processor.type === "Sequence" ? processor.processors : [processor];
+  for (const step of steps) {
+    if (step.type === "ByteLevel") continue;
+    const { single, special_tokens: special } = step;
+    const at = single.findIndex(({ Sequence }) => Sequence !== undefined);
+    const ids = single.map(({ SpecialToken: token }) => special[token?.id ?? ""]?.ids);
+    if (at < 0 || ids.some((some, index) => (some === undefined) !== (index === at))) return undefined;
+    around.before.unshift(...ids.slice(0, at).flatMap((some) => some ?? []));
+    around.behind.push(...ids.slice(at + 1).flatMap((some) => some ?? []));
+  }
+  return around;
 }
 
 /** Why this is not the checkpoint's tokenizer; undefined if it may be. A tokenizer of the same size with the same special tokens is not told apart. */
 export function tokenizerFault(
-  { vocabulary, ids }: PublishedTokenizer,
-  { rows, spare = 0, behindTable = 0, tokens }: ExpectedTokenizer,
+  { vocabulary, ids, around }: PublishedTokenizer,
+  { rows, spare = 0, behindTable = 0, tokens, before = [] }: ExpectedTokenizer,
 ): string | undefined {
   const [least, most] = [rows - spare, rows + behindTable];
   if (vocabulary < least || vocabulary > most) {
@@ -151,5 +168,7 @@ export function tokenizerFault(
     if (found !== id)
       return `the tokenizer has ${text} ${found === undefined ? "nowhere" : `as token ${found}`}, expected as token ${id}`;
   }
+  if (around && !Bun.deepEquals(around, { before, behind: [] }))
+    return `the tokenizer puts [${around.before}] before a text and [${around.behind}] behind it, expected [${before}] and []`;
   return undefined;
 }

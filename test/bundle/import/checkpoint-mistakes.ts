@@ -1,10 +1,11 @@
 /** Mistakes in a publisher's folder, and what import or verify says of each. */
-import { cp } from "node:fs/promises";
+import { cp, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { filled, halves, more, scaled, transposed } from "../spoiled-graph.ts";
-import { ACT, FLOWS, LEROBOT, type Mistake, OPENPI, PI05, SMOLVLA } from "./mistake.ts";
+import { ACT, ALL, FLOWS, LEROBOT, type Mistake, OPENPI, PI05, SMOLVLA } from "./mistake.ts";
 import { PUBLISHERS } from "./robots.ts";
 import { type ChangeFolder, json, tensors, values } from "./spoiled-checkpoint.ts";
+import { f32 } from "./tensor-files.ts";
 
 const layer = (name: string) => new RegExp(`(language|text)_model\\.layers\\.0\\.${name}`);
 
@@ -23,6 +24,14 @@ const shorterStatistics = tensors((all) => {
     if (/^observation\.state\.(mean|std|q)/.test(name))
       all[name] = { ...made, shape: [(shape[0] ?? 0) - 1], bytes: bytes.subarray(0, -4) };
 }, statisticsOf("pre"));
+
+/** Statistics whose first value is not a number. */
+const otherValues = (side: "pre" | "post", names: RegExp) =>
+  tensors((all) => {
+    for (const [, { bytes }] of Object.entries(all).filter(([name]) => names.test(name))) bytes.set([0, 0, 0xc0, 0x7f]);
+  }, statisticsOf(side));
+
+const SECOND = "model.backbone.layer2.0.conv1.weight";
 
 const without = (names: RegExp) =>
   tensors((all) => {
@@ -78,6 +87,85 @@ export const IN_CHECKPOINT: readonly Mistake<ChangeFolder>[] = [
     OTHER_COLUMNS,
   ],
   ["statistics of a robot with other columns", [LEROBOT, ACT, SMOLVLA], shorterStatistics, OTHER_COLUMNS],
+  [
+    "a tokenizer that puts a token before each text",
+    [SMOLVLA],
+    json("tokenizer.json", (file) => {
+      const single = [{ SpecialToken: { id: "<s>" } }, { Sequence: { id: "A" } }];
+      file.post_processor = { type: "TemplateProcessing", single, special_tokens: { "<s>": { ids: [1] } } };
+    }),
+    /the tokenizer puts \[1\] before a text and \[\] behind it, expected \[\] and \[\]; give/,
+  ],
+  [
+    "a tokenizer without a token before each text",
+    [LEROBOT],
+    json("tokenizer.json", (file) => (file.post_processor = null)),
+    /the tokenizer puts \[\] before a text/,
+  ],
+  [
+    "a folder for the model card",
+    ALL,
+    async (dir) => {
+      await mkdir(join(dir, "README.md"));
+    },
+    /README\.md cannot be read \(a file where a folder should be/,
+  ],
+  [
+    "a folder for the statistics",
+    [ACT],
+    json("policy_preprocessor.json", ({ steps }) => (steps[3].state_file = "..")),
+    /\/steps\/3\/state_file: found "\.\."/,
+  ],
+  ["too many layers", [ACT], json("config.json", (config) => (config.n_encoder_layers = 2000)), /\/n_encoder_layers:/],
+  ["too wide a network", [ACT], json("config.json", (config) => (config.dim_model = 4e9)), /\/dim_model: found 4/],
+  [
+    "layers that are all missing",
+    [ACT],
+    json("config.json", (config) => (config.n_encoder_layers = 1000)),
+    /(\n {2}model\.[^\n]* is missing){100}\n {2}and \d+ more$/,
+  ],
+  [
+    "a tensor without values that says any size",
+    [ACT],
+    tensors((all) => (all[SECOND] = { shape: [2 ** 40, 0, 3, 3], bytes: new Uint8Array() })),
+    /layer2\.0\.conv1\.weight is \[1099511627776,0,3,3\], expected \[128/,
+  ],
+  [
+    "a layer of a great number",
+    [LEROBOT],
+    tensors(
+      (all) => (all["model.paligemma_with_expert.paligemma.model.language_model.layers.9999.more"] = f32([1], () => 0)),
+    ),
+    /written:\n[^\n]*layers\.9999\.more is none of LeRobot pi0\.5's$/,
+  ],
+  [
+    "twice the channels in the first convolution",
+    [ACT],
+    tensors((all) => {
+      for (const [name, { shape, bytes }] of Object.entries(all))
+        if (/backbone\.(conv1|bn1)\./.test(name) && shape.length > 0)
+          all[name] = { shape: [2 * (shape[0] ?? 0), ...shape.slice(1)], bytes: Buffer.concat([bytes, bytes]) };
+    }),
+    /\/architecture\/backbone\/stages\/0\/channels: found \d+, expected \d+, as the first convolution has/,
+  ],
+  [
+    "a deviation that is not a number",
+    [LEROBOT, ACT, SMOLVLA],
+    otherValues("pre", /^observation\.state\.(q99|std)$/),
+    /\/state\/(q99|std)\/0: found NaN, expected a finite number for column 0/,
+  ],
+  [
+    "a deviation of the pixels that is not a number",
+    [ACT],
+    otherValues("pre", /^observation\.images\.side\.std$/),
+    /the statistics of observation\.images\.side are not all finite/,
+  ],
+  [
+    "a variance below 0",
+    [ACT],
+    values(/layer2\.0\.bn1\.running_var$/, filled(-1)),
+    /layer2\.0\.conv1\.weight with model\.backbone\.layer2\.0\.bn1 has a value that is not finite as f32/,
+  ],
   ["rows of a weight permuted", FLOWS, values(layer("self_attn.k_proj.weight"), reversed), "prefix cache"],
   [
     "query, key and value in another order",

@@ -1,6 +1,6 @@
 /** What import refuses: by name, and with nothing written. */
 import { describe, expect, test } from "bun:test";
-import { cp, readdir } from "node:fs/promises";
+import { cp, readdir, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { type ImportOptions, importBundle } from "../../../src/bundle/import/import.ts";
 import { readProcessors } from "../../../src/bundle/import/processors.ts";
@@ -8,7 +8,7 @@ import { Problem } from "../../../src/std/problem.ts";
 import { ok } from "../../engine/opened.ts";
 import { emptyDir } from "../built.ts";
 import { PUBLISHERS, robotFile, robotToml } from "./robots.ts";
-import { json, tensors as weights } from "./spoiled-checkpoint.ts";
+import { json, values, tensors as weights } from "./spoiled-checkpoint.ts";
 
 const WORDS = {
   cameras: ["top", "wrist"],
@@ -65,6 +65,24 @@ describe("weights", () => {
     expect(await refusal(turn)).toMatch(/layers\.0\.mlp\.down_proj\.weight is \[64,32\], expected \[32,64\]/);
     const spoil = weights((tensors) => tensors[NORM]?.bytes.set([0, 0, 0x80, 0x7f], 4));
     expect(await refusal(spoil)).toContain(`${NORM} has a value that is not finite`);
+  });
+
+  test("a finite one that is infinite in half precision is named", async () => {
+    const spoil = values(/language_model\.layers\.0\.mlp\.down_proj/, (old) => old.fill(1e6, 0, 1));
+    expect(await refusal(spoil, { compute: "f16" })).toContain(`${DOWN} has a value that is not finite as f16`);
+    expect(await refusal(spoil, { compute: "bf16" })).toBe("no problem");
+  });
+
+  test("a file that is cut short while it is read is named", async () => {
+    let path = "";
+    const change = async (dir: string) => {
+      path = join(dir, "model.safetensors");
+    };
+    const draw = async () => {
+      await truncate(path, 100_000);
+      return [new Uint8Array()];
+    };
+    expect(await refusal(change, { draw })).toContain("model.safetensors became shorter while it was read); fetch");
   });
 
   test("a tokenizer may have <image> behind the table, as Hugging Face's file of PaliGemma has, and no more", async () => {

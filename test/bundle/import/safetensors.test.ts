@@ -1,5 +1,6 @@
 /** Safetensors files and checkpoints of one file or shards: what is read, and what is refused before anything is read by it. */
 import { describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Checkpoint } from "../../../src/bundle/import/checkpoint.ts";
@@ -77,6 +78,15 @@ describe("one file", () => {
     expect(words(TensorFile.open(join(dir, "short.safetensors")))).toContain("it has 7 bytes, expected at least 8");
     expect(words(TensorFile.open(join(dir, "none.safetensors")))).toContain("no such file or folder");
   });
+
+  test("a folder and a pipe are refused, and leave nothing open", async () => {
+    const pipe = join(dir, "pipe.safetensors");
+    expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
+    const open = () => readdirSync("/proc/self/fd").length;
+    const before = open();
+    for (const path of [dir, pipe, dir, pipe]) expect(words(TensorFile.open(path))).toContain("expected a file");
+    expect(open()).toBe(before);
+  });
 });
 
 describe("a checkpoint", () => {
@@ -108,11 +118,22 @@ describe("a checkpoint", () => {
     for (const [place, expected] of [
       ["../one.safetensors", "expected a file beside it"],
       ["..", "expected a file beside it"],
+      [".", "expected a file beside it"],
+      ["", "expected a file beside it"],
+      ["one.safetensors", "one.safetensors has b, which"],
       ["two.safetensors", "has no a, which"],
       ["three.safetensors", "no such file or folder"],
     ] as const) {
       await index({ weight_map: { a: place } });
       expect(words(await Checkpoint.open(folder))).toContain(expected);
     }
+    await writeTensors(join(folder, "two.safetensors"), { a: f32([2], () => 1), c: f32([2], () => 1) });
+    const places = { a: "one.safetensors", b: "one.safetensors", c: "two.safetensors" };
+    await index({ weight_map: places });
+    expect(words(await Checkpoint.open(folder))).toContain("two.safetensors has a, which");
+    await writeTensors(join(folder, "model.safetensors"), {});
+    expect(words(await Checkpoint.open(folder))).toContain(
+      "has both model.safetensors and model.safetensors.index.json",
+    );
   });
 });

@@ -18,9 +18,9 @@ import { spoiledCopy } from "../spoiled-bundle.ts";
 import { scaled } from "../spoiled-graph.ts";
 import { IN_BUNDLE } from "./bundle-mistakes.ts";
 import { IN_CHECKPOINT } from "./checkpoint-mistakes.ts";
-import { ALL, type Mistake, SMOLVLA } from "./mistake.ts";
+import { ACT, ALL, type Mistake, SMOLVLA } from "./mistake.ts";
 import { PUBLISHERS } from "./robots.ts";
-import { type ChangeFolder, values } from "./spoiled-checkpoint.ts";
+import { type ChangeFolder, json, values } from "./spoiled-checkpoint.ts";
 
 /** The import of a layout's checkpoint, spoiled. */
 async function imported(layout: string, precision: Precision, spoil?: ChangeFolder): Promise<Bundle | Problem> {
@@ -77,6 +77,15 @@ describe.each(["f32", "bf16"] as const)("%s weights", (precision) => {
     const bundle = await importedRight(layout, precision);
     return await firstOff(ok(await readBundle(await spoiledCopy(bundle, spoil))));
   });
+});
+
+test("a size that no tensor has takes no memory, with int8 either", async () => {
+  const wide = await imported(
+    ACT,
+    "int8",
+    json("config.json", (config) => (config.dim_model = 65_536)),
+  );
+  expect(wide).toMatchObject({ message: expect.stringContaining("expected [65536") });
 });
 
 test("weights that import rounds are marked: int8, and bf16 of a matrix with more bits", async () => {

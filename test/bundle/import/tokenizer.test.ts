@@ -60,11 +60,27 @@ test("special tokens around a text are read of the post processor, and an unknow
   const path = join(await mkdtemp(join(tmpdir(), "tendon-tokenizer-")), "tokenizer.json");
   for (const post_processor of [template, { type: "Sequence", processors: [{ type: "ByteLevel" }, template] }]) {
     await writeFile(path, JSON.stringify({ ...file, post_processor }));
-    expect(await readTokenizer(path)).toMatchObject({ before: [1], behind: [2] });
+    expect(await readTokenizer(path)).toMatchObject({ around: { before: [1], behind: [2] } });
   }
-  expect(
-    await problemOf("tokenizer.json", JSON.stringify({ ...file, post_processor: { type: "BertProcessing" } })),
-  ).toBe("tokenizer.json has a post_processor that is not known; convert it to a TemplateProcessing");
+  const { single, special_tokens } = template;
+  const nested = { type: "Sequence", processors: [{ type: "Sequence", processors: [template] }] };
+  const unknown = [
+    { type: "BertProcessing" },
+    ...["ByteLevel", { ...template, single: "A" }, { ...template, single: [null] }, nested],
+    ...[
+      { ...template, special_tokens: {} },
+      { type: "Sequence", processors: {} },
+    ],
+    ...[
+      { ...template, single: [single[0]] },
+      { ...template, single: [...single, ...single] },
+    ],
+    { ...template, special_tokens: { ...special_tokens, "<|im_end|>": null } },
+  ];
+  for (const post_processor of unknown)
+    expect(await problemOf("tokenizer.json", JSON.stringify({ ...file, post_processor }))).toBe(
+      "tokenizer.json has a post_processor that is not known; convert it to a TemplateProcessing",
+    );
 });
 
 test("a tokenizer that is not the checkpoint's is refused by name", async () => {
@@ -79,6 +95,14 @@ test("a tokenizer that is not the checkpoint's is refused by name", async () => 
   expect(tokenizerFault(gemma, { ...expected, rows: 720, spare: 4 })).toContain("expected 716 to 720");
   expect(tokenizerFault(gemma, { ...expected, tokens: { "<s>": 1 } })).toBe(
     "the tokenizer has <s> as token 2, expected as token 1",
+  );
+  const around = { before: [2], behind: [] };
+  expect(tokenizerFault({ ...gemma, around }, { ...expected, before: [2] })).toBeUndefined();
+  expect(tokenizerFault({ ...gemma, around }, expected)).toBe(
+    "the tokenizer puts [2] before a text and [] behind it, expected [] and []",
+  );
+  expect(tokenizerFault({ ...gemma, around: { before: [2], behind: [1] } }, { ...expected, before: [2] })).toContain(
+    "[1] behind it",
   );
   expect(tokenizerFault(gemma, { ...expected, tokens: { "<bos>": 2 } })).toBe(
     "the tokenizer has <bos> nowhere, expected as token 2",
@@ -109,6 +133,8 @@ test("a SentencePiece model that would be read differently is refused by name", 
     [{ pieces, trainerSpec: { modelType: 3 } }, "its model type is 3, expected unigram (1) or BPE (2)"],
     [{ pieces: [...pieces, { piece: "b", type: 5 }] }, "piece 2 is unused, which is not read"],
     [{ pieces: pieces.slice(1) }, "it has no unknown piece"],
+    [{ pieces: [...pieces, { piece: "a".repeat(129) }] }, "piece 2 has 129 characters, expected 128 at most"],
+    [{ pieces: [...pieces, { piece: "a" }] }, "piece 1 has the text of another, expected each text once"],
     [{ pieces, trainerSpec: { byteFallback: true } }, "it has 0 byte pieces, expected 256"],
     [{ pieces, trainerSpec: { treatWhitespaceAsSuffix: true } }, "white space is a suffix, expected a prefix"],
     [{ pieces, normalizerSpec: { escapeWhitespaces: false } }, "white space is not escaped"],
