@@ -17,6 +17,8 @@ import { type Tensor, tensorOf } from "./difference.ts";
 /** One case: its number in the golden files, and both sides of each stage by name. */
 export interface Played {
   readonly number: number;
+  /** Those of its golden values, without the number. */
+  readonly names: readonly string[];
   /** A golden value, by its name without the number of the case. */
   readonly expected: (name: string) => Tensor | undefined;
   /** What the engine computed: ports of prefill by their names, `normalised_state`, `velocity.S`, `actions` and `rows`. */
@@ -35,7 +37,7 @@ export async function playGolden<Seen>(
   { cases }: Golden,
   numbers: readonly number[],
   where: Where,
-  look: (played: Played) => Seen,
+  look: (played: Played) => Seen | Problem,
 ): Promise<Seen[] | Problem> {
   const { manifest, paths } = bundle;
   const values = TensorFile.open(present(paths.get(manifest.parity.golden?.values ?? ""), "the golden values"));
@@ -62,10 +64,14 @@ export async function playGolden<Seen>(
     for (const [at, number] of numbers.entries()) {
       const sheet = TensorFile.open(join(out, `${at}.safetensors`));
       if (sheet instanceof Problem) return sheet;
+      const own = [...values.tensors.keys()].filter((name) => name.startsWith(`${number}.`));
+      const names = own.map((name) => name.slice(`${number}.`.length));
       const expected = (name: string) => tensorOf(values, `${number}.${name}`);
       const found = (name: string) => tensorOf(sheet, name);
-      if (sheet.tensors.size > 0) seen.push(look({ number, expected, found }));
+      const one = sheet.tensors.size > 0 ? look({ number, names, expected, found }) : undefined;
       sheet.close();
+      if (one instanceof Problem) return one;
+      if (one !== undefined) seen.push(one);
     }
     return seen;
   } finally {
