@@ -1,5 +1,5 @@
 /** Plays golden cases through the engine with their own noise, and opens what each stage computed. */
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { goldenFrame } from "../../bundle/golden.ts";
@@ -12,6 +12,7 @@ import type { GpuOptions } from "../../config/gpu.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { present } from "../../std/assert.ts";
 import { Problem } from "../../std/problem.ts";
+import { inTemporaryFolder } from "../../std/temporary-folder.ts";
 import { type Tensor, tensorOf } from "./difference.ts";
 
 /** One case: its number in the golden files, and both sides of each stage by name. */
@@ -42,8 +43,7 @@ export async function playGolden<Seen>(
   const { manifest, paths } = bundle;
   const values = TensorFile.open(present(paths.get(manifest.parity.golden?.values ?? ""), "the golden values"));
   if (values instanceof Problem) return values;
-  const out = await mkdtemp(join(tmpdir(), "tendon-golden-"));
-  try {
+  return await inTemporaryFolder(join(tmpdir(), "tendon-golden-"), async (out) => {
     const plan = numbers.map((number) => {
       const { instruction, state, frames } = present(cases[number], "a case");
       const frame = (camera: string) => present(paths.get(goldenFrame(manifest, frames[camera] ?? "")), camera);
@@ -74,10 +74,7 @@ export async function playGolden<Seen>(
       if (one !== undefined) seen.push(one);
     }
     return seen;
-  } finally {
-    values.close();
-    await rm(out, { recursive: true });
-  }
+  }).finally(() => values.close());
 }
 
 /** Pictures after a norm that the graph has for each view, image tokens, and the beginnings of the names of a layer's keys and values. */
