@@ -119,7 +119,7 @@ async function prepare(dir: string, checkpoint: Checkpoint, options: ImportOptio
     return new Problem(`${dir} makes no bundle: ${wrong}; correct ${options.robot} or the checkpoint`);
   const wrongId = idFault(facts);
   if (wrongId !== undefined) return new Problem(`--id: ${wrongId}`, EXIT.usage);
-  const golden = options.golden === undefined ? undefined : await readGoldenFiles(options.golden, robot);
+  const golden = options.golden === undefined ? undefined : await readGoldenFiles(options.golden, robot, facts);
   if (golden instanceof Problem) return golden;
   const pictures = await picturesOf(robot, facts.image, golden, options);
   if (pictures instanceof Problem) return pictures;
