@@ -6,7 +6,8 @@ import type { BundleFacts } from "./architecture.ts";
 import { contradiction } from "./consistency.ts";
 import { writeFiles, writeFolder } from "./folder.ts";
 import type { Graphs } from "./graph.ts";
-import { exportId, type Manifest, type NormStats, type Parity } from "./manifest.ts";
+import { exportId, Manifest, type NormStats, type Parity } from "./manifest.ts";
+import { schemaFault } from "./schema.ts";
 import { statisticFault } from "./statistics.ts";
 import { type Progress, WEIGHT_FILE, WeightLayout } from "./weight-file.ts";
 import type { Half, Precision } from "./weights.ts";
@@ -85,10 +86,10 @@ export class Draft {
     };
   }
 
-  /** The first contradiction between its parts. */
+  /** The first fault of its manifest, or contradiction between its parts. */
   fault(): string | undefined {
     const manifest = this.manifest();
-    return contradiction(manifest) ?? statisticFault(manifest, this.content.norm);
+    return schemaFault(Manifest, manifest) ?? contradiction(manifest) ?? statisticFault(manifest, this.content.norm);
   }
 
   /** Its files, with all weights in the graphs. */

@@ -1,35 +1,39 @@
 /** Writes a bundle's folder whole or not at all: under another name, then renamed. */
-import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { renameSync, rmSync } from "node:fs";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Problem } from "../std/problem.ts";
+import { inTemporaryFolder } from "../std/temporary-folder.ts";
 import { reason } from "./schema.ts";
 
-/** Only a bundle or an empty folder is replaced. `fill` writes all files into the folder that it is given; with a problem nothing stays. */
+/** Whether a folder stands there. Only a bundle or an empty folder is replaced. */
+export async function standsAt(outDir: string): Promise<boolean | Problem> {
+  const standing = await readdir(outDir).catch(() => undefined);
+  if (standing !== undefined && standing.length > 0 && !standing.includes("manifest.json"))
+    return new Problem(`${outDir} holds something else than a bundle; choose another --out or empty it`);
+  return standing !== undefined;
+}
+
+/** `fill` writes all files into the folder that it is given; with a problem nothing stays. */
 export async function writeFolder(
   outDir: string,
   fill: (folder: string) => Promise<Problem | undefined>,
 ): Promise<Problem | undefined> {
-  let building: string | undefined;
   try {
+    const standing = await standsAt(outDir);
+    if (standing instanceof Problem) return standing;
     await mkdir(dirname(outDir), { recursive: true });
-    const standing = await readdir(outDir).catch(() => undefined);
-    if (standing !== undefined && standing.length > 0 && !standing.includes("manifest.json")) {
-      return new Problem(`${outDir} holds something else than a bundle; choose another --out or empty it`);
-    }
-    building = await mkdtemp(`${outDir}.building-`);
-    const problem = await fill(building);
-    if (problem !== undefined) {
-      await rm(building, { recursive: true, force: true });
-      return problem;
-    }
-    // rename() cannot replace a folder that has files: the old one is renamed first.
-    const old = `${building}.old`;
-    if (standing !== undefined) await rename(outDir, old);
-    await rename(building, outDir);
-    await rm(old, { recursive: true, force: true });
-    return undefined;
+    return await inTemporaryFolder(`${outDir}.building-`, async (building) => {
+      const problem = await fill(building);
+      if (problem !== undefined) return problem;
+      // rename() cannot replace a folder that has files: the old one is renamed first. No signal is heard before the new one is there.
+      const old = `${building}.old`;
+      if (standing) renameSync(outDir, old);
+      renameSync(building, outDir);
+      rmSync(old, { recursive: true, force: true });
+      return undefined;
+    });
   } catch (error) {
-    if (building !== undefined) await rm(building, { recursive: true, force: true });
     return new Problem(
       `the bundle cannot be written to ${outDir} (${reason(error)}); free the place or choose another --out`,
     );

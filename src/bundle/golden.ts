@@ -1,8 +1,12 @@
 /** Golden values of a bundle: observations with noise, and what the publisher's own code computed for them at every stage. */
 import type { Golden, Manifest } from "./manifest.ts";
 
+/** What of a manifest its golden cases must fit. */
+type Fitting = Pick<Manifest, "memory" | "frames" | "state"> & Naming & { readonly files: readonly { path: string }[] };
+type Naming = { readonly parity: { readonly golden?: { readonly cases: string } } };
+
 /** The first rule that golden cases break: a JSON path, what was found and what was expected. */
-export function goldenFault(manifest: Manifest, { cases }: Golden): string | undefined {
+export function goldenFault(manifest: Fitting, { cases }: Golden): string | undefined {
   const { memory, frames, state, files } = manifest;
   if (memory !== null || frames.later !== 1)
     return "/cases: found some, expected none for a model with memory or several frames";
@@ -37,7 +41,7 @@ export function goldenLimits({ compute, parity }: Pick<Manifest, "compute" | "pa
 }
 
 /** The path in the bundle of a frame of a case. */
-export function goldenFrame({ parity }: Manifest, name: string): string {
+export function goldenFrame({ parity }: Naming, name: string): string {
   const cases = parity.golden?.cases ?? "";
   return cases.slice(0, cases.lastIndexOf("/") + 1) + name;
 }

@@ -188,7 +188,8 @@ export const Parity = closed({
 export type Parity = Static<typeof Parity>;
 
 /**
- * `parity/golden.json`. The values of case N are in `golden.safetensors`, f32 unless said. A stage that has no value is not compared.
+ * `parity/golden.json`. The values of case N are in `golden.safetensors`, f32 unless said. A stage that has no value is not compared, but
+ * `noise` of a flow and one of `actions` and `rows` must be there.
  * - `N.noise` [rows, width]; `N.images.K` [3, h, w] of view K in the policy's order; `N.state`, normalised.
  * - `N.tokens`, i64 without padding; `N.image_tokens.K` [tokens, width].
  * - `N.past_k.L` and `N.past_v.L` [heads, valid tokens, head width] of layer L; keys after rotation.

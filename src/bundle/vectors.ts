@@ -1,8 +1,8 @@
 /** Parity vectors of a build whose model folder has none for it: its own weights, computed in float32. */
-import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Problem } from "../std/problem.ts";
+import { inTemporaryFolder } from "../std/temporary-folder.ts";
 import { exactGraph } from "./exact.ts";
 import { writeFiles } from "./folder.ts";
 import type { Manifest, Parity } from "./manifest.ts";
@@ -32,8 +32,7 @@ export async function makeVectors(
   template: Parity,
   compute: ComputeRows,
 ): Promise<Parity | Problem> {
-  const folder = await mkdtemp(join(tmpdir(), "tendon-vectors-"));
-  try {
+  return await inTemporaryFolder(join(tmpdir(), "tendon-vectors-"), async (folder) => {
     const exact = structuredClone(manifest);
     delete exact.compute;
     delete exact.weights;
@@ -51,9 +50,7 @@ export async function makeVectors(
     const observations = await compute({ manifest: exact, paths }, { ...template, seed });
     if (observations instanceof Problem) return observations;
     return { ...template, seed, observations, provenance: PROVENANCE };
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+  });
 }
 
 /**

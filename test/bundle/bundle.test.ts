@@ -1,6 +1,6 @@
 /** Building bundles: same bytes each time; folders of bundles; descriptions. */
 import { describe, expect, test } from "bun:test";
-import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
 import { buildBundle } from "../../src/bundle/build.ts";
@@ -51,6 +51,17 @@ describe("build", () => {
   test("a model folder that is not there or wrong is told by name", async () => {
     const missing = await buildBundle("/nowhere", join(await emptyDir(), "out"));
     expect(missing).toMatchObject({ message: expect.stringContaining("/nowhere/model.json cannot be read") });
+  });
+
+  test("a frame whose name no manifest may list is told before anything is written", async () => {
+    const model = join(await emptyDir(), "model");
+    await cp(MODEL_DIR, model, { recursive: true });
+    const vectors = join(model, "parity/chunk.json");
+    await rename(join(model, "parity/top.jpg"), join(model, "parity/the top.jpg"));
+    await writeFile(vectors, (await readFile(vectors, "utf8")).replaceAll('"top.jpg"', '"the top.jpg"'));
+    const refused = await buildBundle(model, join(model, "out"));
+    expect(refused).toMatchObject({ message: expect.stringContaining('/path: found "parity/the top.jpg", expected') });
+    expect(await readdir(model)).not.toContain("out");
   });
 
   test("sizes that do not go together are told with path, found and expected", async () => {

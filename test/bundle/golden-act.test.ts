@@ -11,8 +11,8 @@ import { actBundle } from "./act-bundle.ts";
 import { emptyDir } from "./built.ts";
 import { f32, writeTensors } from "./import/tensor-files.ts";
 
-/** The comparison with rows that are `off` in one column. */
-async function compared(off: number) {
+/** The comparison with rows that are `off` in one column and are called `name`. */
+async function comparison(off: number, name = "0.rows") {
   const { manifest, paths } = await actBundle();
   const read = async (path: string) => JSON.parse(await readFile(present(paths.get(path), path), "utf8"));
   const { observations }: Parity = await read(manifest.parity.file);
@@ -22,7 +22,7 @@ async function compared(off: number) {
   const values = join(await emptyDir(), "golden.safetensors");
   await writeTensors(values, {
     "0.state": f32([state.length], (at) => ((state[at] ?? 0) - (mean?.[at] ?? 0)) / (std?.[at] ?? 1)),
-    "0.rows": f32([actions.length, manifest.action.columns.length], (at) => rows[at] ?? 0),
+    [name]: f32([actions.length, manifest.action.columns.length], (at) => rows[at] ?? 0),
   });
   const golden = { cases: "parity/golden.json", values: "parity/golden.safetensors" };
   const bundle = {
@@ -31,12 +31,18 @@ async function compared(off: number) {
   };
   const cases = [{ instruction: "", state, frames: { top: "top.jpg", wrist: "wrist.jpg" } }];
   const where = { device: "cpu", gpu: gpuOptions() };
-  return ok(await compareGolden(bundle, { provenance: "a test", cases }, where));
+  return await compareGolden(bundle, { provenance: "a test", cases }, where);
 }
 
 test("its state and its rows are compared, and rows that are off are found", async () => {
-  const right = await compared(0);
+  const right = ok(await comparison(0));
   expect(right.off).toBeUndefined();
   expect(right.stages.map(({ stage }) => stage)).toEqual(["normalised state", "rows"]);
-  expect((await compared(0.01)).off).toMatchObject({ stage: "rows", where: expect.stringContaining("column 0") });
+  const off = { stage: "rows", where: expect.stringContaining("column 0") };
+  expect(ok(await comparison(0.01)).off).toMatchObject(off);
+});
+
+test("values without rows, whose name is misspelt, are a problem: nothing would be compared", async () => {
+  const message = expect.stringContaining("the golden values have no 0.rows; ");
+  expect(await comparison(0, "0.row")).toMatchObject({ message });
 });

@@ -230,6 +230,21 @@ describe("golden values that do not fit", () => {
     expect((none as Problem).message).toContain("the instruction of each of 2 golden cases is too long for the bundle");
   });
 
+  test.each([
+    ["noise that is missing", /"1\.noise"/g, '"x.noise"', "the golden values have no 1.noise; "],
+    ["rows that are missing", /"1\.(rows|actions)"/g, '"x.$1"', "the golden values have no 1.rows; "],
+    ["a layer too many", /"1\.past_k\.1"/g, '"1.past_k.2"', "the golden values 1.past_k.2; "],
+    ["a step too many", /"0\.velocity\.3"/g, '"0.velocity.4"', "the golden values 0.velocity.4; "],
+    ["a name of nothing", /"0\.tokens"/g, '"0.tokenz"', "the golden values 0.tokenz; "],
+  ])("%s is named: it would not be compared", async (_, from, to, expected) => {
+    const path = "parity/golden.safetensors";
+    // Names of the same length: the header keeps its own.
+    const renamed = (bytes: Uint8Array) =>
+      Buffer.from(Buffer.from(bytes).toString("latin1").replace(from, to), "latin1");
+    const found = await compared((files) => files.set(path, renamed(present(files.get(path), path))));
+    expect(found).toMatchObject({ message: expect.stringContaining(expected) });
+  });
+
   test("a bundle is refused whose cases have another state or an unlisted frame, or whose values are missing", async () => {
     const message = async (spoil: Spoil) => {
       const read = await readBundle(await goldenBundle(spoil));

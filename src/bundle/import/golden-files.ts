@@ -2,9 +2,13 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Problem } from "../../std/problem.ts";
+import type { BundleFacts } from "../architecture.ts";
+import { CHUNK } from "../draft.ts";
+import { goldenFault } from "../golden.ts";
 import { Golden } from "../manifest.ts";
 import { readJson, reason } from "../schema.ts";
 import { cameraOf, type Robot } from "./robot-file.ts";
+import { TensorFile } from "./safetensors.ts";
 
 export interface GoldenFiles {
   /** Names in the folder `parity` of a bundle → bytes. */
@@ -18,7 +22,12 @@ const VALUES = "golden.safetensors";
 const ADVICE = "name a folder that the publisher's code has written";
 export const GOLDEN = { cases: `parity/${CASES}`, values: `parity/${VALUES}` } as const;
 
-export async function readGoldenFiles(dir: string, { cameras }: Robot): Promise<GoldenFiles | Problem> {
+/** The problem: all that reading the bundle would refuse, before gigabytes are read and written. */
+export async function readGoldenFiles(
+  dir: string,
+  { cameras }: Robot,
+  facts: BundleFacts,
+): Promise<GoldenFiles | Problem> {
   const golden = await readJson(join(dir, CASES), Golden, ADVICE);
   if (golden instanceof Problem) return golden;
   const cases = golden.cases.map(({ frames, ...one }) => {
@@ -38,6 +47,11 @@ export async function readGoldenFiles(dir: string, { cameras }: Robot): Promise<
     return new Problem(`${dir} has no case with a picture of ${[...names].join(", ")} and of no other; ${ADVICE}`);
   const files = new Map<string, Uint8Array>();
   const pictures = cases.flatMap(({ frames }) => Object.values(frames).filter((name) => name !== null));
+  const unfit = pictures.find((name) => !/^[A-Za-z0-9._-]+$/.test(name) || [CASES, VALUES, CHUNK].includes(name));
+  if (unfit !== undefined) {
+    const expected = `letters, digits, ".", "_" and "-", and none of ${CASES}, ${VALUES}, ${CHUNK}`;
+    return new Problem(`${join(dir, CASES)}: a frame is called ${unfit}, expected ${expected}; rename the file`);
+  }
   for (const name of new Set([VALUES, ...pictures])) {
     try {
       files.set(name, await readFile(join(dir, name)));
@@ -45,6 +59,12 @@ export async function readGoldenFiles(dir: string, { cameras }: Robot): Promise<
       return new Problem(`${join(dir, name)} cannot be read (${reason(error)}); ${ADVICE}`);
     }
   }
+  const values = TensorFile.open(join(dir, VALUES));
+  if (values instanceof Problem) return values;
+  values.close();
+  const listed = [...files.keys()].map((name) => ({ path: `parity/${name}` }));
+  const fault = goldenFault({ ...facts, parity: { golden: GOLDEN }, files: listed }, { ...golden, cases });
+  if (fault !== undefined) return new Problem(`${join(dir, CASES)}: ${fault}; ${ADVICE}`);
   files.set(CASES, new TextEncoder().encode(`${JSON.stringify({ ...golden, cases }, null, 2)}\n`));
   return { files, first };
 }

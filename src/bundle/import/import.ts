@@ -1,13 +1,14 @@
 /** `tendon bundle import`: a publisher's folder becomes a bundle, whole or not at all. */
-import { mkdtemp, rm } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { FileShort, readText } from "../../std/file.ts";
 import { fileDigest } from "../../std/file-digest.ts";
 import { EXIT, Problem } from "../../std/problem.ts";
+import { inTemporaryFolder } from "../../std/temporary-folder.ts";
 import type { BundleFacts } from "../architecture.ts";
 import { CHUNK, Draft } from "../draft.ts";
 import { buildGraphs, sizeMismatch } from "../families.ts";
+import { standsAt } from "../folder.ts";
 import { BundleFields, type Manifest, type NormStats, type Parity } from "../manifest.ts";
 import { closed, readJson, reason, schemaFault } from "../schema.ts";
 import { idFault } from "../served-id.ts";
@@ -78,6 +79,8 @@ interface Prepared {
 
 /** Imports `dir` into `out`, replacing a bundle that is there. */
 export async function importBundle(dir: string, out: string, options: ImportOptions): Promise<Manifest | Problem> {
+  const standing = await standsAt(out);
+  if (standing instanceof Problem) return standing;
   const checkpoint = await Checkpoint.open(dir);
   if (checkpoint instanceof Problem) return checkpoint;
   try {
@@ -124,7 +127,7 @@ async function prepare(dir: string, checkpoint: Checkpoint, options: ImportOptio
     return new Problem(`${dir} makes no bundle: ${wrong}; correct ${options.robot} or the checkpoint`);
   const wrongId = idFault(facts);
   if (wrongId !== undefined) return new Problem(`--id: ${wrongId}`, EXIT.usage);
-  const golden = options.golden === undefined ? undefined : await readGoldenFiles(options.golden, robot);
+  const golden = options.golden === undefined ? undefined : await readGoldenFiles(options.golden, robot, facts);
   if (golden instanceof Problem) return golden;
   const pictures = await picturesOf(robot, facts.image, golden, options);
   if (pictures instanceof Problem) return pictures;
@@ -189,18 +192,12 @@ async function written(
     if (weights.notFinite.size > 0) return wrongTensors(dir, found, [...weights.notFinite]);
     if (compute === undefined) return await ownRows(manifest, manifest, folder, vectors, computeRows);
     // No CPU computes all types of GPUs: the rows are those of the checkpoint in float32.
-    const beside = await mkdtemp(join(dirname(out), ".exact-"));
-    try {
-      const exact = await new Draft({ ...common, graphs: graphsOf(DEFAULT_BUILD).graphs, precision: "f32" }).write(
-        join(beside, "bundle"),
-        { progress },
-      );
-      return exact instanceof Problem
-        ? exact
-        : await ownRows(manifest, exact, join(beside, "bundle"), vectors, computeRows);
-    } finally {
-      await rm(beside, { recursive: true });
-    }
+    return await inTemporaryFolder(join(dirname(out), ".exact-"), async (parent) => {
+      const beside = join(parent, "bundle");
+      const { graphs: exactGraphs } = graphsOf(DEFAULT_BUILD);
+      const exact = await new Draft({ ...common, graphs: exactGraphs, precision: "f32" }).write(beside, { progress });
+      return exact instanceof Problem ? exact : await ownRows(manifest, exact, beside, vectors, computeRows);
+    });
   };
   return await draft.write(out, { progress, prove });
 }

@@ -1,5 +1,5 @@
 /** Plays golden cases through the engine with their own noise, and opens what each stage computed. */
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { goldenFrame } from "../../bundle/golden.ts";
@@ -12,11 +12,14 @@ import type { GpuOptions } from "../../config/gpu.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { present } from "../../std/assert.ts";
 import { Problem } from "../../std/problem.ts";
+import { inTemporaryFolder } from "../../std/temporary-folder.ts";
 import { type Tensor, tensorOf } from "./difference.ts";
 
 /** One case: its number in the golden files, and both sides of each stage by name. */
 export interface Played {
   readonly number: number;
+  /** Those of its golden values, without the number. */
+  readonly names: readonly string[];
   /** A golden value, by its name without the number of the case. */
   readonly expected: (name: string) => Tensor | undefined;
   /** What the engine computed: ports of prefill by their names, `normalised_state`, `velocity.S`, `actions` and `rows`. */
@@ -35,13 +38,12 @@ export async function playGolden<Seen>(
   { cases }: Golden,
   numbers: readonly number[],
   where: Where,
-  look: (played: Played) => Seen,
+  look: (played: Played) => Seen | Problem,
 ): Promise<Seen[] | Problem> {
   const { manifest, paths } = bundle;
   const values = TensorFile.open(present(paths.get(manifest.parity.golden?.values ?? ""), "the golden values"));
   if (values instanceof Problem) return values;
-  const out = await mkdtemp(join(tmpdir(), "tendon-golden-"));
-  try {
+  return await inTemporaryFolder(join(tmpdir(), "tendon-golden-"), async (out) => {
     const plan = numbers.map((number) => {
       const { instruction, state, frames } = present(cases[number], "a case");
       const frame = (camera: string) => present(paths.get(goldenFrame(manifest, frames[camera] ?? "")), camera);
@@ -62,16 +64,17 @@ export async function playGolden<Seen>(
     for (const [at, number] of numbers.entries()) {
       const sheet = TensorFile.open(join(out, `${at}.safetensors`));
       if (sheet instanceof Problem) return sheet;
+      const own = [...values.tensors.keys()].filter((name) => name.startsWith(`${number}.`));
+      const names = own.map((name) => name.slice(`${number}.`.length));
       const expected = (name: string) => tensorOf(values, `${number}.${name}`);
       const found = (name: string) => tensorOf(sheet, name);
-      if (sheet.tensors.size > 0) seen.push(look({ number, expected, found }));
+      const one = sheet.tensors.size > 0 ? look({ number, names, expected, found }) : undefined;
       sheet.close();
+      if (one instanceof Problem) return one;
+      if (one !== undefined) seen.push(one);
     }
     return seen;
-  } finally {
-    values.close();
-    await rm(out, { recursive: true });
-  }
+  }).finally(() => values.close());
 }
 
 /** Pictures after a norm that the graph has for each view, image tokens, and the beginnings of the names of a layer's keys and values. */

@@ -1,6 +1,7 @@
 /** The stages of one golden case, in the order in which a chunk is computed: how far each part of them is off, and where. */
 import { goldenLimits } from "../../bundle/golden.ts";
 import type { Manifest } from "../../bundle/manifest.ts";
+import { Problem } from "../../std/problem.ts";
 import { largest, part, type Tensor } from "./difference.ts";
 import { INNER, type Played, viewsOf } from "./play.ts";
 import { type Pieces, promptFault } from "./tokens.ts";
@@ -29,19 +30,24 @@ export interface Part {
   readonly where: string;
 }
 
-/** The parts of a case that have golden values. */
-export function partsOf(played: Played, manifest: Manifest, pieces: Pieces): Part[] {
-  const { number, expected, found } = played;
+/** The parts of a case that have golden values. The problem: one that shows nothing, or that has a value which nothing is compared with. */
+export function partsOf(played: Played, manifest: Manifest, pieces: Pieces): Part[] | Problem {
+  const { number, names: given, expected, found } = played;
+  const needed = [...(manifest.flow ? ["noise"] : []), given.includes("actions") ? "actions" : "rows"];
+  const lacking = needed.filter((name) => !given.includes(name));
+  const list = (names: readonly string[]) => names.map((name) => `${number}.${name}`).join(", ");
+  if (lacking.length > 0) {
+    return new Problem(
+      `the golden values have no ${list(lacking)}; make them again, with rows or actions in each case and the noise of a flow`,
+    );
+  }
   const parts: Part[] = [];
+  const compared = new Set(manifest.flow ? ["noise"] : []);
   const limits = goldenLimits(manifest);
-  const put = (
-    stage: Stage,
-    of: string,
-    names: readonly string[],
-    mine: Tensor | undefined,
-    golden: Tensor | undefined,
-  ) => {
+  const put = (stage: Stage, of: string, names: readonly string[], mine: Tensor | undefined, name: string) => {
+    const golden = expected(name);
     if (!(mine && golden)) return;
+    compared.add(name);
     const off = largest(mine, golden);
     const isGiven = stage === "pictures" || stage === "normalised state";
     const one = { stage, case: number, limit: isGiven ? limits.given : limits.computed };
@@ -56,17 +62,19 @@ export function partsOf(played: Played, manifest: Manifest, pieces: Pieces): Par
   const pictures = picturesOf(played, manifest);
   for (const [view, name] of views.entries()) {
     const names = ["channel", "row", "column"];
-    put("pictures", `view ${view} (${name})`, names, pictures[view], expected(`images.${view}`));
+    put("pictures", `view ${view} (${name})`, names, pictures[view], `images.${view}`);
   }
   const state = found("normalised_state");
-  const golden = expected("state");
-  put("normalised state", "", ["column"], state && padded(state, golden?.shape[0] ?? 0), golden);
+  put("normalised state", "", ["column"], state && padded(state, expected("state")?.shape[0] ?? 0), "state");
   const prompt = promptOf(played, manifest, state, pieces);
-  if (prompt) parts.push(prompt);
+  if (prompt) {
+    compared.add("tokens");
+    parts.push(prompt);
+  }
   const tokens = found(INNER.tokens);
   for (const [view, name] of views.entries()) {
     const mine = tokens && part(tokens, view, [manifest.image.tokens, tokens.shape[2] ?? 0]);
-    put("image tokens", `view ${view} (${name})`, ["token", "column"], mine, expected(`image_tokens.${view}`));
+    put("image tokens", `view ${view} (${name})`, ["token", "column"], mine, `image_tokens.${view}`);
   }
   const mask = found("prefix_mask");
   for (let layer = 0; mask && found(`past_k_${layer}`); layer += 1) {
@@ -76,16 +84,20 @@ export function partsOf(played: Played, manifest: Manifest, pieces: Pieces): Par
     ] as const) {
       const cache = found(`${inner}${layer}`) ?? found(`${name}_${layer}`);
       const names = ["head", "token", "column"];
-      put("prefix cache", `layer ${layer}, ${words}`, names, cache && valid(cache, mask), expected(`${name}.${layer}`));
+      put("prefix cache", `layer ${layer}, ${words}`, names, cache && valid(cache, mask), `${name}.${layer}`);
     }
   }
   const columns = ["row", "column"];
   for (let step = 0; found(`velocity.${step}`); step += 1) {
-    put("velocity", `step ${step}`, columns, found(`velocity.${step}`), expected(`velocity.${step}`));
+    put("velocity", `step ${step}`, columns, found(`velocity.${step}`), `velocity.${step}`);
   }
-  put("normalised rows", "", columns, found("normalised_rows"), expected("actions"));
-  put("rows", "", columns, found("rows"), expected("rows"));
-  return parts;
+  put("normalised rows", "", columns, found("normalised_rows"), "actions");
+  put("rows", "", columns, found("rows"), "rows");
+  const over = given.filter((name) => !compared.has(name));
+  if (over.length === 0) return parts;
+  return new Problem(
+    `the bundle computes nothing to compare with the golden values ${list(over)}; correct their names, or import the checkpoint that they are of`,
+  );
 }
 
 /** The pictures that the graph read, normalised, view by view, each [3, height, width]. */

@@ -1,9 +1,10 @@
 /** What import refuses: by name, and with nothing written. */
 import { describe, expect, test } from "bun:test";
-import { cp, readdir, truncate } from "node:fs/promises";
+import { cp, readdir, rename, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ImportOptions, importBundle } from "../../../src/bundle/import/import.ts";
 import { readProcessors } from "../../../src/bundle/import/processors.ts";
+import type { Golden } from "../../../src/bundle/manifest.ts";
 import { Problem } from "../../../src/std/problem.ts";
 import { ok } from "../../engine/opened.ts";
 import { emptyDir } from "../built.ts";
@@ -16,6 +17,7 @@ const WORDS = {
 };
 const VIEWS = ["base_0_rgb", "left_wrist_0_rgb", "right_wrist_0_rgb"];
 const LEROBOT = join(PUBLISHERS, "pi05-lerobot/checkpoint");
+const TOP = "observation.images.top";
 const DOWN = "model.paligemma_with_expert.paligemma.model.language_model.layers.0.mlp.down_proj.weight";
 const BIAS = "model.time_mlp_in.bias";
 const NORM = "model.paligemma_with_expert.gemma_expert.model.norm.dense.bias";
@@ -180,6 +182,43 @@ describe("processors and configuration", () => {
 
   test("unknown fields of the configuration are none of import's", async () => {
     expect(await refusal(json("config.json", (config) => (config.from_the_future = { a: 1 })))).toBe("no problem");
+  });
+});
+
+describe("golden values", () => {
+  const cases = (change: (golden: Golden) => unknown) => json("golden.json", change);
+  const wrong: [what: string, change: (dir: string) => Promise<unknown>, expected: string][] = [
+    [
+      "a frame whose name no manifest lists",
+      async (dir) => {
+        await rename(join(dir, "0-top.jpg"), join(dir, "top 1.jpg"));
+        await cases(({ cases: [first] }) => Object.assign(first?.frames ?? {}, { [TOP]: "top 1.jpg" }))(dir);
+      },
+      "golden.json: a frame is called top 1.jpg, expected",
+    ],
+    [
+      "a frame with the name of another file of the folder",
+      async (dir) => {
+        await rename(join(dir, "0-top.jpg"), join(dir, "chunk.json"));
+        await cases(({ cases: [first] }) => Object.assign(first?.frames ?? {}, { [TOP]: "chunk.json" }))(dir);
+      },
+      "golden.json: a frame is called chunk.json, expected",
+    ],
+    ["a state that is too short", cases(({ cases: [, one] }) => one?.state.pop()), "/cases/1/state: found 6 values"],
+    [
+      "values that are no tensors",
+      (dir) => writeFile(join(dir, "golden.safetensors"), "x"),
+      "golden.safetensors is no whole safetensors file",
+    ],
+  ];
+  test.each(wrong)("%s is refused before the checkpoint is read", async (_, change, expected) => {
+    const golden = join(await emptyDir(), "golden");
+    await cp(join(PUBLISHERS, "pi05-lerobot/golden"), golden, { recursive: true });
+    await change(golden);
+    const progress = () => {
+      throw new Error("weights were read");
+    };
+    expect(await refusal(async () => {}, { golden, progress })).toContain(expected);
   });
 });
 
