@@ -40,12 +40,12 @@ fn rows(columns: &[Value], action: Value, latent: &[f32]) -> Result<Vec<f32>, St
 }
 
 #[test]
-fn a_chunk_has_up_to_64_rows() {
+fn a_chunk_has_up_to_128_rows() {
     let mut manifest = manifest(&vec![json!({ "norm": "none" }); COLUMNS]);
-    manifest.action.rows = 64;
+    manifest.action.rows = 128;
     assert_eq!(manifest.check(), Ok(()));
-    manifest.action.rows = 65;
-    assert_eq!(manifest.check(), Err("rows is 65, expected 1 to 64".into()));
+    manifest.action.rows = 129;
+    assert_eq!(manifest.check(), Err("rows is 129, expected 1 to 128".into()));
 }
 
 /// Values in and out of −1 to 1.
