@@ -117,11 +117,9 @@ function picturesOf({ found }: Played, { graphs, image }: Manifest): Tensor[] {
         pictures.push({ shape, values });
         continue;
       }
-      const interleaved = port.shape.at(-1) === 3;
       const table = Float32Array.from({ length: values.length }, (_, at) => {
         const channel = Math.floor(at / (height * width));
-        const pixel = interleaved ? (at % (height * width)) * 3 + channel : at;
-        return ((values[pixel] ?? 0) / 255 - (mean[channel] ?? 0)) / (std[channel] ?? 1);
+        return ((values[at] ?? 0) / 255 - (mean[channel] ?? 0)) / (std[channel] ?? 1);
       });
       pictures.push({ shape, values: table });
     }
