@@ -60,10 +60,10 @@ async function served(id: string, url: string | undefined): Promise<Sample | Pro
   return service instanceof Problem ? service : await sampleOf(service, id);
 }
 
-/** A file for each frame, camera after camera. A camera's name may be any text. */
+/** A file for each frame, camera after camera. A camera's name may be any text, and two names never give one file. */
 function fileNames({ cameras, frames: { first } }: Sample): string[] {
   return cameras.flatMap((camera) => {
-    const name = camera.replace(/[^\w.-]/g, "-");
+    const name = encodeURIComponent(camera);
     return first === 1 ? `${name}.jpg` : Array.from({ length: first }, (_, at) => `${name}-${at}.jpg`);
   });
 }

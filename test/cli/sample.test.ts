@@ -62,7 +62,7 @@ test(
   async () => {
     const columns = ["pan", "lift"].map((name, index) => ({ name, unit: "deg", from: "state", index }));
     const model = {
-      ...{ id: "lab/arm:x", cameras: ["front view", "wrist"], frames: { first: 2, later: 1 }, state: "vector" },
+      ...{ id: "lab/arm:x", cameras: ["front view", "front/view"], frames: { first: 2, later: 1 }, state: "vector" },
       ...{ frame_size: { width: 70, height: 33 }, state_columns: columns, bundle: "trained" },
       action_columns: [{ name: "lift", unit: "deg", min: 5, max: 9 }],
     };
@@ -78,7 +78,7 @@ test(
     const request = await Bun.file(join(dir, "own/request.json")).json();
     expect([request.model, request.robot_state]).toEqual(["lab/arm:x", { state: [0, 5] }]);
     expect(request.messages[0].content).toHaveLength(5);
-    for (const name of ["front-view-0", "front-view-1", "wrist-0", "wrist-1"])
+    for (const name of ["front%20view-0", "front%20view-1", "front%2Fview-0", "front%2Fview-1"])
       expect(sizeOf(await Bun.file(join(dir, `own/${name}.jpg`)).bytes())).toEqual([70, 33]);
   },
   DRAWING_MS_MAX,
